@@ -47,13 +47,13 @@ impl Bus {
         if length.is_zero() {
             return earliest;
         }
-        match self.slots.back() {
-            Some(last) if last.end > earliest => self.reserve_inside(earliest, length),
-            _ => {
-                self.insert(self.slots.len(), earliest, length);
-                earliest
-            }
+        let full = self.slots.len() >= self.slots_max;
+        match self.slots.back_mut() {
+            Some(last) if last.end > earliest => return self.reserve_inside(earliest, length),
+            Some(last) if last.end == earliest || full => last.end = earliest + length,
+            _ => self.slots.push_back(Slot { start: earliest, end: earliest + length }),
         }
+        earliest
     }
 
     fn reserve_inside(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {

@@ -11,7 +11,7 @@ use super::{
     split_copy,
 };
 use crate::event::Cause;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Ppn};
 use crate::ops::{After, FlashOp, OpKind};
 use crate::restore;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
@@ -23,6 +23,14 @@ struct Die {
     /// The last uninterrupted period of garbage collection on the die.
     gc_from: SimTime,
     gc_until: SimTime,
+}
+
+/// When a die executes an operation.
+struct Execution {
+    begin: SimTime,
+    at: SimTime,
+    /// Waiting for the channel in between.
+    waited: SimDuration,
 }
 
 pub struct Interleaved {
@@ -96,16 +104,13 @@ impl Interleaved {
 
     #[inline]
     fn schedule_independent(&mut self, op: &FlashOp, ready: &Milestone, result: &mut Milestone) {
-        if op.kind == OpKind::Copy && !serves_request(op.cause) {
+        if !serves_request(op.cause) && self.is_within_die(op) {
             // Most operations are of this kind, and no request needs their latency breakdown.
-            if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
-                let begin = ready.at.max(self.dies[op.die.0 as usize].free);
-                let at = begin + time + self.times.command * 2;
-                self.occupy_for_gc(op, begin, at);
-                self.interconnect.busy.die(op, begin, at);
-                self.request.idle_from = self.request.idle_from.max(at);
-                return;
-            }
+            let Execution { begin, at, .. } = self.execute(op, ready.at);
+            self.occupy_for_gc(op, begin, at);
+            self.interconnect.busy.die(op, begin, at);
+            self.request.idle_from = self.request.idle_from.max(at);
+            return;
         }
         let end = self.schedule(op, *ready);
         self.request.idle_from = self.request.idle_from.max(end.at);
@@ -114,7 +119,6 @@ impl Interleaved {
         }
     }
 
-    /// Schedules operations of which some depend on others.
     fn schedule_dependent(&mut self, ops: &[FlashOp], ready: Milestone) -> Milestone {
         let mut result = ready;
         self.op_ends.clear();
@@ -160,70 +164,94 @@ impl Interleaved {
     }
 
     /// Schedules `op`, which can begin at `from`.
+    /// Whether a single die executes `op`.
     #[inline]
-    fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        let die = self.dies[op.die.0 as usize];
-        let free = from.at.max(die.free);
+    fn is_within_die(&self, op: &FlashOp) -> bool {
+        op.kind != OpKind::Copy
+            || self.geometry.die_of(self.geometry.block_of(Ppn(op.from))) == op.die
+    }
+
+    /// Reserves the time of `op`, which one die executes, at `earliest` or later.
+    #[inline]
+    fn execute(&mut self, op: &FlashOp, earliest: SimTime) -> Execution {
+        let free = earliest.max(self.dies[op.die.0 as usize].free);
         let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
             self.times;
-        let mut latency = from.latency;
+        let mut waited = SimDuration::ZERO;
         let (begin, at) = match op.kind {
             OpKind::Read => {
                 let begin = self.interconnect.reserve(op, free, command);
                 let sensed = begin + command + read;
                 let transfer = data_command + page_transfer;
                 let out = self.interconnect.reserve(op, sensed, transfer);
-                latency.read += read;
-                latency.queue += out.since(sensed);
-                latency.flash_bus += command + transfer;
+                waited = out.since(sensed);
                 (begin, out + transfer)
             }
             OpKind::Program => {
                 let begin = self.interconnect.reserve(op, free, command + page_transfer);
-                latency.program += program;
-                latency.flash_bus += command + page_transfer;
                 (begin, begin + command + page_transfer + program)
             }
             OpKind::Erase => {
                 let begin = self.interconnect.reserve(op, free, command);
-                latency.erase += erase;
-                latency.flash_bus += command;
                 (begin, begin + command + erase)
             }
-            OpKind::Copy => return self.schedule_copy(op, from),
+            OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
+                Some(time) => (free, free + time + command * 2),
+                None => {
+                    // One slot for both transfers: the page register is not free in between.
+                    let transfer = data_command + page_transfer + command + page_transfer;
+                    let begin = self.interconnect.reserve(op, free, command);
+                    let sensed = begin + command + read;
+                    let out = self.interconnect.reserve(op, sensed, transfer);
+                    waited = out.since(sensed);
+                    (begin, out + transfer + program)
+                }
+            },
         };
-        self.occupy(op, from, begin, at, latency)
+        Execution { begin, at, waited }
     }
 
-    /// A copy reads and programs: inside the chip where copy-back allows it, over the channel into
-    /// the controller and back otherwise.
-    fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        let OperationTimes { read, program, command, data_command, page_transfer, .. } = self.times;
-        if let Some((read, program)) = split_copy(op, &self.geometry) {
+    #[inline]
+    fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+        if !self.is_within_die(op)
+            && let Some((read, program)) = split_copy(op, &self.geometry)
+        {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);
         }
-        let free = from.at.max(self.dies[op.die.0 as usize].free);
+        let Execution { begin, at, waited } = self.execute(op, from.at);
+        let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
+            self.times;
         let mut latency = from.latency;
-        if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
-            latency.program += time;
-            latency.flash_bus += command * 2;
-            return self.occupy(op, from, free, free + time + command * 2, latency);
+        latency.queue += waited;
+        match op.kind {
+            OpKind::Read => {
+                latency.read += read;
+                latency.flash_bus += command + data_command + page_transfer;
+            }
+            OpKind::Program => {
+                latency.program += program;
+                latency.flash_bus += command + page_transfer;
+            }
+            OpKind::Erase => {
+                latency.erase += erase;
+                latency.flash_bus += command;
+            }
+            OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
+                Some(time) => {
+                    latency.program += time;
+                    latency.flash_bus += command * 2;
+                }
+                None => {
+                    latency.read += read;
+                    latency.program += program;
+                    latency.flash_bus += command * 2 + data_command + page_transfer * 2;
+                }
+            },
         }
-        latency.read += read;
-        latency.program += program;
-        // One slot for both transfers: the page register is not free in between.
-        let transfer = data_command + page_transfer + command + page_transfer;
-        let begin = self.interconnect.reserve(op, free, command);
-        let sensed = begin + command + read;
-        let out = self.interconnect.reserve(op, sensed, transfer);
-        latency.queue += out.since(sensed);
-        latency.flash_bus += command + transfer;
-        self.occupy(op, from, begin, out + transfer + program, latency)
+        self.occupy(op, from, begin, at, latency)
     }
 
-    /// Occupies the die of `op` from `begin` until `at`. The wait before counts as garbage
-    /// collection as far as the die was collecting then.
     #[inline]
     fn occupy(
         &mut self,
