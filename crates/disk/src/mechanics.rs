@@ -339,3 +339,55 @@ impl Positioner for Mechanics {
         self.layout.capacity()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::zone::Skew;
+    use crate::geometry::{Mapping, Sparing, ZoneSpec};
+    use crate::seek::SeekModel;
+    use hybridsim_engine::Stream;
+
+    struct Root;
+
+    impl SeekModel for Root {
+        fn read_ns(&self, distance: u32) -> f64 {
+            8e5 + 3e5 * f64::from(distance).sqrt()
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_many_is_the_first_with_the_shortest_positioning() {
+        let zone = |first_cylinder: u32, sectors_per_track| ZoneSpec {
+            first_cylinder,
+            last_cylinder: first_cylinder + 99,
+            sectors_per_track,
+            skew: Skew { track: 0.1, cylinder: 0.2, band: 0.0 },
+            ..ZoneSpec::default()
+        };
+        let zones = [zone(0, 90), zone(100, 60)];
+        let layout = Layout::new(3, &zones, Mapping::Serpentine, Sparing::None, None).unwrap();
+        let seeks = SeekTable::new(&Root, 200).unwrap_or_else(|_| panic!("good times"));
+        let rotation = Rotation::new(7200.0, 0);
+        let moves = WriteMoves { settle: SimDuration::from_us(300), ..WriteMoves::default() };
+        let switch = SimDuration::from_ms(1);
+        let mechanics = Mechanics::new(layout, seeks, rotation, switch, moves, false);
+        let mut stream = Stream::new(1, "nearest");
+        for decision in 0..500 {
+            let now = SimTime::from_ns(stream.below(1 << 40));
+            let last = Lba(stream.below(mechanics.sectors()));
+            let request = |_| {
+                let op = if stream.chance(0.5) { Op::Read } else { Op::Write };
+                Request::new(op, Lba(stream.below(mechanics.sectors())), 1)
+            };
+            let mut requests: Vec<Request> = (0..decision % 40).map(request).collect();
+            // The same twice: the first is taken.
+            requests.extend_from_within(..);
+            let targets: Vec<HeadTarget> =
+                requests.iter().filter_map(|request| mechanics.target(request)).collect();
+            let time = |at: &usize| mechanics.positioning(now, last, &requests[*at]);
+            let expected = (0..requests.len()).min_by_key(time);
+            assert_eq!(mechanics.nearest(now, last, &targets), expected);
+        }
+    }
+}

@@ -7,11 +7,11 @@
 
 use super::request::RequestSchedule;
 use super::{
-    BusyIntervals, Interconnect, Latency, Milestone, OperationTimes, Timed, serves_request,
-    split_copy,
+    BusyIntervals, Interconnect, Latency, Milestone, OperationTimes, Timed, die_copied_from,
+    serves_request, split_copy,
 };
 use crate::event::Cause;
-use crate::geometry::{Geometry, Ppn};
+use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use crate::restore;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
@@ -163,12 +163,10 @@ impl Interleaved {
         ready
     }
 
-    /// Schedules `op`, which can begin at `from`.
     /// Whether a single die executes `op`.
     #[inline]
     fn is_within_die(&self, op: &FlashOp) -> bool {
-        op.kind != OpKind::Copy
-            || self.geometry.die_of(self.geometry.block_of(Ppn(op.from))) == op.die
+        op.kind != OpKind::Copy || die_copied_from(op, &self.geometry) == op.die
     }
 
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
@@ -211,9 +209,10 @@ impl Interleaved {
         Execution { begin, at, waited }
     }
 
+    /// Schedules `op`, which can begin at `from`.
     #[inline]
     fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        if !self.is_within_die(op)
+        if op.kind == OpKind::Copy
             && let Some((read, program)) = split_copy(op, &self.geometry)
         {
             let read_done = self.schedule(&read, from);

@@ -24,7 +24,7 @@ pub use write_buffer::WriteBuffer;
 
 use crate::event::Cause;
 use crate::event::FlashBusy;
-use crate::geometry::{Geometry, Ppn};
+use crate::geometry::{DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{
     LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
@@ -112,9 +112,15 @@ const fn serves_request(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Partial | Cause::Mapping)
 }
 
+/// The die that a copy reads.
+#[inline]
+fn die_copied_from(copy: &FlashOp, geometry: &Geometry) -> DieId {
+    geometry.die_of(geometry.block_of(Ppn(copy.from)))
+}
+
 /// A copy between dies as a read of one die and a program of the other.
 fn split_copy(copy: &FlashOp, geometry: &Geometry) -> Option<(FlashOp, FlashOp)> {
-    let source = geometry.die_of(geometry.block_of(Ppn(copy.from)));
+    let source = die_copied_from(copy, geometry);
     let read = FlashOp { kind: OpKind::Read, die: source, ..*copy };
     (source != copy.die).then_some((read, FlashOp { kind: OpKind::Program, ..*copy }))
 }
