@@ -2,7 +2,6 @@
 //! slowest requests waited.
 
 use crate::busy_map::BusyMaps;
-use crate::events::AnyEvent::{self, Common, Flash};
 use crate::pictures::{Activity, ActivityRow, BusyMap};
 use crate::results::{Busy, Utilisation, ratio};
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, Op};
@@ -95,7 +94,7 @@ impl Device {
             units.resize_with(at + 1, Unit::default);
         }
         units[at].add(piece, now, from, map);
-        if self.recent.len() == 2 * RECENT_MAX {
+        if self.recent.len() == 4 * RECENT_MAX {
             self.drop_oldest();
         }
         self.recent.push(piece);
@@ -143,14 +142,16 @@ impl BusyFold {
     }
 
     /// The next event.
+    #[inline]
     pub(crate) fn add(&mut self, record: &EventRecord) {
-        match AnyEvent::of(record) {
-            Some(Flash(event)) => {
-                if let Some(busy) = event.busy() {
-                    self.add_busy(record, busy);
-                }
+        if record.is_detail() {
+            if let Some(busy) = record.event() {
+                self.add_busy(record, busy);
             }
-            Some(Common(CommonEvent::Completed { op, latency, .. })) => {
+            return;
+        }
+        match record.event() {
+            Some(CommonEvent::Completed { op, latency, .. }) => {
                 let latency_ns = latency.as_ns();
                 let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
                 if latency_ns > drawn + (drawn >> SLOWER) {

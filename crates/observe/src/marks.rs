@@ -2,10 +2,14 @@
 
 use crate::events::AnyEvent::{self, Common};
 use crate::pictures::Mark;
+use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, EventRecord};
 
 /// Marks kept; a run that fails over and over has more than a chart can show.
 const MARKS_MAX: usize = 200;
+
+const POWER_CUT: u8 = kind_of::<CommonEvent>("power_cut");
+const REDUNDANCY: u8 = kind_of::<CommonEvent>("redundancy");
 
 /// The fold.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +20,15 @@ pub struct MarkFold {
 
 impl MarkFold {
     /// The next event.
+    #[inline]
     pub(crate) fn add(&mut self, record: &EventRecord) {
+        if matches!(record.kind(), POWER_CUT | REDUNDANCY) {
+            self.add_mark(record);
+        }
+    }
+
+    #[cold]
+    fn add_mark(&mut self, record: &EventRecord) {
         let what = match AnyEvent::of(record) {
             Some(Common(CommonEvent::PowerCut { .. })) => "power_failure",
             Some(Common(CommonEvent::Redundancy { change, .. })) => change.name(),

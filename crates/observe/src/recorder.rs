@@ -18,7 +18,7 @@ use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, SimDuration, SimTime};
 use hybridsim_flash::FlashEvent;
 
-// The kinds that come with every request.
+// The kinds that come with every request, some of them with detailed events only.
 const ARRIVED: u8 = kind_of::<CommonEvent>("arrived");
 const COMPLETED: u8 = kind_of::<CommonEvent>("completed");
 const PHASE_TIME: u8 = kind_of::<CommonEvent>("phase_time");
@@ -30,6 +30,8 @@ const MEDIA_TRANSFER: u8 = kind_of::<DiskEvent>("media_transfer");
 const DISK_CACHE: u8 = kind_of::<DiskEvent>("disk_cache");
 const READ: u8 = kind_of::<FlashEvent>("flash_read");
 const PROGRAM: u8 = kind_of::<FlashEvent>("flash_program");
+const DIE_BUSY: u8 = kind_of::<FlashEvent>("die_busy");
+const CHANNEL_BUSY: u8 = kind_of::<FlashEvent>("channel_busy");
 const CACHE_LOOKUP: u8 = kind_of::<CacheEvent>("cache_lookup");
 
 /// How much is observed. The fingerprint is the same either way.
@@ -294,6 +296,8 @@ impl Recorder<'_> {
                 DISK_CACHE => self.add_kind::<DISK_CACHE>(record),
                 QUEUE_DEPTH => self.add_kind::<QUEUE_DEPTH>(record),
                 CACHE_LOOKUP => self.add_kind::<CACHE_LOOKUP>(record),
+                DIE_BUSY => self.add_kind::<DIE_BUSY>(record),
+                CHANNEL_BUSY => self.add_kind::<CHANNEL_BUSY>(record),
                 _ => self.add_rare(record),
             }
         }

@@ -140,7 +140,8 @@ impl Default for SeriesFold {
 
 impl EventSink for SeriesFold {
     fn take(&mut self, events: &[EventRecord]) {
-        for record in events {
+        // No series is drawn from detailed events.
+        for record in events.iter().filter(|record| !record.is_detail()) {
             let now = record.time.as_ns();
             let mut column = self.clock.column(now);
             if column >= COLUMNS {
