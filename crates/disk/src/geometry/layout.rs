@@ -3,6 +3,7 @@
 use super::index::Index;
 use super::interpolate;
 use super::mapping::Mapping;
+use super::ranges::Ranges;
 use super::spares::{Piece, Pieces, Sparing};
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use crate::rotation::Angle;
@@ -57,7 +58,8 @@ impl PhysicalAddress {
 /// How all sectors of a drive are counted.
 #[derive(Clone, Debug)]
 enum Tracks {
-    Zones(Vec<Zone>, Mapping),
+    /// Zones, and the sectors of each.
+    Zones(Vec<Zone>, Ranges, Mapping),
     Index(Index),
 }
 
@@ -67,12 +69,11 @@ pub struct Layout {
     tracks: Tracks,
     /// Which of the sectors hold data.
     pieces: Vec<Piece>,
+    /// The blocks of each piece.
+    blocks: Ranges,
     capacity: u64,
     heads: u32,
     cylinders: u32,
-    /// Where the last address lay: a request looks up several that are close to each other.
-    last_piece: Cell<usize>,
-    last_zone: Cell<usize>,
     /// The last block looked up, and where it is: it is often looked up again.
     last_block: Cell<u64>,
     last_address: Cell<PhysicalAddress>,
@@ -110,7 +111,11 @@ impl Layout {
         if specs.is_empty() {
             problems.push(Problem::new("zones", "the list is empty; give at least one zone"));
         }
-        let tracks = Tracks::Zones(zones, mapping);
+        let sectors_of = Ranges::new(
+            zones.iter().map(|zone| zone.first).collect(),
+            zones.last().map_or(0, |zone| zone.end),
+        );
+        let tracks = Tracks::Zones(zones, sectors_of, mapping);
         Self::finish(tracks, pieces, (heads, free_cylinder), sectors, problems)
     }
 
@@ -131,14 +136,14 @@ impl Layout {
         }
         let capacity = sectors.unwrap_or(blocks);
         pieces.retain(|piece| piece.from < capacity);
+        let blocks = Ranges::new(pieces.iter().map(|piece| piece.from).collect(), capacity);
         Ok(Self {
             tracks,
             pieces,
+            blocks,
             capacity,
             heads,
             cylinders,
-            last_piece: Cell::default(),
-            last_zone: Cell::default(),
             last_block: Cell::new(u64::MAX),
             last_address: Cell::default(),
         })
@@ -202,7 +207,7 @@ impl Layout {
     /// Number of zones; 1 for a layout that is not described by zones.
     pub fn zones(&self) -> usize {
         match &self.tracks {
-            Tracks::Zones(zones, _) => zones.len(),
+            Tracks::Zones(zones, ..) => zones.len(),
             Tracks::Index(_) => 1,
         }
     }
@@ -222,36 +227,16 @@ impl Layout {
 
     #[inline]
     fn look_up(&self, block: u64) -> PhysicalAddress {
-        let (piece, end) = self.piece(block);
+        let (at, end) = self.blocks.find(block);
+        let piece = self.pieces[at];
         let (sector, left) = (piece.sector + (block - piece.from), end - block);
         match &self.tracks {
-            Tracks::Zones(zones, mapping) => {
-                let last = &zones[self.last_zone.get()];
-                let zone = if last.first <= sector && sector < last.end {
-                    last
-                } else {
-                    let number = zones.partition_point(|zone| zone.end <= sector);
-                    self.last_zone.set(number);
-                    &zones[number]
-                };
+            Tracks::Zones(zones, sectors, mapping) => {
+                let zone = &zones[sectors.find(sector).0];
                 self.in_zone(zone, *mapping, sector, left, block)
             }
             Tracks::Index(index) => index.address(sector, left, block),
         }
-    }
-
-    /// The piece that holds `block`, and its end.
-    #[inline]
-    fn piece(&self, block: u64) -> (Piece, u64) {
-        let end_of = |at: usize| self.pieces.get(at + 1).map_or(self.capacity, |next| next.from);
-        let last = self.last_piece.get();
-        let (piece, end) = (self.pieces[last], end_of(last));
-        if piece.from <= block && block < end {
-            return (piece, end);
-        }
-        let at = self.pieces.partition_point(|piece| piece.from <= block) - 1;
-        self.last_piece.set(at);
-        (self.pieces[at], end_of(at))
     }
 
     #[inline]

@@ -4,6 +4,7 @@ pub mod index;
 mod interpolate;
 pub mod layout;
 mod mapping;
+mod ranges;
 mod spares;
 pub mod zone;
 
