@@ -32,6 +32,8 @@ pub struct RequestLog {
     path: PathBuf,
     partial: PathBuf,
     phases_ns: [u64; LatencyPhase::COUNT],
+    /// The row being written.
+    row: Vec<u8>,
     failed: Option<io::Error>,
 }
 
@@ -48,7 +50,8 @@ impl RequestLog {
             LatencyPhase::ALL.map(|component| format!("{}_ns", component.name())).join(",");
         let head = writeln!(out, "arrival_ns,latency_ns,op,first_sector,sectors,{breakdown}");
         let path = path.to_owned();
-        Ok(Self { out, path, partial, phases_ns: [0; LatencyPhase::COUNT], failed: head.err() })
+        let (phases_ns, row) = ([0; LatencyPhase::COUNT], Vec::with_capacity(256));
+        Ok(Self { out, path, partial, phases_ns, row, failed: head.err() })
     }
 
     fn row(&mut self, record: &EventRecord) -> io::Result<()> {
@@ -59,12 +62,19 @@ impl RequestLog {
             Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
                 let latency_ns = latency.as_ns();
                 let arrival_ns = record.time.as_ns().saturating_sub(latency_ns);
-                let (op, lba) = (op.name(), lba.0);
-                write!(self.out, "{arrival_ns},{latency_ns},{op},{lba},{sectors}")?;
+                self.row.clear();
+                put(&mut self.row, arrival_ns);
+                put(&mut self.row, latency_ns);
+                self.row.extend_from_slice(op.name().as_bytes());
+                self.row.push(b',');
+                put(&mut self.row, lba.0);
+                put(&mut self.row, sectors.into());
                 for ns in std::mem::take(&mut self.phases_ns) {
-                    write!(self.out, ",{ns}")?;
+                    put(&mut self.row, ns);
                 }
-                self.out.write_all(b"\n")?;
+                self.row.pop();
+                self.row.push(b'\n');
+                self.out.write_all(&self.row)?;
             }
             _ => {}
         }
@@ -81,6 +91,15 @@ impl RequestLog {
             None => self.out.flush().and_then(|()| fs::rename(&self.partial, &self.path)),
         }
     }
+}
+
+/// Appends a number and a comma.
+fn put(row: &mut Vec<u8>, number: u64) {
+    match number {
+        0 => row.push(b'0'),
+        _ => row.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+    }
+    row.push(b',');
 }
 
 impl Drop for RequestLog {
