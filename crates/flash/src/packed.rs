@@ -18,7 +18,7 @@ const WORD_BYTES: usize = size_of::<u64>();
 
 /// A table of numbers below 2^32 - 1, or [`u32::MAX`] for none.
 ///
-/// All entries widen when a number needs more bits; [`Packed::widen_for`] avoids that.
+/// All entries widen when a number needs more bits.
 pub struct Packed {
     /// The entries from the lowest bit on, and padding so that a whole word can be read at the last
     /// entry.
@@ -174,13 +174,6 @@ impl Packed {
     /// All entries in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.length).map(|index| self.get(index))
-    }
-
-    /// Widens the entries for numbers up to `largest`, if need be.
-    pub fn widen_for(&mut self, largest: u32) {
-        if width_for(largest) > self.width {
-            self.widen(largest);
-        }
     }
 
     #[cold]

@@ -136,7 +136,7 @@ impl Array {
     /// Allocates the memory for logical pages below `pages` in the spare areas at once.
     #[must_use]
     pub fn with_logical_pages(mut self, pages: u32) -> Self {
-        self.owner.widen_for(pages.saturating_sub(1));
+        self.owner = Packed::new(self.geometry.pages() as usize, pages.saturating_sub(1));
         self
     }
 
