@@ -25,6 +25,15 @@ PIN = ["taskset", "-c", "0"] if shutil.which("taskset") else []
 HOST = '[host]\nmode = "closed"\nqueue_depth = {depth}\n'
 DISK = HOST + '[component.disk]\npreset = "{preset}"\n'
 SPTF = DISK + 'cache_segments = 0\ncache_write_segments = 0\nscheduler = "sptf"\nqueue_depth = 32\n'
+# As many requests as given wait in the host, one is at the drive.
+HOST_SPTF = """[host]
+mode = "closed"
+queue_depth = 1
+outstanding = {depth}
+scheduler = {{ kind = "sptf", window = {depth} }}
+[component.disk]
+preset = "{preset}"
+"""
 SSD = HOST + """[component.ssd]
 kind = "ssd"
 channels = 8
@@ -102,7 +111,11 @@ def peer_ssd(ftl, timing="interleaved", precondition="steady"):
     return (PEER_SSD.format(ftl=ftl, timing=timing, precondition=precondition),) * 2
 
 
-# Name, system (and a small one), generator without its count, requests of the long run.
+# What a folder in the command line is replaced with: one that is deleted afterwards.
+FOLDER = "FOLDER"
+OUT = ["--out", FOLDER, "--force"]
+
+# Name, system (and a small one), generator without its count, requests of the long run, options.
 CASES = [
     ("disk 9LP, FCFS depth 1", disk("seagate-cheetah-9lp"), UNIFORM.format(read=1), 3 * MILLION),
     ("disk 15K.5, FCFS depth 1", disk("seagate-cheetah-15k5-146gb"), UNIFORM.format(read=1),
@@ -113,6 +126,10 @@ CASES = [
      2 * MILLION),
     ("disk 15K.5, SPTF depth 32", disk("seagate-cheetah-15k5-146gb", SPTF, 32),
      UNIFORM.format(read=1), 2 * MILLION),
+    ("disk 9LP, SPTF of 128 waiting", disk("seagate-cheetah-9lp", HOST_SPTF, 128),
+     UNIFORM.format(read=1), MILLION),
+    ("disk 9LP, SPTF of 512 waiting", disk("seagate-cheetah-9lp", HOST_SPTF, 512),
+     UNIFORM.format(read=1), MILLION),
     ("SSD 64 GiB, 28 % spare", ssd(0.28), UNIFORM.format(read=0), 8 * MILLION),
     ("SSD 64 GiB, 7 % spare", ssd(0.07), UNIFORM.format(read=0), 4 * MILLION),
     ("SSD 64 GiB, 28 %, untimed", ssd(0.28, "none"), UNIFORM.format(read=0), 8 * MILLION),
@@ -121,6 +138,11 @@ CASES = [
     ("peers' SSD, page map, writes", peer_ssd('"page"'), UNIFORM.format(read=0), 4 * MILLION),
     ("peers' SSD, page map, untimed", peer_ssd('{ kind = "page", gc_pace = "blocking" }', "none"),
      UNIFORM.format(read=0), 8 * MILLION),
+    ("peers' SSD, writes, --out", peer_ssd('"page"'), UNIFORM.format(read=0), 2 * MILLION, *OUT),
+    ("peers' SSD, writes, --requests", peer_ssd('"page"'), UNIFORM.format(read=0), 2 * MILLION,
+     *OUT, "--requests"),
+    ("peers' SSD, writes, --verify", peer_ssd('"page"'), UNIFORM.format(read=0), 2 * MILLION,
+     "--verify"),
     ("peers' SSD, page map, reads", peer_ssd('"page"'), UNIFORM.format(read=1), 8 * MILLION),
     ("peers' SSD, DFTL, writes", peer_ssd('"dftl"'), UNIFORM.format(read=0), 2 * MILLION),
     ("peers' SSD, FAST, writes", peer_ssd('"fast"', precondition="fill"), UNIFORM.format(read=0),
@@ -167,9 +189,11 @@ def scenario(folder, text, generator, requests):
 
 
 def simulate(program, folder, case):
-    name, (text, small), generator, requests = case
+    name, (text, small), generator, requests, *given = case
+    given = [str(folder / "out") if option == FOLDER else option for option in given]
     def command(text, count, *options):
         path = scenario(folder, text, generator, count)
+        options = [*given, *options]
         return [*PIN, program, "run", *options, "--json", "--progress", "never", path]
     short = requests // 4
     # The first run brings a device to its steady state, the others take it from the cache.
