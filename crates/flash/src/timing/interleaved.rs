@@ -104,13 +104,16 @@ impl Interleaved {
 
     #[inline]
     fn schedule_independent(&mut self, op: &FlashOp, ready: &Milestone, result: &mut Milestone) {
-        if !serves_request(op.cause) && self.is_within_die(op) {
+        if !serves_request(op.cause) {
             // Most operations are of this kind, and no request needs their latency breakdown.
-            let Execution { begin, at, .. } = self.execute(op, ready.at);
-            self.occupy_for_gc(op, begin, at);
-            self.interconnect.busy.die(op, begin, at);
-            self.request.idle_from = self.request.idle_from.max(at);
-            return;
+            let copy_back = self.copy_back_time(op);
+            if copy_back.is_some() || self.is_within_die(op) {
+                let Execution { begin, at, .. } = self.execute(op, ready.at, copy_back);
+                self.occupy_for_gc(op, begin, at);
+                self.interconnect.busy.die(op, begin, at);
+                self.request.idle_from = self.request.idle_from.max(at);
+                return;
+            }
         }
         let end = self.schedule(op, *ready);
         self.request.idle_from = self.request.idle_from.max(end.at);
@@ -169,12 +172,30 @@ impl Interleaved {
         op.kind != OpKind::Copy || die_copied_from(op, &self.geometry) == op.die
     }
 
+    /// The time of `op` if it is a copy that the die makes without the channel.
+    #[inline]
+    fn copy_back_time(&self, op: &FlashOp) -> Option<SimDuration> {
+        match op.kind {
+            OpKind::Copy => self.times.copy_back_time(op, &self.geometry),
+            OpKind::Read | OpKind::Program | OpKind::Erase => None,
+        }
+    }
+
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
     #[inline]
-    fn execute(&mut self, op: &FlashOp, earliest: SimTime) -> Execution {
+    fn execute(
+        &mut self,
+        op: &FlashOp,
+        earliest: SimTime,
+        copy_back: Option<SimDuration>,
+    ) -> Execution {
         let free = earliest.max(self.dies[op.die.0 as usize].free);
         let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
             self.times;
+        if let Some(time) = copy_back {
+            let at = free + time + command * 2;
+            return Execution { begin: free, at, waited: SimDuration::ZERO };
+        }
         let mut waited = SimDuration::ZERO;
         let (begin, at) = match op.kind {
             OpKind::Read => {
@@ -193,18 +214,15 @@ impl Interleaved {
                 let begin = self.interconnect.reserve(op, free, command);
                 (begin, begin + command + erase)
             }
-            OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
-                Some(time) => (free, free + time + command * 2),
-                None => {
-                    // One slot for both transfers: the page register is not free in between.
-                    let transfer = data_command + page_transfer + command + page_transfer;
-                    let begin = self.interconnect.reserve(op, free, command);
-                    let sensed = begin + command + read;
-                    let out = self.interconnect.reserve(op, sensed, transfer);
-                    waited = out.since(sensed);
-                    (begin, out + transfer + program)
-                }
-            },
+            OpKind::Copy => {
+                // One slot for both transfers: the page register is not free in between.
+                let transfer = data_command + page_transfer + command + page_transfer;
+                let begin = self.interconnect.reserve(op, free, command);
+                let sensed = begin + command + read;
+                let out = self.interconnect.reserve(op, sensed, transfer);
+                waited = out.since(sensed);
+                (begin, out + transfer + program)
+            }
         };
         Execution { begin, at, waited }
     }
@@ -218,7 +236,8 @@ impl Interleaved {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);
         }
-        let Execution { begin, at, waited } = self.execute(op, from.at);
+        let copy_back = self.copy_back_time(op);
+        let Execution { begin, at, waited } = self.execute(op, from.at, copy_back);
         let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
             self.times;
         let mut latency = from.latency;
@@ -236,7 +255,7 @@ impl Interleaved {
                 latency.erase += erase;
                 latency.flash_bus += command;
             }
-            OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
+            OpKind::Copy => match copy_back {
                 Some(time) => {
                     latency.program += time;
                     latency.flash_bus += command * 2;
