@@ -1,5 +1,5 @@
-//! What one operation of a chip covers: a chip's page is larger than a page of the translation layer
-//! in drives that map 4 KiB units, and several pages are programmed at once.
+//! What one operation of a chip covers: a chip's page is larger than a page of the translation
+//! layer in drives that map 4 KiB units, and several pages are programmed at once.
 
 use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};

@@ -106,15 +106,13 @@ fn jobs_of_a_row_are_held_out_in_turn() {
 fn results_of_fio_that_cannot_be_used_say_why() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("fio.json");
-    let mut problem = |text: &str| {
+    let problem = |text: &str| {
         fs::write(&path, text).expect("it can be written");
         read(&path).map(|jobs| jobs.len()).map_err(|error| error.to_string())
     };
-    let job = |options: &str| {
-        format!(
-            r#"{{"jobs":[{{"job options":{{{options}}},"read":{{"iops":9.5,"lat_ns":{{"mean":3}}}}}}]}}"#
-        )
-    };
+    let read_part = r#""read":{"iops":9.5,"lat_ns":{"mean":3}}"#;
+    let job =
+        |options: &str| format!(r#"{{"jobs":[{{"job options":{{{options}}},{read_part}}}]}}"#);
     assert_eq!(problem(&job(r#""rw":"randread","bs":"4k","iodepth":"8","numjobs":"2""#)), Ok(1));
     for (text, word) in [
         ("{", "EOF"),
