@@ -40,6 +40,9 @@ pub enum CalibrateError {
     /// A device could not be measured.
     #[error("{0}")]
     Device(String),
+    /// The caller asked for an end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Known parameters.

@@ -224,13 +224,18 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Whether the user asked for an end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     /// Reports work on `name` outside of scenarios.
     ///
     /// # Errors
     /// [`ExperimentError::Interrupted`] when there should be no more.
     pub fn done(&self, name: &str) -> Result<(), ExperimentError> {
         (self.progress)(name);
-        match self.interrupted.load(Ordering::Relaxed) {
+        match self.is_interrupted() {
             true => Err(ExperimentError::Interrupted),
             false => Ok(()),
         }

@@ -65,7 +65,9 @@ impl From<CalibrateError> for Failure {
         let exit = match error {
             CalibrateError::Readings(_) => Exit::Trace,
             CalibrateError::Start(_) => Exit::Usage,
-            CalibrateError::Fit(_) | CalibrateError::Device(_) => Exit::Run,
+            CalibrateError::Fit(_) | CalibrateError::Device(_) | CalibrateError::Interrupted => {
+                Exit::Run
+            }
         };
         Self::Message(exit, error.to_string())
     }

@@ -102,6 +102,7 @@ struct Fit<'a, 'r> {
     benches: Vec<Bench<'a>>,
     /// Which of [`CONSTANTS`] may move.
     free: Vec<usize>,
+    go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Fit<'_, '_> {
@@ -109,6 +110,9 @@ impl Fit<'_, '_> {
     fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
         let mut costs = Vec::new();
         for bench in &self.benches {
+            if !(self.go_on)() {
+                return Err(CalibrateError::Interrupted);
+            }
             let ran = bench.run(self.drive, point)?;
             costs.extend(ran.iter().zip(&bench.measured.delivered).map(|(a, b)| apart(a, b)));
         }
@@ -224,6 +228,7 @@ pub(super) fn calibrate<'r>(
     drive: &Drive<'r>,
     jobs: &[MeasuredJob],
     fits: &[bool],
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<SsdCalibration<'r>, CalibrateError> {
     let fitted: Vec<&MeasuredJob> =
         jobs.iter().zip(fits).filter(|(_, fits)| **fits).map(|(job, _)| job).collect();
@@ -234,7 +239,7 @@ pub(super) fn calibrate<'r>(
     let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
     let free: Vec<usize> = (0..CONSTANTS.len()).filter(is_shown).collect();
     let benches = fitted.iter().map(|job| Bench::new(drive, job, 1)).collect::<Result<_, _>>()?;
-    let fit = Fit { drive, benches, free };
+    let fit = Fit { drive, benches, free, go_on };
     let start = drive.point();
     let searched = match shows(Op::Read) {
         true => fit.search_dies(&start)?,

@@ -216,13 +216,15 @@ impl SsdCalibration<'_> {
 }
 
 /// Fits the constants of `drive` to those of `jobs` that `fits` marks, and judges by the others.
+/// `go_on` is asked several times a second and ends the fit when it returns false.
 ///
 /// # Errors
-/// When the drive cannot run one of them, or none is left to fit to.
+/// When the drive cannot run one of them, none is left to fit to, or the fit is to end.
 pub fn calibrate_ssd<'r>(
     drive: &Drive<'r>,
     jobs: &[MeasuredJob],
     fits: &[bool],
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<SsdCalibration<'r>, CalibrateError> {
-    fit::calibrate(drive, jobs, fits)
+    fit::calibrate(drive, jobs, fits, go_on)
 }

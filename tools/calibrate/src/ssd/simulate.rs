@@ -21,7 +21,7 @@ const BLOCK_PAGES_MIN: u64 = 24;
 const SPARE_MIN: f64 = 0.5;
 /// Pages that are counted, at least, and requests for each that is outstanding.
 const COUNTED_PAGES: u64 = 3_000;
-const ROUNDS: u64 = 10;
+const ROUNDS: u64 = 3;
 
 /// A job, ready to run.
 pub(super) struct Bench<'a> {
@@ -75,7 +75,7 @@ impl<'a> Bench<'a> {
         let settings = &drive.start.component.settings;
         // Writes count from when the buffer has filled.
         let buffer = if writes { settings.bytes("write_buffer") / bytes } else { 0 };
-        let warmup = buffer + 2 * depth;
+        let warmup = buffer + depth;
         let pages = bytes.div_ceil(settings.bytes("page_size"));
         let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
         let mut component = drive.start.table();

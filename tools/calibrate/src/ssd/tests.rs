@@ -64,7 +64,7 @@ fn constants_of_a_simulated_drive_are_found_again() {
     let start = Drive::of_scenario("start", &start, &registry).expect("a drive");
     let fits = every_other(&jobs);
     assert_eq!(fits.iter().filter(|fits| **fits).count(), 6);
-    let found = calibrate_ssd(&start, &jobs, &fits).expect("a fit");
+    let found = calibrate_ssd(&start, &jobs, &fits, &|| true).expect("a fit");
     assert_eq!(found.dies[1], (4, 2), "{:?}", found.constants);
     assert!(found.held_out[0].rate_mean > 0.2, "{:?}", found.held_out);
     assert!(found.held_out[1].rate_mean < 0.02, "{:?}", found.held_out);

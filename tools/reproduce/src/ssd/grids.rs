@@ -5,10 +5,10 @@
 
 use super::tables;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
-use hybridsim_calibrate::block_size;
 use hybridsim_calibrate::ssd::{
     Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
 };
+use hybridsim_calibrate::{CalibrateError, block_size};
 use hybridsim_engine::Op;
 use hybridsim_report::study::{Axis, Curve, Plot};
 use serde::Deserialize;
@@ -62,6 +62,8 @@ struct Grid {
 
 /// Smaller requests are changed in place by some of the drives, which is not modelled.
 const BYTES_MIN: u64 = 4096;
+/// Bytes outstanding: all drives write at their limit with far fewer, and more only wait.
+const OUTSTANDING_MAX: u64 = 4 << 20;
 
 fn jobs(runner: &Runner, grid: &Grid) -> Result<Vec<MeasuredJob>, ExperimentError> {
     let mut found = Vec::new();
@@ -75,7 +77,8 @@ fn jobs(runner: &Runner, grid: &Grid) -> Result<Vec<MeasuredJob>, ExperimentErro
         });
         found.extend(wanted.filter_map(|row| {
             let bytes = row.bytes().filter(|bytes| *bytes >= BYTES_MIN)?;
-            MeasuredJob::new(rw, (bytes, row.depth()?), 50, vec![row.delivered()?])
+            let depth = row.depth().filter(|depth| depth * bytes <= OUTSTANDING_MAX)?;
+            MeasuredJob::new(rw, (bytes, depth), 50, vec![row.delivered()?])
         }));
     }
     found.sort_by_key(MeasuredJob::key);
@@ -117,7 +120,11 @@ fn calibrated(runner: &Runner, grid: &Grid) -> Result<Findings, ExperimentError>
     let drive = drive.map_err(|error| failed(&error))?;
     let fits = every_other(&jobs);
     runner.done(&format!("{}: {} jobs", grid.name, jobs.len()))?;
-    let found = calibrate_ssd(&drive, &jobs, &fits).map_err(|error| failed(&error))?;
+    let found = calibrate_ssd(&drive, &jobs, &fits, &|| !runner.is_interrupted());
+    let found = found.map_err(|error| match error {
+        CalibrateError::Interrupted => ExperimentError::Interrupted,
+        error => failed(&error),
+    })?;
     runner.done(&format!("{}: fitted", grid.name))?;
     let mut findings = Findings::default();
     given(&mut findings, grid.name, &found);

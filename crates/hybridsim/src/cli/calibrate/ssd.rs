@@ -51,7 +51,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
                        several depths, or add --all";
         return Err(Failure::Message(Exit::Trace, message.to_owned()));
     }
-    let found = calibrate_ssd(&drive, &jobs, &fits)?;
+    let found = calibrate_ssd(&drive, &jobs, &fits, &|| true)?;
     found.warnings().iter().for_each(|warning| note(&format!("WARNING: {warning}")));
     if let Some(out) = &args.out {
         save(out, &found.preset())?;
