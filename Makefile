@@ -40,8 +40,9 @@ docs: ## API documentation of every crate
 site: develop ## the manual as a site in site/, with its links checked
 	$(VENV)/bin/python scripts/site.py --program $(VENV)/bin/hybridsim
 
-pictures: develop ## make the pictures of the gallery again (needs Chromium)
+pictures: develop ## make the pictures of the gallery and of README.md again (needs Chromium)
 	$(VENV)/bin/python scripts/pictures.py --program $(VENV)/bin/hybridsim
+	HYBRIDSIM=$(CURDIR)/$(VENV)/bin/hybridsim scripts/readme_pictures.sh
 
 wheel: ## a wheel for any Linux in dist/, tried in a clean environment
 	scripts/wheel.sh

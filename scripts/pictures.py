@@ -19,23 +19,7 @@ import numpy
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "docs" / "gallery.md"
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)\n<!-- (\S+)(?: (\S+))? -->")
-POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 WIDTH, HEIGHT, SCALE = 900, 1600, 1
-# Shows one figure of a report, once it has been drawn, on a white page.
-ONLY = """<script>
-setTimeout(() => document.getElementById("{figure}").scrollIntoView(), 500);
-setTimeout(() => {{
-  const figure = document.getElementById("{figure}");
-  document.documentElement.dataset.theme = "light";
-  for (let at = figure; at !== document.body; at = at.parentElement) {{
-    for (const other of [...at.parentElement.children]) {{
-      if (other !== at && !["STYLE", "SCRIPT"].includes(other.tagName)) other.remove();
-    }}
-  }}
-  document.body.style.background = "#fff";
-  window.scrollTo(0, 0);
-}}, 2000);
-</script>"""
 
 
 def chromium() -> str:
@@ -49,10 +33,6 @@ def chromium() -> str:
 
 def draw(report: pathlib.Path, figure: str, picture: pathlib.Path) -> None:
     """Draws one figure of a report."""
-    page = report.with_name("one-figure.html")
-    # A report permits no scripts but its own.
-    text = POLICY.sub("", report.read_text())
-    page.write_text(text + ONLY.format(figure=figure))
     command = [
         chromium(),
         "--headless",
@@ -63,7 +43,7 @@ def draw(report: pathlib.Path, figure: str, picture: pathlib.Path) -> None:
         f"--window-size={WIDTH},{HEIGHT}",
         "--virtual-time-budget=6000",
         f"--screenshot={picture}",
-        page.as_uri(),
+        f"{report.as_uri()}#theme=light&only={figure}",
     ]
     subprocess.run(command, check=True, capture_output=True)
     pixels = matplotlib.image.imread(picture)[:, :, :3]
@@ -80,12 +60,14 @@ def main() -> None:
     """Runs the commands, then draws."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default="hybridsim", help="the hybridsim to run")
-    program = shutil.which(parser.parse_args().program)
+    wanted = parser.parse_args().program
+    # Commands run in a folder of their own.
+    program = pathlib.Path(shutil.which(wanted) or sys.exit(f"no program {wanted}")).absolute()
     text = GALLERY.read_text()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         subprocess.run([program, "examples", folder], check=True, capture_output=True)
-        environment = os.environ | {"PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}"}
+        environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
         for command in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             print(command.strip(), flush=True)
             subprocess.run(

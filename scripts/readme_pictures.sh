@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the pictures of README.md and docs/hybrid.md from reports of the present program, or of the
+# Draws the pictures of README.md and docs/models/hybrid.md from reports of the present program, or of the
 # one that HYBRIDSIM names.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -35,9 +35,11 @@ pub struct ReproduceArgs {
 
 /// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
 pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failure> {
-    let all = args.ids.iter().any(|id| id == "all");
-    let ids = if all { &[] } else { args.ids.as_slice() };
-    let experiments = hybridsim_reproduce::select(ids).map_err(|id| unknown(&id))?;
+    let ids: Vec<String> = args.ids.iter().filter(|id| *id != "all").cloned().collect();
+    let mut experiments = hybridsim_reproduce::select(&ids).map_err(|id| unknown(&id))?;
+    if ids.len() < args.ids.len() {
+        experiments = hybridsim_reproduce::select(&[]).map_err(|id| unknown(&id))?;
+    }
     if args.ids.is_empty() && (args.json || args.out.is_some()) {
         return Err(Failure::usage("name what to reproduce: `all`, or an entry of --list"));
     }
