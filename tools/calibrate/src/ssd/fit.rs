@@ -11,8 +11,9 @@ use hybridsim_simulation::parallel::{parallel_map, processors};
 use serde::Serialize;
 use std::cell::RefCell;
 
-/// Halvings of the steps in the first search, beside another number of dies, and in the last one.
-const HALVINGS: [u32; 3] = [3, 2, 5];
+/// Halvings of the steps in the first search, beside another number of dies, in the last one, and
+/// after constants were put back.
+const HALVINGS: [u32; 4] = [3, 2, 5, 2];
 /// A constant whose value may change by this much of the mean error is not identified.
 const TOLERANCE: f64 = 0.003;
 /// Channels, and dies of each, that are tried.
@@ -99,7 +100,7 @@ fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
 /// The jobs to fit to.
 struct Fit<'a, 'r> {
     drive: &'a Drive<'r>,
-    benches: Vec<Bench<'a>>,
+    benches: Vec<&'a Bench<'a>>,
     /// Which of [`CONSTANTS`] may move.
     free: Vec<usize>,
     go_on: &'a (dyn Fn() -> bool + Sync),
@@ -159,8 +160,8 @@ impl Fit<'_, '_> {
         pairs.into_iter().filter_map(both).collect()
     }
 
-    /// The best number of channels and dies, and the constants beside it.
-    fn search_dies(&self, start: &Point) -> Result<(Point, f64), CalibrateError> {
+    /// The best number of channels and dies, with constants near the best beside it.
+    fn search_dies(&self, start: &Point) -> Result<Point, CalibrateError> {
         let (mut best, mut least) = self.search(start, HALVINGS[0])?;
         let mut tried = vec![(best.channels, best.dies_per_channel)];
         loop {
@@ -173,7 +174,7 @@ impl Fit<'_, '_> {
             let nearest = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
             match nearest.filter(|(_, cost)| *cost < least) {
                 Some(better) => (best, least) = better,
-                None => return self.search(&best, HALVINGS[2]),
+                None => return Ok(best),
             }
         }
     }
@@ -238,13 +239,21 @@ pub(super) fn calibrate<'r>(
     let shows = |op: Op| fitted.iter().any(|job| job.delivered.iter().any(|one| one.op == op));
     let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
     let free: Vec<usize> = (0..CONSTANTS.len()).filter(is_shown).collect();
-    let benches = fitted.iter().map(|job| Bench::new(drive, job, 1)).collect::<Result<_, _>>()?;
-    let fit = Fit { drive, benches, free, go_on };
+    let benches: Vec<Bench<'_>> =
+        fitted.iter().map(|job| Bench::new(drive, job, 1)).collect::<Result<_, _>>()?;
     let start = drive.point();
-    let searched = match shows(Op::Read) {
-        true => fit.search_dies(&start)?,
-        false => fit.search(&start, HALVINGS[2])?,
+    let from = match shows(Op::Read) {
+        // Only reads show how many dies there are: writes end in the buffer.
+        true => {
+            let free = free.iter().copied();
+            let free = free.filter(|&at| CONSTANTS[at].shown_by != Some(Op::Write)).collect();
+            let benches = benches.iter().filter(|bench| bench.reads()).collect();
+            Fit { drive, benches, free, go_on }.search_dies(&start)?
+        }
+        false => start.clone(),
     };
+    let fit = Fit { drive, benches: benches.iter().collect(), free, go_on };
+    let searched = fit.search(&from, HALVINGS[2])?;
     let (point, constants) = identify(fit, &start, searched)?;
     let before = simulate(drive, jobs, fits, &start)?;
     let after = simulate(drive, jobs, fits, &point)?;
@@ -281,7 +290,7 @@ fn identify(
         }
     }
     fit.free = identified;
-    (point, least) = fit.search(&point, HALVINGS[2])?;
+    (point, least) = fit.search(&point, HALVINGS[3])?;
     let one = |(at, constant): (usize, &Constant)| {
         let words = |at| constant.words(at);
         let range = match fit.free.contains(&at) {

@@ -15,7 +15,7 @@ use toml::{Table, Value as Toml};
 /// Physical pages of the simulated drive, about: latencies do not depend on its size.
 const PAGES: u64 = 1 << 14;
 /// Blocks of a plane, and fewest pages of a block.
-const BLOCKS: u64 = 12;
+const BLOCKS: u64 = 8;
 const BLOCK_PAGES_MIN: u64 = 24;
 /// Least over-provisioning.
 const SPARE_MIN: f64 = 0.5;
@@ -79,7 +79,8 @@ impl<'a> Bench<'a> {
         let pages = bytes.div_ceil(settings.bytes("page_size"));
         let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
         let mut component = drive.start.table();
-        component.insert("precondition".into(), "fill".into());
+        let precondition = if is_read(measured) { "fill" } else { "none" };
+        component.insert("precondition".into(), precondition.into());
         let text = |value: &str| Toml::from(value);
         let count = |value: u64| Toml::from(value as i64);
         let generator = [
@@ -105,6 +106,11 @@ impl<'a> Bench<'a> {
         let Toml::Table(root) = root else { unreachable!("a table is a table") };
         let scenario = checked(drive, measured, &root)?;
         Ok(Self { measured, scenario })
+    }
+
+    /// Whether the job reads.
+    pub fn reads(&self) -> bool {
+        is_read(self.measured)
     }
 
     /// Runs the job on `drive` at `point`.
@@ -133,6 +139,10 @@ impl<'a> Bench<'a> {
         };
         Ok(self.measured.delivered.iter().map(one).collect())
     }
+}
+
+fn is_read(job: &MeasuredJob) -> bool {
+    job.delivered.iter().any(|one| one.op == Op::Read)
 }
 
 /// Makes the drive as small as it may be. Erases take the same share of the time in smaller blocks.
