@@ -150,15 +150,12 @@ impl BusyFold {
             }
             return;
         }
-        match record.event() {
-            Some(CommonEvent::Completed { op, latency, .. }) => {
-                let latency_ns = latency.as_ns();
-                let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
-                if latency_ns > drawn + (drawn >> SLOWER) {
-                    self.remember(op, latency_ns, record.time.as_ns());
-                }
+        if let Some(CommonEvent::Completed { op, latency, .. }) = record.event() {
+            let latency_ns = latency.as_ns();
+            let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
+            if latency_ns > drawn + (drawn >> SLOWER) {
+                self.remember(op, latency_ns, record.time.as_ns());
             }
-            _ => {}
         }
     }
 
