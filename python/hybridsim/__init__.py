@@ -49,7 +49,7 @@ from .plugins import (
 )
 from .results import Component, Latency, Result, write_report
 from .scenario import ComponentSpec, Host, Policy, Scenario, Workload
-from .sweeps import Comparison, Point, Sweep, compare, sweep
+from .sweeps import Comparison, Point, Range, Sweep, compare, sweep
 from .table import HeatMap, Table
 from .tools import calibrate, mrc, reproduce
 from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
@@ -79,6 +79,7 @@ __all__ = [
     "Point",
     "Policy",
     "Problem",
+    "Range",
     "Replacement",
     "Request",
     "Result",

@@ -58,6 +58,9 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     seed: int | None = None,
     verify: bool = False,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
     detail: Literal["bare", "full"] = "full",
     progress: bool | Callable[[RunProgress], object] = False,
     observe: Callable[[npt.NDArray[Any]], object] | None = None,
@@ -72,6 +75,10 @@ def run(
     `trace` replaces the workload. `overrides` sets keys, nested or dotted:
     ``{"component.ssd.over_provisioning": 0.28, "host": {"queue_depth": 8}}``. `seed` and
     `verify` (check the data of every read) set keys of ``run``.
+
+    `format` names the trace's format where its content is ambiguous (``"blkparse"``, or a table
+    with options); `fit` maps its addresses onto the device, and replays it in a closed loop of one
+    request if it has no times; `skip_bad_lines` leaves out records that cannot be read.
 
     ``detail="bare"`` omits the data of charts, such as `Result.series`, and is faster.
 
@@ -93,7 +100,7 @@ def run(
             raise ArgumentError(f"{name} must be a function, not {function!r}")
     if detail not in ("bare", "full"):
         raise ArgumentError(f'detail is "bare" or "full", not {detail!r}')
-    sets = _sets(overrides, seed, verify)
+    sets = _sets(overrides, seed, verify, **_reading(format, fit, skip_bad_lines))
     source = _source(scenario)
     observer = None if observe is None else events.batches(observe)
     replaced = None if trace is None else path_text(trace)
@@ -114,13 +121,17 @@ def check(
     overrides: Mapping[str, Any] | None = None,
     seed: int | None = None,
     verify: bool = False,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
 ) -> str:
     """Checks a scenario without running it; returns it as TOML with every value resolved.
 
     Raises a `ScenarioError` that lists all problems.
     """
     replaced = None if trace is None else path_text(trace)
-    return _core.check(_source(scenario), _sets(overrides, seed, verify), replaced)
+    sets = _sets(overrides, seed, verify, **_reading(format, fit, skip_bad_lines))
+    return _core.check(_source(scenario), sets, replaced)
 
 
 def list_(kind: str | None = None) -> dict[str, Any]:
@@ -164,7 +175,23 @@ def _source(scenario: ScenarioLike) -> str | tuple[str, str]:
     return path_text(scenario)
 
 
-def _sets(overrides: Mapping[str, Any] | None, seed: int | None, verify: bool) -> list[str]:
+def _reading(
+    format: str | Mapping[str, Any] | None, fit: bool, skip_bad_lines: bool
+) -> dict[str, Any]:
+    """How a trace is read and replayed, for `_sets`."""
+    if format is not None and not isinstance(format, (str, Mapping)):
+        raise ArgumentError(f"format is a name or a table, not {format!r}")
+    return {"format": format, "fit": fit, "skip_bad_lines": skip_bad_lines}
+
+
+def _sets(
+    overrides: Mapping[str, Any] | None,
+    seed: int | None,
+    verify: bool,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
+) -> list[str]:
     if overrides is not None and not isinstance(overrides, Mapping):
         raise ArgumentError(f"overrides must map keys to values, not {overrides!r}")
     if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
@@ -174,6 +201,12 @@ def _sets(overrides: Mapping[str, Any] | None, seed: int | None, verify: bool) -
         sets.append(f"run.seed={_toml.inline(_toml.plain(seed))}")
     if verify:
         sets.append("run.verify=true")
+    if format is not None:
+        sets.append(f"workload.format={_toml.inline(_toml.plain(format))}")
+    if fit:
+        sets.append("workload.fit=true")
+    if skip_bad_lines:
+        sets.append("workload.skip_bad_lines=true")
     return sets
 
 

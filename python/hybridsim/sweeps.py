@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import html
-import itertools
 import json
-import multiprocessing
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core, _toml
-from ._run import ScenarioLike, _sets, _source, run
-from .errors import Error, path_text
+from ._cluster import DaskPool, connect, is_client, shared
+from ._run import ScenarioLike, _reading, _sets, _source, run
+from ._tasks import ExecutorPool, Progress, Task, cache_folder, keep, run_all
+from .errors import ArgumentError, Error, missing, path_text
 from .results import Result, write_report
 from .table import Table
 
-__all__ = ["Comparison", "Point", "Sweep", "compare", "sweep"]
+__all__ = ["Comparison", "Point", "Range", "Sweep", "compare", "sweep"]
 
 COLUMNS = (
     "latency_ns.all.mean",
@@ -31,6 +33,9 @@ COLUMNS = (
     "totals.hit_ratio",
 )
 """The default columns of tables, as paths in the results."""
+
+COSTS = ("events_per_wall_s", "peak_rss_bytes", "requests_per_wall_s", "wall_s")
+"""What a run cost and not what it found: different each time."""
 
 
 class Comparison(list[Result]):
@@ -56,11 +61,15 @@ def compare(
     overrides: Mapping[str, Any] | None = None,
     seed: int | None = None,
     verify: bool = False,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
 ) -> Comparison:
     """Runs several scenarios, one after another; `trace` and the rest are as in `run`."""
     if isinstance(scenarios, (str, os.PathLike, Mapping)):
         raise Error("compare takes a list of scenarios")
     options: dict[str, Any] = {"overrides": overrides, "seed": seed, "verify": verify}
+    options |= _reading(format, fit, skip_bad_lines)
     return Comparison(run(scenario, trace, **options) for scenario in scenarios)
 
 
@@ -79,21 +88,90 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers between two ends, such as ``Range("16MiB", "1GiB", log=True)``."""
+
+    start: float | str
+    """The lower end."""
+    stop: float | str
+    """The upper end, in the same unit."""
+    log: bool = False
+    """Whether values are spread evenly by their logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """The points of a sweep, the last key varying fastest."""
 
     points: tuple[Point, ...]
+    _study: Any = field(default=None, repr=False, compare=False)
 
     def table(self, columns: Iterable[str] = COLUMNS) -> Table:
         """One row per point: its values, its seed, and numbers by their path in the results."""
+        known = self._coordinates() | _columns([point.result for point in self.points], columns)
+        return Table({name: values for name, values in known.items() if _has_values(values)})
+
+    def figures(self) -> Table:
+        """One row per point: its values and every number of its results by path.
+
+        Also its seed, its fingerprint, and the error of a point that failed. What a run cost (wall
+        time, memory) is left out: a sweep that was interrupted and resumed has the same table as
+        one that was not.
+        """
+        documents = [
+            {} if point.result is None else dict(_numbers(point.result.to_dict(), ""))
+            for point in self.points
+        ]
+        paths = dict.fromkeys(path for document in documents for path in document)
+        known = self._coordinates()
+        known |= {path: [document.get(path) for document in documents] for path in sorted(paths)}
+        results = [point.result for point in self.points]
+        known["fingerprint"] = ["" if result is None else result.fingerprint for result in results]
+        known["error"] = [point.error or "" for point in self.points]
+        return Table(known)
+
+    def to_parquet(self, folder: str | os.PathLike[str], by: Iterable[str] = ()) -> None:
+        """Writes `figures` as a Parquet dataset, in folders by the values of the keys `by`."""
+        try:
+            import pyarrow.dataset as ds
+        except ImportError:
+            raise missing("arrow", "pyarrow") from None
+        wanted = [by] if isinstance(by, str) else list(by)
+        table = self.figures().to_arrow()
+        unknown = [key for key in wanted if key not in table.column_names]
+        if unknown:
+            raise Error(f"the sweep does not vary {unknown[0]!r}")
+        ds.write_dataset(
+            table,
+            path_text(folder),
+            format="parquet",
+            partitioning=wanted or None,
+            partitioning_flavor="hive" if wanted else None,
+            existing_data_behavior="delete_matching",
+        )
+
+    def csv(self, columns: Iterable[str] = ()) -> str:
+        """The table of ``hybridsim sweep --out``, with means over seeds and their intervals."""
+        text: str = self._planned().csv([columns] if isinstance(columns, str) else list(columns))
+        return text
+
+    def report(self, path: str | os.PathLike[str], title: str = "Sweep") -> None:
+        """Writes the charts of ``hybridsim sweep --out``, one HTML file."""
+        pathlib.Path(path_text(path)).write_text(self._planned().html(title), "utf-8")
+
+    def _planned(self) -> Any:
+        if self._study is None:
+            raise Error("only a sweep that `hybridsim.sweep` returned has this")
+        return self._study
+
+    def _coordinates(self) -> dict[str, Any]:
         keys = list(self.points[0].values) if self.points else []
         known: dict[str, Any] = {}
         for key in keys:
-            known[key] = [_cell(point.values[key]) for point in self.points]
+            known[key] = _alike([_cell(point.values[key]) for point in self.points])
         if any(point.seed is not None for point in self.points):
             known["seed"] = [point.seed for point in self.points]
-        known |= _columns([point.result for point in self.points], columns)
-        return Table({name: values for name, values in known.items() if _has_values(values)})
+        return known
 
     def __len__(self) -> int:
         return len(self.points)
@@ -106,18 +184,29 @@ class Sweep:
         return _html(self.table())
 
 
+Vary = Mapping[str, Iterable[Any] | Range] | Iterable[Mapping[str, Any]]
+
+
 def sweep(
     scenario: ScenarioLike,
-    vary: Mapping[str, Iterable[Any]],
+    vary: Vary,
     trace: str | os.PathLike[str] | None = None,
     *,
+    traces: Iterable[str | os.PathLike[str]] = (),
     overrides: Mapping[str, Any] | None = None,
-    seeds: Iterable[int] | None = None,
+    seeds: int | Iterable[int] | None = None,
+    sample: str = "grid",
     verify: bool = False,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
     store: str | os.PathLike[str] | None = None,
-    executor: concurrent.futures.Executor | None = None,
+    retry: bool = False,
+    executor: Any = None,
+    memory: int | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Sweep:
-    """Runs a scenario at every combination of the values of some keys.
+    """Runs a scenario at many values of some keys.
 
     >>> sweep(
     ...     {
@@ -130,101 +219,173 @@ def sweep(
     ... ).table(["latency_ns.all.min"])["latency_ns.all.min"]
     array([1000000, 2000000], dtype=uint64)
 
-    `seeds` runs every combination at each of them. `store` is a folder of finished points, which
-    an interrupted or extended sweep does not run again: the ``points`` folder of ``hybridsim sweep
-    --out``, in the same format. Points run in processes of this computer, as many as it has
-    processors, or wherever `executor` runs them: any `concurrent.futures.Executor`, such as those
-    of dask, ray or MPI. Policies written in Python have to be importable there.
+    `vary` maps keys to lists of values, of which every combination is run, or is a list of
+    combinations. With ``sample="latin-hypercube:50"`` or ``"random:50"`` so many combinations are
+    drawn, and values may be a `Range`. Several `traces` are each replayed at every combination.
+    `seeds` repeats every combination: a number of seeds, from the scenario's own on, or a list.
+
+    `store` is a folder of finished points, which an interrupted or extended sweep does not run
+    again: the ``points`` folder of ``hybridsim sweep --out``, in the same format. `retry` runs
+    those again that failed. `progress` shows a line on standard error, or calls a function with
+    the number of finished points and of all.
+
+    Points run on all processors of this computer, as many at a time as fit into `memory` (bytes;
+    by default what is available), or wherever `executor` runs them: any
+    `concurrent.futures.Executor`, or a Dask client or the address of its scheduler. Policies
+    written in Python have to be importable there.
 
     A point that fails is a `Point` with an `error`, like those of the command.
     """
-    if not isinstance(vary, Mapping) or not vary:
-        raise Error("vary must map at least one key to its values")
-    choices = {key: _values(key, values) for key, values in vary.items()}
-    wanted: list[int | None] = [None] if seeds is None else _values("seeds", seeds)
-    source, folder = _source(scenario), None if store is None else pathlib.Path(path_text(store))
-    replaced = None if trace is None else path_text(trace)
-    jobs: list[tuple[dict[str, Any], int | None, _Job]] = []
-    for values in itertools.product(*choices.values()):
-        at = dict(zip(choices, values, strict=True))
-        for seed in wanted:
-            sets = _sets({**(overrides or {}), **at}, seed, verify)
-            jobs.append((at, seed, (source, sets, replaced, folder)))
-    if executor is not None:
-        return Sweep(tuple(_collect(executor, jobs)))
-    # Forking a process whose threads hold locks may deadlock; spawning does not.
-    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    workers = min(len(jobs), os.cpu_count() or 1)
-    # Classes are registered in this process only.
-    if workers <= 1 or any(isinstance(value, type) for at, *_ in jobs for value in at.values()):
-        return Sweep(tuple(_point(at, seed, _simulate(job)) for at, seed, job in jobs))
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        return Sweep(tuple(_collect(pool, jobs)))
+    sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
+    varied, listed, texts = _varied(vary)
+    wanted = [path_text(path) for path in _several(traces, "traces")]
+    if trace is not None:
+        wanted.insert(0, path_text(trace))
+    folder = None if store is None else path_text(store)
+    study = _core.Study(
+        _source(scenario),
+        sets,
+        varied,
+        listed,
+        sample,
+        [_local(path) for path in wanted],
+        seeds if seeds is None or isinstance(seeds, int) else _values("seeds", seeds),
+        folder,
+        retry,
+    )
+    _complete(study, texts, executor, memory, folder, progress)
+    return Sweep(tuple(_points(study, texts)), study)
 
 
-_Job = tuple[Any, list[str], str | None, pathlib.Path | None]
-"""Source, settings, trace and folder of finished points."""
+def _complete(
+    study: _core.Study,
+    texts: Mapping[str, Mapping[str, Any]],
+    executor: Any,
+    memory: int | None,
+    folder: str | None,
+    progress: bool | Callable[[int, int], object],
+) -> None:
+    """Runs what is missing."""
+    total, missing_points = len(study.points()), study.missing()
+    line = Progress(total, total - len(missing_points), progress is True)
+    count = total - len(missing_points)
 
+    def finished(failed: bool = False, where: str = "") -> None:
+        nonlocal count
+        count += 1
+        line.finished(failed, where)
+        if callable(progress):
+            progress(count, total)
 
-def _collect(
-    executor: concurrent.futures.Executor, jobs: list[tuple[dict[str, Any], int | None, _Job]]
-) -> list[Point]:
-    futures = [executor.submit(_simulate, job) for _, _, job in jobs]
     try:
-        results = [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-    return [_point(at, seed, done) for (at, seed, _), done in zip(jobs, results, strict=True)]
-
-
-def _simulate(job: _Job) -> dict[str, Any]:
-    """The outcome of a point, as the command stores it; runs in another process."""
-    source, sets, trace, folder = job
-    try:
-        key = _core.point_key(source, sets, trace)
-    except Error as error:
-        return {"failed": str(error)}
-    path = None if folder is None else folder / f"{key}.json"
-    if path is not None and path.exists():
-        try:
-            known: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            pass  # Unreadable points are run again, as the command does.
+        if executor is None and not study.uses_python:
+            study.run(None, memory, True, finished)
+        elif executor is None and _has_classes(texts):
+            for number in missing_points:  # Classes are registered in this process only.
+                study.put(number, _core.run_task(study.task(number), True))
+                finished()
         else:
-            return known
-    outcome = _outcome(source, sets, trace)
-    if path is not None and folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(outcome), "utf-8")
-        partial.replace(path)
-    return outcome
+            _distribute(study, executor, memory, folder, finished)
+    finally:
+        line.end()
 
 
-def _outcome(source: Any, sets: list[str], trace: str | None) -> dict[str, Any]:
+def _distribute(
+    study: _core.Study,
+    executor: Any,
+    memory: int | None,
+    folder: str | None,
+    finished: Callable[[bool, str], None],
+) -> None:
+    tasks = (Task.read(study.task(number)) for number in study.missing())
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(shared(folder, memory=memory))
+        if isinstance(executor, str):
+            executor = stack.enter_context(connect(executor))
+        pool: Any
+        if is_client(executor):
+            pool = DaskPool(executor, place)
+            stack.callback(pool.close)
+        elif executor is None:
+            workers = os.cpu_count() or 1
+            threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(workers))
+            pool = ExecutorPool(threads, place)
+        elif hasattr(executor, "submit"):
+            pool = ExecutorPool(executor, place)
+        else:
+            raise ArgumentError(f"executor must have a method submit, not {executor!r}")
+        where = pool.workers if isinstance(pool, DaskPool) else str
+        for number, outcome in stack.enter_context(contextlib.closing(run_all(tasks, pool))):
+            study.put(number, outcome)
+            finished('"failed"' in outcome[:12], where())
+
+
+def _points(study: _core.Study, texts: Mapping[str, Mapping[str, Any]]) -> Iterator[Point]:
+    for number, (values, seed, _) in enumerate(study.points()):
+        pairs = zip(study.keys, values, strict=True)
+        at = {key: _value(text, texts.get(key, {})) for key, text in pairs}
+        outcome = json.loads(study.outcome(number) or '{"failed": "it was not run"}')
+        if "done" not in outcome:
+            yield Point(at, seed, None, str(outcome["failed"]))
+        else:
+            yield Point(at, seed, Result.from_json(json.dumps(outcome["done"])), None)
+
+
+def _varied(vary: Any) -> tuple[list[Any], Any, dict[str, dict[str, Any]]]:
+    """Keys with their values, and listed combinations, as TOML; the values of a key by text."""
+    if isinstance(vary, Mapping):
+        if not vary:
+            raise Error("vary must map at least one key to its values")
+        given: list[Any] = []
+        texts: dict[str, dict[str, Any]] = {}
+        for key, values in vary.items():
+            if isinstance(values, Range):
+                ends = (_cell(values.start), _cell(values.stop))
+                given.append((key, (str(ends[0]), str(ends[1]), values.log)))
+                continue
+            texts[key] = {_text(value): value for value in _values(key, values)}
+            given.append((key, [_text(value) for value in _values(key, values)]))
+        return given, None, texts
+    rows = _values("vary", vary)
+    keys = list(rows[0]) if isinstance(rows[0], Mapping) else []
+    if not keys or any(not isinstance(row, Mapping) or list(row) != keys for row in rows):
+        raise Error("vary must be a mapping, or a list of mappings with the same keys")
+    texts = {key: {_text(row[key]): row[key] for row in rows} for key in keys}
+    return [], (keys, [[_text(row[key]) for key in keys] for row in rows]), texts
+
+
+def _text(value: Any) -> str:
+    return _toml.inline(_toml.plain(value))
+
+
+def _value(text: str, known: Mapping[str, Any]) -> Any:
+    """The value with this text in TOML: the caller's own object, where there is one."""
+    return known[text] if text in known else tomllib.loads(f"v = {text}")["v"]
+
+
+def _has_classes(texts: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(isinstance(value, type) for known in texts.values() for value in known.values())
+
+
+def _several(values: Any, name: str) -> list[Any]:
+    if isinstance(values, (str, bytes, os.PathLike)) or not isinstance(values, Iterable):
+        raise ArgumentError(f"{name} must be a list, not {values!r}")
+    return list(values)
+
+
+def _local(path: str) -> str:
+    """The path of a trace; one with a scheme, such as ``s3://``, is downloaded once."""
+    if "://" not in path:
+        return path
     try:
-        done = _core.run(source, sets, trace, False, None, None, None)
-    except Error as error:
-        return {"failed": str(error)}
-    if isinstance(done["error"], BaseException) and not isinstance(done["error"], Exception):
-        raise done["error"]  # KeyboardInterrupt
-    document = json.loads(done["json"])
-    if done["error"] is not None:
-        return {"failed": f"Python code ended the run: {done['error']}"}
-    if done["fault"] is not None:
-        return {"failed": done["fault"][1]}
-    if document["violations"]:
-        return {"failed": f"a check failed: {document['violations'][0]}"}
-    return {"done": document}
-
-
-def _point(values: Mapping[str, Any], seed: int | None, outcome: Mapping[str, Any]) -> Point:
-    if "done" not in outcome:
-        return Point(values, seed, None, str(outcome.get("failed", "the stored point is damaged")))
-    result = Result.from_json(json.dumps(outcome["done"]))
-    return Point(values, seed, result, None)
+        import fsspec
+    except ImportError:
+        raise missing("dask", "fsspec") from None
+    with fsspec.open(path, "rb") as source:
+        data: bytes = source.read()
+    copy = cache_folder() / "downloaded" / path.replace("://", "/")
+    keep(copy, data)
+    return str(copy)
 
 
 def _values(key: str, values: Any) -> list[Any]:
@@ -234,6 +395,22 @@ def _values(key: str, values: Any) -> list[Any]:
     if not known:
         raise Error(f"{key}: the list of values is empty")
     return known
+
+
+def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    """The numbers in a document by their path, without costs."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if path or key not in COSTS:
+                yield from _numbers(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, (bool, int, float)):
+        yield path, value
+
+
+def _alike(cells: list[Any]) -> list[Any]:
+    """As they are if all are numbers, or else as text."""
+    is_number = all(isinstance(cell, (int, float)) for cell in cells)
+    return cells if is_number else [str(cell) for cell in cells]
 
 
 def _columns(results: list[Result | None], paths: Iterable[str]) -> dict[str, list[Any]]:

@@ -29,3 +29,23 @@ pub mod wear;
 pub use device::ENTRIES;
 pub use event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 pub use state::SavedState;
+
+/// Memory that the tables of a flash device of this kind and these settings take, about, without
+/// building it; `None` for components of other crates.
+pub fn table_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> Option<u64> {
+    match kind {
+        "ssd" => Some(device::ssd_table_bytes(settings)),
+        "slc-mlc-ssd" => Some(slc_mlc::table_bytes(settings)),
+        _ => None,
+    }
+}
+
+/// Exported capacity of a flash device of this kind and these settings, without building it;
+/// `None` for components of other crates.
+pub fn capacity_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> Option<u64> {
+    match kind {
+        "ssd" => Some(device::ssd_capacity_bytes(settings)),
+        "slc-mlc-ssd" => Some(settings.bytes("capacity")),
+        _ => None,
+    }
+}

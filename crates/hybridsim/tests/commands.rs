@@ -266,6 +266,69 @@ fn a_sweep_over_seeds_has_intervals_and_a_page() {
 }
 
 #[test]
+fn a_sweep_draws_points_replays_traces_and_lists_points() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = scenario(&folder, "base.toml", TOY);
+    let rows = |args: &[&str]| -> Vec<Value> {
+        let done = call(&[&["sweep", "--json"][..], args].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        serde_json::from_slice(&done.stdout).expect("JSON")
+    };
+    let key = "component.device.latency";
+    let drawn = rows(&[&base, "--vary", &format!("{key}=log:10us..1000us"), "--sample", "lhs:10"]);
+    let value = |row: &Value| row["set"][key].as_str().expect("a text").replace("us", "");
+    let decades = drawn.iter().map(|row| value(row).parse::<f64>().expect("a number").log10());
+    let mut fifths: Vec<usize> = decades.map(|decade| ((decade - 1.0) * 5.0) as usize).collect();
+    fifths.sort_unstable();
+    assert_eq!(fifths, (0..10).collect::<Vec<_>>(), "one in each slice");
+    let lines = |lines: &[&str]| lines.join("\n") + "\n";
+    let trace = |name: &str, text: &str| scenario(&folder, name, text);
+    let head = "time_ns,op,volume,lba,sectors,flags,response_ns";
+    let [one, two, three] = ["0,read,0,0,8,0,", "9,write,0,8,8,0,", "20,read,0,0,8,0,"];
+    let small = trace("small.csv", &lines(&[head, one, two, "x"]));
+    let large = trace("large.csv", &lines(&[head, one, two, three]));
+    let replayed = rows(&[
+        &base,
+        "--trace",
+        &small,
+        "--trace",
+        &large,
+        "--skip-bad-lines",
+        "--vary",
+        "run.seed=1",
+    ]);
+    let requests: Vec<&Value> = replayed.iter().map(|row| &row["results"]["requests"]).collect();
+    assert_eq!(requests, [2, 3]);
+    assert_eq!(replayed[1]["set"]["trace"], large.as_str());
+    let listed = "scenario = \"base.toml\"\nseeds = [3, 4]\n[[point]]\nhost.queue_depth = 1\n\
+                  run.verify = true\n[[point]]\nhost.queue_depth = 7\nrun.verify = false\n";
+    let listed = rows(&[&scenario(&folder, "sweep.toml", listed)]);
+    assert_eq!(listed[1]["set"]["host.queue_depth"], 7);
+    assert_eq!(listed[1]["results"][1]["seed"], 4, "{:#}", listed[1]["results"][1]);
+    let refused = call(&["sweep", &base, "--vary", "run.seed=1..3"]);
+    assert!(text(&refused.stderr).contains("is a range"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_refused_with_the_figure() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let large = TOY.replace("constant-device\"", "ssd\"").replace("capacity", "# capacity");
+    let large =
+        large.replace("latency = \"100us\"", "read_time = \"25us\"\nprogram_time = \"200us\"");
+    let large = format!("{large}erase_time = \"1.5ms\"\n");
+    let base = scenario(&folder, "base.toml", &large);
+    let blocks = "component.device.blocks_per_plane=64,40000";
+    let out = folder.path().join("out").display().to_string();
+    let words = ["sweep", &base, "--vary", blocks, "--out", &out, "--memory", "128MiB"];
+    let done = call(&words);
+    assert_eq!(done.status.code(), Some(4), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    assert!(table.contains("needs about") && table.contains("128MiB can be used"), "{table}");
+    let points = fs::read_dir(format!("{out}/points")).expect("the points").count();
+    assert_eq!(points, 1, "a computer with more memory may run it");
+}
+
+#[test]
 fn compare_shows_further_columns() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let base = scenario(&folder, "base.toml", TOY);

@@ -6,7 +6,7 @@ use hybridsim_flash::ftl::{self, FtlEntry};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::Scenario;
-use hybridsim_sweep::{Job, Outcome, Plan, Vary};
+use hybridsim_sweep::{Job, Memory, Outcome, Plan, Vary};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -95,11 +95,12 @@ fn entries_from_outside_can_be_swept_on_two_threads() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let registry = extended();
     let vary = VARY.map(|option| Vary::parse(option).expect("a valid option"));
-    let plan = Plan::read(&scenario(folder.path()), &[], &vary).expect("a valid plan");
-    let points = plan.points(&registry, None).expect("valid points");
+    let plan = Plan::read(&scenario(folder.path()), &[], &vary, &[]).expect("a valid plan");
+    let points = plan.points(&registry).expect("valid points");
     let job = Job {
         registry: &registry,
         threads: 2,
+        memory: &Memory::available(),
         store: None,
         cache: false,
         interrupted: &AtomicBool::new(false),

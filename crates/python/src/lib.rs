@@ -9,6 +9,7 @@ mod inspect;
 mod observe;
 mod plugin;
 mod run;
+mod study;
 mod trace;
 
 use pyo3::prelude::*;
@@ -33,7 +34,9 @@ mod _core {
     #[pymodule_export]
     use crate::plugin::scheduler::PythonHead;
     #[pymodule_export]
-    use crate::run::{cli, point_key, report_html, run};
+    use crate::run::{cli, report_html, run};
+    #[pymodule_export]
+    use crate::study::{Study, available_memory, contents, run_task, save_outcome};
     #[pymodule_export]
     use crate::trace::{TraceReader, convert, trace_info};
 

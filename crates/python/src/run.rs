@@ -3,7 +3,7 @@
 use crate::failure;
 use crate::observe::Batches;
 use crate::plugin;
-use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::diagnostic::{Diagnostics, SourceText};
 use hybridsim_engine::{EventRecord, EventSink, Fault};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
@@ -31,16 +31,24 @@ pub fn read(
     sets: Vec<String>,
     trace: Option<PathBuf>,
 ) -> PyResult<Scenario> {
-    let input = match source {
-        Source::File(path) => Input::read(&path, &sets),
+    input(source, &sets, trace)
+        .and_then(|input| Scenario::check(input, &plugin::registry()))
+        .map_err(|diagnostics| failure::scenario(py, &diagnostics))
+}
+
+/// What a scenario is read from.
+pub fn input(
+    source: Source,
+    sets: &[String],
+    trace: Option<PathBuf>,
+) -> Result<Input, Diagnostics> {
+    match source {
+        Source::File(path) => Ok(Input { trace, ..Input::read(&path, sets)? }),
         Source::Text(name, text) => {
             let source = SourceText { name, text };
-            Ok(Input { source, base: PathBuf::new(), sets, trace: None })
+            Ok(Input { source, base: PathBuf::new(), sets: sets.to_vec(), trace })
         }
-    };
-    input
-        .and_then(|input| Scenario::check(Input { trace, ..input }, &plugin::registry()))
-        .map_err(|diagnostics| failure::scenario(py, &diagnostics))
+    }
 }
 
 /// The callbacks and options of a run.
@@ -230,20 +238,6 @@ pub fn report_html(
             shown.push(Run { results, pictures: pictures.map_err(wrong)?, scenario_text });
         }
         Ok(py.detach(|| hybridsim_report::html::page(title, &shown)))
-    })
-}
-
-/// The key under which a sweep stores the run.
-#[pyfunction]
-pub fn point_key(
-    py: Python<'_>,
-    source: Source,
-    sets: Vec<String>,
-    trace: Option<PathBuf>,
-) -> PyResult<String> {
-    failure::guarded(|| {
-        let scenario = read(py, source, sets, trace)?;
-        Ok(hybridsim_sweep::key(&scenario, &plugin::registry()))
     })
 }
 

@@ -167,7 +167,7 @@ impl Table<'_> {
     }
 }
 
-/// Names to the left, figures to the right. A row that is cut short does not widen its columns.
+/// Names to the left, figures to the right. The row of a failed point does not widen its columns.
 fn aligned(lines: &[Vec<String>], names: usize) -> String {
     let count = lines.first().map_or(0, Vec::len);
     let width = |at: usize| {
@@ -175,14 +175,16 @@ fn aligned(lines: &[Vec<String>], names: usize) -> String {
         whole.filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..count).map(width).collect();
+    // When all rows failed, their reasons are in a column of no other row.
+    let width_of = |at: usize| widths.get(at).copied().unwrap_or(0);
     let mut out = String::new();
     for line in lines {
         let cells: Vec<String> = line
             .iter()
             .enumerate()
-            .map(|(at, cell)| match at < names || line.len() < count {
-                true => format!("{cell:<width$}", width = widths[at]),
-                false => format!("{cell:>width$}", width = widths[at]),
+            .map(|(at, cell)| match at < names || line.len() != count {
+                true => format!("{cell:<width$}", width = width_of(at)),
+                false => format!("{cell:>width$}", width = width_of(at)),
             })
             .collect();
         out.push_str(cells.join("  ").trim_end());
@@ -195,6 +197,13 @@ fn aligned(lines: &[Vec<String>], names: usize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_table_of_failures_has_no_figures() {
+        let line = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect();
+        let lines = [line(&["key"]), line(&["a value", "failed: too large"])];
+        assert_eq!(aligned(&lines, 1), "key\na value  failed: too large\n");
+    }
 
     #[test]
     fn varied_values_keep_their_type_in_json() {

@@ -1,11 +1,12 @@
 //! The plan of a sweep: a scenario and the values of some of its keys.
 
+use crate::contents::Contents;
+use crate::store::{Outcome, Store};
+use crate::vary::{Sampling, Vary};
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
-use hybridsim_simulation::scenario::resolve::resolve;
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::text;
-use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -15,64 +16,62 @@ const POINTS_MAX: usize = 100_000;
 /// The key of the seed.
 const SEED: &str = "run.seed";
 
-/// A key and its values, in TOML.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vary {
-    /// Such as `component.ssd.over_provisioning`.
-    pub key: String,
-    /// Such as `0.07`.
-    pub values: Vec<String>,
-}
-
-impl Vary {
-    /// Reads `key=a,b,c`; commas inside brackets and quotes do not separate values.
-    ///
-    /// # Errors
-    /// When the syntax is different.
-    pub fn parse(option: &str) -> Result<Self, Diagnostics> {
-        let Some((key, list)) = option.split_once('=') else {
-            let message = format!("`--vary {option}`: write it as key.path=value,value");
-            return Err(Diagnostics::single(message));
-        };
-        let as_list = format!("v = [{list}]").parse::<Table>().ok();
-        let values = match as_list.as_ref().and_then(|table| table["v"].as_array()) {
-            Some(values) => values.iter().map(Value::to_string).collect(),
-            None => list.split(',').map(|value| value.trim().to_owned()).collect(),
-        };
-        Self { key: key.trim().to_owned(), values }.checked()
-    }
-
-    fn checked(self) -> Result<Self, Diagnostics> {
-        match self.values.is_empty() || self.values.iter().any(String::is_empty) {
-            true => Err(Diagnostics::single(format!("`{}`: has a missing value", self.key))),
-            false => Ok(self),
-        }
-    }
-}
+/// What the column of the trace is called, where several are replayed.
+const TRACE: &str = "trace";
 
 /// A sweep.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    scenario: PathBuf,
-    sets: Vec<String>,
+    base: Input,
+    /// Combinations given one by one: their keys, and the values of each.
+    listed: Option<(Vec<String>, Vec<Vec<String>>)>,
     vary: Vec<Vary>,
-    seeds: u64,
+    sampling: Sampling,
+    traces: Vec<PathBuf>,
+    seeds: Seeds,
+}
+
+/// At which seeds every combination is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// This many: the seed of the scenario and those after it.
+    Count(u64),
+    /// These.
+    List(Vec<u64>),
 }
 
 /// One combination at one seed.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Hash of all inputs of its result.
+    /// Its number in the plan, from 0.
+    pub number: usize,
+    /// Hash of all inputs of its result; empty where its scenario is invalid.
     pub key: String,
     /// The varied keys' values, in the order of the plan.
     pub values: Vec<String>,
     /// Which of the seeds of its combination, from 0.
     pub repetition: u64,
+    /// The seed, where the plan sets it.
+    pub seed: Option<u64>,
     /// The scenario.
     pub input: Input,
+    /// The trace that it replays, and the hash of its contents.
+    pub trace: Option<(PathBuf, String)>,
+    /// Memory that its simulation needs, in bytes; an estimate.
+    pub memory: u64,
+    /// Why it cannot be simulated, if its scenario is invalid.
+    pub problem: Option<String>,
 }
 
 impl Point {
+    /// Its outcome without a simulation: that in the store, or what is wrong with its scenario.
+    pub fn known(&self, store: Option<&Store>) -> Option<Outcome> {
+        match &self.problem {
+            Some(problem) => Some(Outcome::Failed(problem.clone())),
+            None => store?.load(&self.key),
+        }
+    }
+
     /// Its values, separated by spaces.
     pub fn name(&self) -> String {
         self.values.join(" ")
@@ -82,20 +81,28 @@ impl Point {
     pub fn repeats(&self, other: &Self) -> bool {
         self.values == other.values
     }
-
-    /// Whether both are the same combination at the same seed.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.repeats(other) && self.repetition == other.repetition
-    }
 }
 
 impl Plan {
-    /// Reads `path`: a scenario, or a sweep file that names one (`scenario = "..."`, with tables
-    /// `set` and `vary`). What the command line varies or sets comes after.
+    /// A plan of one point: the scenario as it is.
+    pub fn new(base: Input) -> Self {
+        let (sampling, seeds) = (Sampling::Grid, Seeds::Count(1));
+        let (listed, vary, traces) = (None, Vec::new(), Vec::new());
+        Self { base, listed, vary, sampling, traces, seeds }
+    }
+
+    /// Reads `path`: a scenario, or a sweep file that names one (`scenario = "..."`, with `set`,
+    /// `vary`, `sample`, `seeds` and a list of `point`). What the command line varies or sets comes
+    /// after.
     ///
     /// # Errors
     /// What is wrong with the file or the options.
-    pub fn read(path: &Path, sets: &[String], vary: &[Vary]) -> Result<Self, Diagnostics> {
+    pub fn read(
+        path: &Path,
+        sets: &[String],
+        vary: &[Vary],
+        traces: &[PathBuf],
+    ) -> Result<Self, Diagnostics> {
         let problem =
             |message: String| Diagnostics::single(format!("{}: {message}", path.display()));
         if path == Path::new(STANDARD_INPUT) {
@@ -106,17 +113,20 @@ impl Plan {
         let text = text.map_err(|error| problem(error.to_string()))?;
         let named = text.parse::<Table>().ok().filter(|table| table.contains_key("scenario"));
         let mut plan = match named {
-            Some(table) => Self::of_file(path, &table).map_err(problem)?,
-            None => {
-                Self { scenario: path.to_owned(), sets: Vec::new(), vary: Vec::new(), seeds: 1 }
+            Some(table) => {
+                let scenario = table["scenario"].as_str();
+                let scenario =
+                    scenario.ok_or_else(|| problem("`scenario` must be a file name".to_owned()))?;
+                let scenario = path.parent().unwrap_or(Path::new("")).join(scenario);
+                let base = Input::read(&scenario, &[])?;
+                Self::new(base).with_file(&table).map_err(problem)?
             }
+            None => Self::new(Input::read(path, &[])?),
         };
-        plan.sets.extend_from_slice(sets);
-        for added in vary {
-            plan.vary.retain(|vary| vary.key != added.key);
-            plan.vary.push(added.clone());
-        }
-        if plan.vary.is_empty() {
+        plan.base.sets.extend_from_slice(sets);
+        plan.vary(vary);
+        plan.replay(traces);
+        if plan.keys().is_empty() {
             let message = "nothing varies: add `--vary key=value,value`, or a table `vary` to a \
                            sweep file";
             return Err(problem(message.to_owned()));
@@ -124,124 +134,237 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Every combination at `seeds` seeds: that of the scenario and those after it.
+    /// Varies these keys as well; a key that varies already takes the new values.
+    pub fn vary(&mut self, vary: &[Vary]) {
+        for added in vary {
+            self.vary.retain(|vary| vary.key != added.key);
+            self.vary.push(added.clone());
+        }
+    }
+
+    /// Combinations given one by one: `rows` has the values of `keys`.
+    pub fn list(&mut self, keys: Vec<String>, rows: Vec<Vec<String>>) {
+        self.listed = Some((keys, rows));
+    }
+
+    /// Draws combinations instead of running all.
+    pub fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
+    }
+
+    /// Replays these traces instead of the scenario's workload, each at every combination.
+    pub fn replay(&mut self, traces: &[PathBuf]) {
+        self.traces = traces.to_vec();
+    }
+
+    /// Runs every combination at these seeds.
     ///
     /// # Errors
     /// When the plan sets the seed itself.
-    pub fn repeated(mut self, seeds: u64) -> Result<Self, Diagnostics> {
-        if seeds > 1 && self.vary.iter().any(|vary| vary.key == SEED) {
+    pub fn repeat(&mut self, seeds: Seeds) -> Result<(), Diagnostics> {
+        if seeds != Seeds::Count(1) && self.keys().contains(&SEED) {
             let message = format!("`{SEED}` varies: leave it out, or the number of seeds");
             return Err(Diagnostics::single(message));
         }
-        self.seeds = seeds.max(1);
+        self.seeds = match seeds {
+            Seeds::Count(count) => Seeds::Count(count.max(1)),
+            list => list,
+        };
+        Ok(())
+    }
+
+    fn with_file(mut self, table: &Table) -> Result<Self, String> {
+        let known = ["scenario", "set", "vary", "point", "sample", "seeds"];
+        if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(format!("`{key}` is unknown here; a sweep has {}", known.join(", ")));
+        }
+        for (key, value) in flat(table, "set")? {
+            self.base.sets.push(format!("{key}={value}"));
+        }
+        for (key, value) in flat(table, "vary")? {
+            self.vary.push(Vary::of_file(key, &value)?);
+        }
+        if let Some(sample) = table.get("sample") {
+            let text = sample.as_str().ok_or("`sample` must be a text, such as \"random:50\"")?;
+            self.sampling = Sampling::parse(text)?;
+        }
+        if let Some(points) = table.get("point") {
+            let (keys, rows) = listed(points)?;
+            self.list(keys, rows);
+        }
+        if let Some(seeds) = table.get("seeds") {
+            let seeds = seeds_of(seeds).ok_or("`seeds` must be a number above 0, or a list")?;
+            self.repeat(seeds).map_err(|error| error.to_string())?;
+        }
         Ok(self)
     }
 
-    fn of_file(path: &Path, table: &Table) -> Result<Self, String> {
-        let known = ["scenario", "set", "vary"];
-        if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(format!("`{key}` is unknown here; a sweep has scenario, set and vary"));
-        }
-        let scenario = table["scenario"].as_str().ok_or("`scenario` must be a file name")?;
-        let scenario = path.parent().unwrap_or(Path::new("")).join(scenario);
-        let mut plan = Self { scenario, sets: Vec::new(), vary: Vec::new(), seeds: 1 };
-        for (key, value) in flat(table, "set")? {
-            plan.sets.push(format!("{key}={value}"));
-        }
-        for (key, value) in flat(table, "vary")? {
-            let values = value.as_array().ok_or(format!("`vary.{key}` must be a list"))?;
-            let values = values.iter().map(Value::to_string).collect();
-            plan.vary.push(Vary { key, values }.checked().map_err(|error| error.to_string())?);
-        }
-        Ok(plan)
+    /// The columns of the values of a point: the keys that vary, and the trace where there are
+    /// several.
+    pub fn keys(&self) -> Vec<&str> {
+        let trace = (self.traces.len() > 1).then_some(TRACE);
+        trace.into_iter().chain(self.varied()).collect()
     }
 
-    /// The keys that vary.
-    pub fn keys(&self) -> Vec<&str> {
-        self.vary.iter().map(|vary| vary.key.as_str()).collect()
+    fn varied(&self) -> impl Iterator<Item = &str> {
+        let listed = self.listed.iter().flat_map(|(keys, _)| keys);
+        listed.chain(self.vary.iter().map(|vary| &vary.key)).map(String::as_str)
     }
 
     /// All combinations, the last key varying fastest, each at all seeds in turn.
     ///
     /// # Errors
     /// What is wrong with the scenario; a combination that is impossible is a point that fails.
-    pub fn points(
-        &self,
-        registry: &Registry,
-        trace: Option<&Path>,
-    ) -> Result<Vec<Point>, Diagnostics> {
-        let repetitions = usize::try_from(self.seeds).unwrap_or(usize::MAX);
-        let factors = self.vary.iter().map(|vary| vary.values.len()).chain([repetitions]);
-        let count = factors.into_iter().try_fold(1usize, |product, factor| {
-            product.checked_mul(factor).filter(|count| *count <= POINTS_MAX)
-        });
-        let Some(count) = count else {
-            let message = format!("the sweep has more than {POINTS_MAX} points; split it");
-            return Err(Diagnostics::single(message));
-        };
-        let base = Input::read(&self.scenario, &self.sets)?;
-        let mut refused = None;
-        let mut points = Vec::with_capacity(count);
-        for number in 0..count {
-            let (point, wrong) = self.point(number, &base, registry, trace);
-            if let (Some(wrong), None) = (wrong, &refused) {
-                refused = Some(wrong);
-            }
-            points.push(point);
-        }
+    pub fn points(&self, registry: &Registry) -> Result<Vec<Point>, Diagnostics> {
+        let (points, refused) = self.checked_points(registry)?;
         // An invalid point is a result; if all are invalid, the plan is wrong.
-        let all_wrong = points.iter().all(|point| point.key.is_empty());
         match refused {
-            Some(refused) if all_wrong => Err(refused),
+            Some(refused) if points.iter().all(|point| point.key.is_empty()) => Err(refused),
             _ => Ok(points),
         }
     }
 
-    fn point(
+    /// As [`Plan::points`]; a plan may consist of points that all fail.
+    ///
+    /// # Errors
+    /// When the plan has too many points.
+    pub fn points_or_failures(&self, registry: &Registry) -> Result<Vec<Point>, Diagnostics> {
+        Ok(self.checked_points(registry)?.0)
+    }
+
+    /// All points, and what is wrong with the first invalid one.
+    fn checked_points(
         &self,
-        number: usize,
-        base: &Input,
         registry: &Registry,
-        trace: Option<&Path>,
-    ) -> (Point, Option<Diagnostics>) {
-        let repetition = number as u64 % self.seeds;
-        let mut rest = number / self.seeds as usize;
-        let mut values = Vec::with_capacity(self.vary.len());
-        for vary in self.vary.iter().rev() {
-            values.push(vary.values[rest % vary.values.len()].clone());
-            rest /= vary.values.len();
+    ) -> Result<(Vec<Point>, Option<Diagnostics>), Diagnostics> {
+        let rows = self.rows().map_err(Diagnostics::single)?;
+        let mut contents = Contents::default();
+        let mut refused = None;
+        let mut points = Vec::with_capacity(rows.len());
+        for (trace, values, repetition) in rows {
+            let mut point = self.point(trace, &values, repetition);
+            point.number = points.len();
+            if let Err(wrong) = self.complete(&mut point, registry, &mut contents) {
+                point.problem = Some(wrong.to_string());
+                refused.get_or_insert(wrong);
+            }
+            points.push(point);
         }
-        values.reverse();
-        let mut input = base.clone();
-        input.trace = trace.map(Path::to_owned);
-        let set = |(vary, value): (&Vary, &String)| format!("{}={value}", vary.key);
-        input.sets.extend(self.vary.iter().zip(&values).map(set));
-        let mut checked = Scenario::check(input.clone(), registry);
-        if let (Ok(scenario), 1..) = (&checked, repetition) {
-            input.sets.push(format!("{SEED}={}", scenario.seed().saturating_add(repetition)));
-            checked = Scenario::check(input.clone(), registry);
-        }
-        let (key, wrong) = match checked {
-            Ok(scenario) => (key(&scenario, registry), None),
-            Err(problems) => (String::new(), Some(problems)),
+        Ok((points, refused))
+    }
+
+    /// Trace, values and repetition of every point.
+    fn rows(&self) -> Result<Vec<(Option<&PathBuf>, Vec<String>, u64)>, String> {
+        let repetitions = match &self.seeds {
+            Seeds::Count(count) => *count,
+            Seeds::List(list) => list.len() as u64,
         };
-        (Point { key, values, repetition, input }, wrong)
+        let traces: Vec<Option<&PathBuf>> = match self.traces.is_empty() {
+            true => vec![None],
+            false => self.traces.iter().map(Some).collect(),
+        };
+        let alone = vec![Vec::new()];
+        let listed = self.listed.as_ref().map_or(&alone, |(_, rows)| rows);
+        let times = (traces.len() as u64).saturating_mul(repetitions.max(1));
+        let times = usize::try_from(times).unwrap_or(usize::MAX).saturating_mul(listed.len());
+        let drawn =
+            self.sampling.combine(&self.vary, POINTS_MAX / times.max(1)).map_err(|error| {
+                // The limit counts traces, seeds and listed points as well.
+                error.replace(&(POINTS_MAX / times.max(1)).to_string(), &POINTS_MAX.to_string())
+            })?;
+        let mut rows = Vec::with_capacity(drawn.len() * times);
+        for trace in traces {
+            for head in listed {
+                for tail in &drawn {
+                    let values: Vec<String> = head.iter().chain(tail).cloned().collect();
+                    rows.extend((0..repetitions).map(|at| (trace, values.clone(), at)));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn point(&self, trace: Option<&PathBuf>, values: &[String], repetition: u64) -> Point {
+        let mut input = self.base.clone();
+        if let Some(trace) = trace {
+            input.trace = Some(trace.clone());
+        }
+        let set = |(key, value): (&str, &String)| format!("{key}={value}");
+        input.sets.extend(self.varied().zip(values).map(set));
+        let quoted =
+            |trace: &PathBuf| Value::from(trace.to_string_lossy().into_owned()).to_string();
+        let several = (self.traces.len() > 1).then(|| trace.map(quoted)).flatten();
+        let values = several.into_iter().chain(values.iter().cloned()).collect();
+        let key = String::new();
+        Point {
+            number: 0,
+            key,
+            values,
+            repetition,
+            seed: None,
+            input,
+            trace: None,
+            memory: 0,
+            problem: None,
+        }
+    }
+
+    /// Adds seed, key and memory.
+    fn complete(
+        &self,
+        point: &mut Point,
+        registry: &Registry,
+        contents: &mut Contents,
+    ) -> Result<(), Diagnostics> {
+        let repetition = point.repetition;
+        point.seed = match &self.seeds {
+            Seeds::List(list) => Some(list[repetition as usize]),
+            Seeds::Count(1) => None,
+            Seeds::Count(_) => {
+                let first = Scenario::check(point.input.clone(), registry)?.seed();
+                Some(first.saturating_add(repetition))
+            }
+        };
+        // The first of several seeds is the scenario's own.
+        let given = point.seed.filter(|_| repetition > 0 || matches!(self.seeds, Seeds::List(_)));
+        point.input.sets.extend(given.map(|seed| format!("{SEED}={seed}")));
+        let scenario = Scenario::check(point.input.clone(), registry)?;
+        point.key = contents.key(&scenario, registry);
+        point.trace = scenario.source.trace.is_some().then(|| {
+            let path = scenario.trace_path();
+            let hash = contents.of(&path);
+            (path, hash)
+        });
+        point.memory = hybridsim_simulation::memory::needed(&scenario);
+        Ok(())
     }
 }
 
-/// The hash of all inputs of a result: scenario, the program's code, and size and modification time
-/// of the trace and the saved state.
-pub fn key(scenario: &Scenario, registry: &Registry) -> String {
-    let mut text =
-        format!("{}\n{}\n", hybridsim_simulation::state::SOURCES, resolve(scenario, registry));
-    let files = [&scenario.source.trace, &scenario.run.state];
-    for file in files.into_iter().flatten() {
-        let path = scenario.base.join(file);
-        let about =
-            fs::metadata(&path).ok().and_then(|file| Some((file.len(), file.modified().ok()?)));
-        text.push_str(&format!("{about:?}"));
+/// The `[[point]]` tables of a sweep file: keys, and values by point.
+fn listed(points: &Value) -> Result<(Vec<String>, Vec<Vec<String>>), String> {
+    let wrong = "`point` must be tables `[[point]]` with the same keys";
+    let points = points.as_array().filter(|points| !points.is_empty()).ok_or(wrong)?;
+    let mut keys: Option<Vec<String>> = None;
+    let mut rows = Vec::with_capacity(points.len());
+    for point in points {
+        let mut entries = Vec::new();
+        flatten("", point.as_table().ok_or(wrong)?, &mut entries);
+        let (names, values): (Vec<String>, Vec<Value>) = entries.into_iter().unzip();
+        if names.is_empty() || *keys.get_or_insert_with(|| names.clone()) != names {
+            return Err(wrong.to_owned());
+        }
+        rows.push(values.iter().map(Value::to_string).collect());
     }
-    blake3::hash(text.as_bytes()).to_hex().to_string()
+    Ok((keys.unwrap_or_default(), rows))
+}
+
+fn seeds_of(value: &Value) -> Option<Seeds> {
+    let seed = |value: &Value| u64::try_from(value.as_integer()?).ok();
+    match value.as_array() {
+        Some(list) if list.is_empty() => None,
+        Some(list) => Some(Seeds::List(list.iter().map(seed).collect::<Option<_>>()?)),
+        None => Some(Seeds::Count(seed(value).filter(|count| *count > 0)?)),
+    }
 }
 
 /// The entries of table `name`, nested tables as dotted keys.
@@ -269,22 +392,13 @@ fn flatten(prefix: &str, table: &Table, found: &mut Vec<(String, Value)>) {
 mod tests {
     use super::*;
     use hybridsim_simulation::registry::standard;
+    use std::fs;
 
     const SCENARIO: &str = "[workload]\ngenerator = { kind = \"uniform\", requests = 10 }\n\
                             [component.d]\nkind = \"constant-device\"\ncapacity = \"1MB\"\n";
 
     fn vary(option: &str) -> Vary {
         Vary::parse(option).unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    #[test]
-    fn options_part_values_at_commas() {
-        assert_eq!(vary("a.b=1,2").values, ["1", "2"]);
-        assert_eq!(vary("a=fifo,lru").values, ["fifo", "lru"]);
-        assert_eq!(vary("a=\"x,y\",\"z\"").values, ["\"x,y\"", "\"z\""]);
-        assert_eq!(vary("a=[1,2],[3]").values, ["[1, 2]", "[3]"]);
-        assert!(Vary::parse("a").is_err() && Vary::parse("a=").is_err());
-        assert!(Vary::parse("a=1,,2").is_err());
     }
 
     #[test]
@@ -298,11 +412,11 @@ mod tests {
         fs::write(&sweep, text).expect("it can be written");
         let registry = standard();
         let more = vary("component.d.latency=1ms,2ms,3ms");
-        let plan = Plan::read(&sweep, &[], &[more]).unwrap_or_else(|error| panic!("{error}"));
-        let points = plan.points(&registry, None).unwrap_or_else(|error| panic!("{error}"));
+        let plan = Plan::read(&sweep, &[], &[more], &[]).unwrap_or_else(|error| panic!("{error}"));
+        let points = plan.points(&registry).unwrap_or_else(|error| panic!("{error}"));
         let names: Vec<String> = points.iter().map(Point::name).collect();
         assert_eq!(names, ["1 1ms", "1 2ms", "1 3ms", "2 1ms", "2 2ms", "2 3ms"]);
-        let again = plan.points(&registry, None).unwrap_or_else(|error| panic!("{error}"));
+        let again = plan.points(&registry).unwrap_or_else(|error| panic!("{error}"));
         assert!(points.iter().zip(&again).all(|(a, b)| a.key == b.key && a.key.len() == 64));
         assert_ne!(points[0].key, points[1].key);
     }
@@ -314,12 +428,12 @@ mod tests {
         fs::write(&base, SCENARIO).expect("it can be written");
         let registry = standard();
         let points = |option: &str| {
-            let plan = Plan::read(&base, &[], &[vary(option)]);
-            plan.and_then(|plan| plan.points(&registry, None))
+            let plan = Plan::read(&base, &[], &[vary(option)], &[]);
+            plan.and_then(|plan| plan.points(&registry))
         };
         assert!(points("component.d.speed=1,2").is_err());
         let some = points("host.queue_depth=0,1").unwrap_or_else(|error| panic!("{error}"));
         assert!(some[0].key.is_empty() && !some[1].key.is_empty());
-        assert!(Plan::read(&base, &[], &[]).is_err(), "nothing varies");
+        assert!(Plan::read(&base, &[], &[], &[]).is_err(), "nothing varies");
     }
 }

@@ -34,6 +34,11 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), retry })
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn path(&self, key: &str) -> PathBuf {
         self.folder.join(format!("{key}.json"))
     }
@@ -48,14 +53,11 @@ impl Store {
         }
     }
 
-    /// Stores `outcome`. A point without a key has an invalid scenario and is not stored.
+    /// Stores `outcome`.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
-        if key.is_empty() {
-            return Ok(());
-        }
         let text = serde_json::to_string(outcome).expect("results can be written as JSON");
         hybridsim_simulation::state::write(&self.path(key), text.as_bytes())
             .map_err(|error| format!("cannot write to {}: {error}", self.folder.display()))

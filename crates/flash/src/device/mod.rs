@@ -11,7 +11,7 @@ mod versions;
 
 pub use ftl_backend::{FtlBackend, Ssd};
 pub use params::{ENTRIES, PARAMS, build_ssd};
-pub(crate) use params::{IDLE_AFTER, check_memory};
+pub(crate) use params::{IDLE_AFTER, check_memory, ssd_capacity_bytes, ssd_table_bytes};
 
 use crate::array::Array;
 use crate::event::FlashEvent;

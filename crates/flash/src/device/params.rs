@@ -342,6 +342,25 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
 /// Map, reverse map and page states, rounded up.
 const TABLE_BYTES_PER_PAGE: u64 = 10;
 
+fn table_bytes(geometry: &Geometry) -> u64 {
+    u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE
+}
+
+/// Memory for the tables of an SSD with these settings, before it is built.
+pub(crate) fn ssd_table_bytes(settings: &Settings) -> u64 {
+    Geometry::new(&Shape::from_settings(settings)).as_ref().map_or(0, table_bytes)
+}
+
+/// Exported capacity of an SSD with these settings; factory-bad blocks, which reduce it, are not
+/// known before it is built.
+pub(crate) fn ssd_capacity_bytes(settings: &Settings) -> u64 {
+    let geometry = Geometry::new(&Shape::from_settings(settings));
+    geometry.map_or(0, |geometry| {
+        let pages = geometry.exported_pages(settings.number("over_provisioning"));
+        u64::from(pages) * u64::from(geometry.page_bytes())
+    })
+}
+
 /// Rejects a device whose tables do not fit in memory before allocating them. `param` sets the
 /// size.
 pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Problem>> {
@@ -361,7 +380,7 @@ pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Pr
 pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let settings = input.settings;
     let geometry = Geometry::new(&Shape::from_settings(settings))?;
-    check_memory("blocks_per_plane", u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE)?;
+    check_memory("blocks_per_plane", table_bytes(&geometry))?;
     let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
     if exported_pages == 0 {
         let message = "leaves no page to export; lower it, or add blocks";

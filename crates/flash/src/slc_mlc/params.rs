@@ -308,7 +308,7 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
     let settings = input.settings;
     let mlc = geometry(settings, ["mlc_size", "mlc_page_size", "mlc_pages_per_block"])?;
     let blocks = logical_blocks(settings, &mlc)?;
-    check_memory("mlc_size", u64::from(mlc.pages()) * 18)?;
+    check_memory("mlc_size", u64::from(mlc.pages()) * MLC_BYTES_PER_PAGE)?;
     let (wear, wear_settings) = input.chosen::<WearEntry>("wear_levelling");
     let wear = (wear.build)(&WearInput { settings: wear_settings, geometry: &mlc, pools: 1 })?;
     let slc = match settings.bytes("slc_size") {
@@ -350,6 +350,25 @@ fn block_bytes(mlc: &Geometry) -> u64 {
     u64::from(mlc.pages_per_block()) * u64::from(mlc.page_bytes())
 }
 
+/// Map, reverse map and versions of the MLC flash, rounded up.
+const MLC_BYTES_PER_PAGE: u64 = 18;
+
+fn slc_bytes(slots: u64, buckets: u64) -> u64 {
+    slots * 13 + buckets * 8
+}
+
+/// Memory for the tables of a device with these settings, before it is built.
+pub(crate) fn table_bytes(settings: &Settings) -> u64 {
+    let pages = settings.bytes("mlc_size") / settings.bytes("mlc_page_size").max(1);
+    let slots = settings.bytes("slc_size") / SECTOR_BYTES;
+    let unit = match settings.text("hash_unit") {
+        "page" => settings.bytes("slc_page_size") / SECTOR_BYTES,
+        _ => 1,
+    };
+    let buckets = u64::from(hash_entries(settings)) * unit;
+    pages.saturating_mul(MLC_BYTES_PER_PAGE).saturating_add(slc_bytes(slots, buckets))
+}
+
 /// Buckets of the hash table (chang-slc-mlc, section 5.1: half the SLC pages).
 fn hash_entries(settings: &Settings) -> u32 {
     let pages = settings.bytes("slc_size") / settings.bytes("slc_page_size").max(1);
@@ -375,7 +394,7 @@ fn slc_cache(settings: &Settings, logical_blocks: u32) -> Result<SlcCache, Vec<P
         let message = format!("{buckets} buckets, one per sector; at most 2,147,483,648");
         return Err(vec![Problem::new("hash_entries", message)]);
     }
-    check_memory("slc_size", slots * 13 + buckets * 8)?;
+    check_memory("slc_size", slc_bytes(slots, buckets))?;
     let probing = match settings.text("probing") {
         "quadratic" => Probing::Quadratic,
         _ => Probing::Linear,

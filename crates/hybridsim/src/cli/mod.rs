@@ -2,6 +2,7 @@
 
 mod cache;
 mod calibrate;
+mod cluster;
 mod examples;
 mod export;
 mod generate;
@@ -80,16 +81,8 @@ struct SimulateArgs {
     /// Replay this trace instead of the scenario's workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The trace's format, where its content is ambiguous: a name, or { kind = "name", ... }
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
-    /// Make the trace fit: map its addresses onto the device, replay it in a closed loop of one
-    /// request if it has no times
-    #[arg(long)]
-    fit: bool,
-    /// Leave out records of the trace that cannot be read, and report their number
-    #[arg(long)]
-    skip_bad_lines: bool,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -126,10 +119,31 @@ struct SimulateArgs {
 impl SimulateArgs {
     /// The options that stand for scenario keys, as `key=value`.
     fn key_options(&self) -> impl Iterator<Item = String> {
+        let verify = self.verify.then(|| "run.verify=true".to_owned());
+        self.reading.key_options().chain(verify)
+    }
+}
+
+/// How a trace is read and replayed.
+#[derive(Args, Clone)]
+struct ReadingArgs {
+    /// The trace's format, where its content is ambiguous: a name, or { kind = "name", ... }
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Make the trace fit: map its addresses onto the device, replay it in a closed loop of one
+    /// request if it has no times
+    #[arg(long)]
+    fit: bool,
+    /// Leave out records of the trace that cannot be read, and report their number
+    #[arg(long)]
+    skip_bad_lines: bool,
+}
+
+impl ReadingArgs {
+    fn key_options(&self) -> impl Iterator<Item = String> + use<> {
         let flags = [
             (self.fit, "workload.fit=true"),
             (self.skip_bad_lines, "workload.skip_bad_lines=true"),
-            (self.verify, "run.verify=true"),
         ];
         let format = self.format.as_ref().map(|format| {
             let is_table = format.trim_start().starts_with('{');

@@ -1,36 +1,53 @@
 //! The command for parameter sweeps.
 
+use super::ReadingArgs;
+use super::cluster::Cluster;
 use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
+use hybridsim_config::units;
 use hybridsim_simulation::parallel::processors;
-use hybridsim_sweep::{Job, Outcome, Plan, Point, Shard, Store, Table, Vary};
+use hybridsim_sweep::{
+    Job, Memory, Outcome, Plan, Point, Sampling, Seeds, Shard, Store, Table, Vary,
+};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct SweepArgs {
     /// A scenario, or a sweep file that names one and the values to vary
     file: PathBuf,
-    /// Values of a scenario key, such as component.ssd.over_provisioning=0.07,0.28; may be repeated
+    /// Values of a scenario key, such as component.ssd.over_provisioning=0.07,0.28; or a range, such
+    /// as 0.07..0.28, log:16MiB..1GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE,VALUE")]
     vary: Vec<String>,
+    /// The combinations to run: grid (all), random:COUNT or latin-hypercube:COUNT
+    #[arg(long, value_name = "HOW", value_parser = Sampling::parse)]
+    sample: Option<Sampling>,
     /// Set a scenario key at every point; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Run every combination at this many seeds: the scenario's and those after it
-    #[arg(long, value_name = "COUNT", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..=1000))]
-    seeds: u64,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
     /// Show this key of the results, such as components.ssd.write_amplification; may be repeated
     #[arg(long = "column", value_name = "PATH")]
     columns: Vec<String>,
-    /// Replay this trace instead of the scenario's workload
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    /// Replay this trace instead of the scenario's workload; repeated, each at every combination
+    #[arg(long = "trace", value_name = "FILE")]
+    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// Points run in parallel; default: the number of processors
     #[arg(short, long, value_name = "COUNT")]
     jobs: Option<usize>,
+    /// Memory for all points that run at the same time; default: nine tenths of what is available
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    memory: Option<u64>,
+    /// Run the points on the Dask cluster whose scheduler has this address, such as
+    /// tcp://node1:8786; needs Python with `pip install "hybridsim[dask]"`
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "memory"])]
+    dask: Option<String>,
     /// Run only shard I of N, counted from 0; all shards may share one folder
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
@@ -60,58 +77,77 @@ fn shard(text: &str) -> Result<Shard, String> {
     }
 }
 
+fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
+    let vary: Result<Vec<Vary>, _> = args.vary.iter().map(|option| Vary::parse(option)).collect();
+    let sets: Vec<String> = args.sets.iter().cloned().chain(args.reading.key_options()).collect();
+    let mut plan = Plan::read(&args.file, &sets, &vary?, &args.traces)?;
+    if let Some(sampling) = args.sample {
+        plan.sample(sampling);
+    }
+    if let Some(count) = args.seeds {
+        plan.repeat(Seeds::Count(count))?;
+    }
+    Ok(plan)
+}
+
 /// Runs all points, or those of a shard.
 pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
-    let vary: Result<Vec<Vary>, _> = args.vary.iter().map(|option| Vary::parse(option)).collect();
-    let plan = Plan::read(&args.file, &args.sets, &vary?)?.repeated(args.seeds)?;
-    let all = plan.points(registry, args.trace.as_deref())?;
-    let is_mine = |point: &&Point| args.shard.is_none_or(|shard| shard.has(&point.key));
-    let points: Vec<Point> = all.iter().filter(is_mine).cloned().collect();
+    let plan = plan(args)?;
+    let all = plan.points(registry)?;
+    let is_mine = |point: &Point| args.shard.is_none_or(|shard| shard.has(&point.key));
+    let points: Vec<Point> = all.iter().filter(|point| is_mine(point)).cloned().collect();
     let store = match &args.out {
         Some(out) => Some(Store::open(&out.join("points"), args.retry).map_err(Failure::usage)?),
         None => None,
     };
+    let outcomes = run(registry, args, &points, store.as_ref())?;
+    let finished = points.iter().zip(outcomes);
+    let mut rows: Vec<(&Point, Outcome)> =
+        finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
+    let verdict = verdict(&rows, points.len());
+    if let Some(store) = &store {
+        // Points finished by other shards.
+        let theirs = all.iter().filter(|point| !is_mine(point));
+        rows.extend(theirs.filter_map(|point| Some((point, store.load(&point.key)?))));
+        rows.sort_by_key(|(point, _)| point.number);
+    }
+    let rows: Vec<(&Point, &Outcome)> =
+        rows.iter().map(|(point, outcome)| (*point, outcome)).collect();
+    show(args, &plan.keys(), &rows)?;
+    verdict
+}
+
+fn run(
+    registry: &Registry,
+    args: &SweepArgs,
+    points: &[Point],
+    store: Option<&Store>,
+) -> Result<Vec<Option<Outcome>>, Failure> {
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, points.len());
-    let job = Job {
-        registry,
-        threads: args.jobs.unwrap_or_else(processors),
-        store: store.as_ref(),
-        cache: !args.no_cache,
-        interrupted: &interrupted,
-    };
-    let outcomes = hybridsim_sweep::run(&points, &job, |point| {
+    let finished = |point: &Point| {
         steps.message(&point.name());
         steps.end();
-    });
+    };
+    let outcomes = match &args.dask {
+        Some(address) => {
+            let cluster = Cluster { address, cache: !args.no_cache, interrupted: &interrupted };
+            cluster.run(points, store, finished)
+        }
+        None => {
+            let job = Job {
+                registry,
+                threads: args.jobs.unwrap_or_else(processors),
+                memory: &args.memory.map_or_else(Memory::available, Memory::new),
+                store,
+                cache: !args.no_cache,
+                interrupted: &interrupted,
+            };
+            Ok(hybridsim_sweep::run(points, &job, finished))
+        }
+    };
     steps.finish();
-    let finished = points.iter().zip(outcomes);
-    let mine: Vec<(&Point, Outcome)> =
-        finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
-    let others = others(&all, &points, store.as_ref());
-    show(args, &plan.keys(), &in_order(&all, mine.iter().chain(&others)))?;
-    verdict(&mine, points.len())
-}
-
-/// Points finished by other shards.
-fn others<'p>(
-    all: &'p [Point],
-    mine: &[Point],
-    store: Option<&Store>,
-) -> Vec<(&'p Point, Outcome)> {
-    let Some(store) = store else { return Vec::new() };
-    let theirs = all.iter().filter(|point| !mine.iter().any(|own| own.is_same(point)));
-    theirs.filter_map(|point| Some((point, store.load(&point.key)?))).collect()
-}
-
-/// Rows in the order of the plan.
-fn in_order<'p>(
-    all: &[Point],
-    rows: impl Iterator<Item = &'p (&'p Point, Outcome)>,
-) -> Vec<(&'p Point, &'p Outcome)> {
-    let mut rows: Vec<_> = rows.map(|(point, outcome)| (*point, outcome)).collect();
-    rows.sort_by_key(|(point, _)| all.iter().position(|other| other.is_same(point)));
-    rows
+    outcomes
 }
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {

@@ -43,6 +43,27 @@ impl Resolved {
         text(&self.root)
     }
 
+    /// The whole scenario with `contents` of its files in place of their paths.
+    pub fn with_files(
+        &self,
+        scenario: &Scenario,
+        mut contents: impl FnMut(&Path) -> String,
+    ) -> String {
+        let mut root = self.root.clone();
+        let mut replace = |section: &str, key: &str, path: &Path| {
+            if let Some(Toml::Table(table)) = root.get_mut(section)
+                && let Some(value) = table.get_mut(key)
+            {
+                *value = contents(path).into();
+            }
+        };
+        replace("workload", "trace", &scenario.trace_path());
+        if let Some(state) = &scenario.run.state {
+            replace("run", "state", &scenario.base.join(state));
+        }
+        text(&root)
+    }
+
     /// The part that a saved state belongs to: the system, without workload and seed.
     pub fn system(&self) -> String {
         let keys = ["system", "component"].map(|key| (key.to_owned(), self.root[key].clone()));

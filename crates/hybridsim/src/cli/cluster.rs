@@ -1,0 +1,129 @@
+//! Points of a sweep on a Dask cluster, through the Python package.
+//!
+//! Plan, store and tables are those of any sweep. A process of Python (`hybridsim._cluster`) reads
+//! tasks as lines of JSON, as many at a time as the cluster has use for, and writes outcomes.
+
+use super::output::{Exit, Failure, note};
+use hybridsim_sweep::{Outcome, Point, Store, Task, distinct};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Names the Python interpreter; the command of the wheel sets it.
+const PYTHON: &str = "HYBRIDSIM_PYTHON";
+
+/// How to run points on a cluster.
+pub struct Cluster<'a> {
+    /// Address of the scheduler.
+    pub address: &'a str,
+    /// Whether workers cache preconditioned devices.
+    pub cache: bool,
+    /// Set to interrupt the sweep.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// A line from the process.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The task with this number is finished.
+    Finished(usize, Outcome),
+    /// The cluster cannot be used.
+    Refused(String),
+}
+
+impl Cluster<'_> {
+    /// As `hybridsim_sweep::run`, on the cluster.
+    pub fn run(
+        &self,
+        points: &[Point],
+        store: Option<&Store>,
+        mut finished: impl FnMut(&Point),
+    ) -> Result<Vec<Option<Outcome>>, Failure> {
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; points.len()];
+        let (first, copies) = distinct(points);
+        let mut done = |at: usize, outcome: &Outcome| {
+            for copy in &copies[at] {
+                outcomes[*copy] = Some(outcome.clone());
+                finished(&points[*copy]);
+            }
+        };
+        let mut tasks = Vec::new();
+        let mut positions = HashMap::new();
+        for (at, point) in first.into_iter().enumerate() {
+            match point.known(store) {
+                Some(known) => done(at, &known),
+                None => {
+                    positions.insert(point.number, (at, point.key.as_str()));
+                    tasks.push(Task::of(point));
+                }
+            }
+        }
+        if tasks.is_empty() {
+            return Ok(outcomes);
+        }
+        let mut child = self.start(store)?;
+        let stdin = child.stdin.take().expect("its standard input is a pipe");
+        let stdout = child.stdout.take().expect("its standard output is a pipe");
+        let mut refused = None;
+        std::thread::scope(|scope| {
+            scope.spawn(|| send(stdin, &tasks));
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(Line::Finished(number, outcome)) => {
+                        let Some(&(at, key)) = positions.get(&number) else { continue };
+                        let saved = store.map(|store| store.save(key, &outcome));
+                        let unsaved = saved.and_then(Result::err).map(Outcome::Failed);
+                        done(at, &unsaved.unwrap_or(outcome));
+                    }
+                    Ok(Line::Refused(message)) => refused = Some(message),
+                    Err(_) => note(&line),
+                }
+            }
+        });
+        let status = child.wait()?;
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Ok(outcomes);
+        }
+        match refused {
+            Some(message) => Err(Failure::Message(Exit::Run, message)),
+            None if !status.success() => {
+                Err(Failure::Message(Exit::Run, format!("the cluster's client ended: {status}")))
+            }
+            None => Ok(outcomes),
+        }
+    }
+
+    fn start(&self, store: Option<&Store>) -> Result<Child, Failure> {
+        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+        let mut command = Command::new(&python);
+        command.args(["-m", "hybridsim._cluster", self.address]);
+        if let Some(store) = store {
+            command.arg("--store").arg(store.folder());
+        }
+        if !self.cache {
+            command.arg("--no-cache");
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().map_err(|error| {
+            Failure::usage(format!(
+                "--dask needs Python with `pip install \"hybridsim[dask]\"`: cannot run {}: \
+                 {error}; {PYTHON} names the interpreter",
+                python.display()
+            ))
+        })
+    }
+}
+
+/// Ends early when the process does.
+fn send(mut stdin: ChildStdin, tasks: &[Task]) {
+    for task in tasks {
+        let mut line = serde_json::to_string(task).expect("tasks can be written as JSON");
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
