@@ -49,6 +49,7 @@ from .plugins import (
 )
 from .results import Component, Latency, Result, write_report
 from .scenario import ComponentSpec, Host, Policy, Scenario, Workload
+from .search import Objective, Search, Trial, optimize
 from .sweeps import Comparison, Point, Range, Sweep, compare, sweep
 from .table import HeatMap, Table
 from .tools import calibrate, mrc, reproduce
@@ -75,6 +76,7 @@ __all__ = [
     "HeatMap",
     "Host",
     "Latency",
+    "Objective",
     "Plan",
     "Point",
     "Policy",
@@ -88,11 +90,13 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Scheduler",
+    "Search",
     "Sweep",
     "Table",
     "TraceError",
     "TraceInfo",
     "TraceReader",
+    "Trial",
     "UnitError",
     "VictimPolicy",
     "Workload",
@@ -106,6 +110,7 @@ __all__ = [
     "ftl",
     "list",
     "mrc",
+    "optimize",
     "plot",
     "read_trace",
     "register",

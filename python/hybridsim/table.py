@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import missing
+from .errors import missing, path_text
 
 __all__ = ["HeatMap", "Table"]
 
@@ -47,6 +49,14 @@ class Table(dict[str, "npt.NDArray[Any]"]):
         for name, values in self.items():
             array[name] = values
         return array
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes comma-separated values, missing ones empty."""
+        with open(path_text(path), "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self)
+            for row in zip(*(values.tolist() for values in self.values()), strict=True):
+                writer.writerow("" if cell != cell else cell for cell in row)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`."""

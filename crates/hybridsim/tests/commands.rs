@@ -329,6 +329,32 @@ fn what_does_not_fit_into_memory_is_refused_with_the_figure() {
 }
 
 #[test]
+fn compare_at_several_seeds_says_which_differences_are_within_noise() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let jitter = |latency: &str| {
+        TOY.replace("latency = \"100us\"", &format!("latency = \"{latency}\"\njitter = \"50us\""))
+    };
+    let base = scenario(&folder, "base.toml", &jitter("100us"));
+    let same = scenario(&folder, "same.toml", &format!("title = \"x\"{}", jitter("100us")));
+    let slow = scenario(&folder, "slow.toml", &jitter("300us"));
+    let out = folder.path().join("out").display().to_string();
+    let words = ["compare", &base, &same, &slow, "--seeds", "4"];
+    let done = call(&[&words[..], &["--out", &out]].concat());
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[1].starts_with("base ") && lines[1].contains(" +-"), "{table}");
+    assert!(lines[2].starts_with("same ") && lines[2].contains('~'), "{table}");
+    assert!(lines[3].starts_with("slow ") && !lines[3].contains('~'), "{table}");
+    assert!(fs::metadata(format!("{out}/compare.html")).is_ok());
+    let json = call(&[&words[..], &["--json"]].concat());
+    let rows: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(rows[2]["set"]["scenario"], "slow");
+    assert_eq!(rows[2]["statistics"]["mean_us"]["within_noise_of_first"], false);
+    assert_eq!(rows[0]["results"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
 fn compare_shows_further_columns() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let base = scenario(&folder, "base.toml", TOY);

@@ -7,7 +7,8 @@ use super::output::{Exit, Failure, note};
 use hybridsim_sweep::{Outcome, Point, Store, Task, distinct};
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -97,9 +98,8 @@ impl Cluster<'_> {
     }
 
     fn start(&self, store: Option<&Store>) -> Result<Child, Failure> {
-        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
-        let mut command = Command::new(&python);
-        command.args(["-m", "hybridsim._cluster", self.address]);
+        let mut command = python("hybridsim._cluster");
+        command.arg(self.address);
         if let Some(store) = store {
             command.arg("--store").arg(store.folder());
         }
@@ -107,14 +107,28 @@ impl Cluster<'_> {
             command.arg("--no-cache");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.spawn().map_err(|error| {
-            Failure::usage(format!(
-                "--dask needs Python with `pip install \"hybridsim[dask]\"`: cannot run {}: \
-                 {error}; {PYTHON} names the interpreter",
-                python.display()
-            ))
-        })
+        command.spawn().map_err(|error| without_python("--dask", "dask", &error))
     }
+}
+
+/// A module of the Python package as a program.
+pub(super) fn python(module: &str) -> Command {
+    let mut command = Command::new(interpreter());
+    command.args(["-m", module]);
+    command
+}
+
+fn interpreter() -> OsString {
+    std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into())
+}
+
+/// The failure when the interpreter cannot be started.
+pub(super) fn without_python(what: &str, extra: &str, error: &io::Error) -> Failure {
+    Failure::usage(format!(
+        "{what} needs Python with `pip install \"hybridsim[{extra}]\"`: cannot run {}: {error}; \
+         {PYTHON} names the interpreter",
+        interpreter().display()
+    ))
 }
 
 /// Ends early when the process does.

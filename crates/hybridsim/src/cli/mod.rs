@@ -3,6 +3,7 @@
 mod cache;
 mod calibrate;
 mod cluster;
+mod compare;
 mod examples;
 mod export;
 mod generate;
@@ -10,6 +11,7 @@ mod import;
 mod inspect;
 mod mrc;
 mod new;
+mod optimize;
 mod output;
 mod progress;
 mod reference;
@@ -41,6 +43,8 @@ enum Command {
     Compare(CompareArgs),
     /// Run one scenario at every combination of some parameter values
     Sweep(sweep::SweepArgs),
+    /// Search for the values of some parameters that are best by some results
+    Optimize(optimize::OptimizeArgs),
     /// Reproduce published figures and measurements of drives
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
@@ -174,6 +178,12 @@ struct CompareArgs {
     /// The scenario files
     #[arg(required = true, num_args = 1..)]
     scenarios: Vec<PathBuf>,
+    /// Run every scenario at this many seeds, its own and those after it, and show means with
+    /// confidence intervals and which differences from the first scenario are within noise
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1000),
+          conflicts_with_all = ["requests", "timeline"])]
+    seeds: u64,
     #[command(flatten)]
     simulate: SimulateArgs,
 }
@@ -269,10 +279,12 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
 fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::single(registry, args),
+        Command::Compare(args) if args.seeds > 1 => compare::at_seeds(registry, &args),
         Command::Compare(args) => {
             run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
+        Command::Optimize(args) => optimize::optimize(&args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
         Command::Check(args) => inspect::check(registry, &args),

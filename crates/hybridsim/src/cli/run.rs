@@ -144,7 +144,7 @@ fn differing_work(scenarios: &[Scenario]) -> Option<String> {
 }
 
 /// A folder name per scenario: the file's stem, numbered where two are alike.
-fn names(paths: &[PathBuf]) -> Vec<String> {
+pub(super) fn names(paths: &[PathBuf]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(paths.len());
     for path in paths {
         let stem = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());

@@ -11,7 +11,7 @@ use hybridsim_simulation::parallel::processors;
 use hybridsim_sweep::{
     Job, Memory, Outcome, Plan, Point, Sampling, Seeds, Shard, Store, Table, Vary,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct SweepArgs {
@@ -158,21 +158,32 @@ fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<
     };
     if let Some(out) = &args.out {
         let title = args.file.file_stem().unwrap_or_default().to_string_lossy();
-        write_file(out, "sweep.csv", &table.csv())?;
-        write_file(out, "sweep.html", &table.html(&format!("Sweep of {title}")))?;
+        write_tables(out, "sweep", &table, &format!("Sweep of {title}"))?;
     }
     print(&if args.json { table.json() } else { table.terminal() })?;
-    if let Some(out) = &args.out {
-        note(&format!("table: {}", out.join("sweep.csv").display()));
-        note(&format!("charts: {}", out.join("sweep.html").display()));
-    }
     match unknown {
         Some(message) => Err(Failure::AfterResults(Exit::Usage, format!("--column: {message}"))),
         None => Ok(()),
     }
 }
 
-fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
+/// Writes the table as `NAME.csv` and its charts as `NAME.html` into a folder.
+pub(super) fn write_tables(
+    out: &Path,
+    name: &str,
+    table: &Table<'_>,
+    title: &str,
+) -> Result<(), Failure> {
+    let [csv, html] = ["csv", "html"].map(|ending| format!("{name}.{ending}"));
+    write_file(out, &csv, &table.csv())?;
+    write_file(out, &html, &table.html(title))?;
+    note(&format!("table: {}", out.join(csv).display()));
+    note(&format!("charts: {}", out.join(html).display()));
+    Ok(())
+}
+
+/// The exit code of the points that were asked for.
+pub(super) fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
     if rows.len() < asked {
         let message = format!(
             "interrupted: {} of {asked} points are done; with --out, the same command resumes \

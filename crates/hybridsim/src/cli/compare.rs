@@ -1,0 +1,62 @@
+//! Comparisons at several seeds: as a sweep whose varied key is the scenario.
+
+use super::CompareArgs;
+use super::output::{Failure, print};
+use super::progress::Steps;
+use super::run::{interrupt_flag, names, prepare};
+use super::sweep::{verdict, write_tables};
+use hybridsim_config::registry::Registry;
+use hybridsim_simulation::parallel::processors;
+use hybridsim_simulation::scenario::Input;
+use hybridsim_sweep::{Job, Memory, Outcome, Plan, Point, Seeds, Table};
+
+/// Runs every scenario at all seeds.
+pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> {
+    let points = points(registry, args)?;
+    if let Some(out) = &args.simulate.out {
+        prepare(out, args.simulate.force)?;
+    }
+    let steps = Steps::new(args.simulate.progress, points.len());
+    let job = Job {
+        registry,
+        threads: processors(),
+        memory: &Memory::available(),
+        store: None,
+        cache: !args.simulate.no_cache,
+        interrupted: &interrupt_flag(),
+    };
+    let outcomes = hybridsim_sweep::run(&points, &job, |point| {
+        steps.message(&point.name());
+        steps.end();
+    });
+    steps.finish();
+    let finished = points.iter().zip(outcomes);
+    let rows: Vec<(&Point, Outcome)> =
+        finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
+    let shown: Vec<(&Point, &Outcome)> =
+        rows.iter().map(|(point, outcome)| (*point, outcome)).collect();
+    let table = Table::new(&["scenario"], &args.simulate.columns, &shown);
+    let table = table.map_err(|error| Failure::usage(format!("--column: {error}")))?;
+    if let Some(out) = &args.simulate.out {
+        write_tables(out, "compare", &table, "Comparison")?;
+    }
+    print(&if args.simulate.json { table.json() } else { table.terminal() })?;
+    verdict(&rows, points.len())
+}
+
+fn points(registry: &Registry, args: &CompareArgs) -> Result<Vec<Point>, Failure> {
+    let mut points: Vec<Point> = Vec::new();
+    for (path, name) in args.scenarios.iter().zip(names(&args.scenarios)) {
+        let mut input = Input::read(path, &args.simulate.sets)?;
+        input.trace.clone_from(&args.simulate.trace);
+        input.sets.extend(args.simulate.key_options());
+        let mut plan = Plan::new(input);
+        plan.repeat(Seeds::Count(args.seeds))?;
+        for mut point in plan.points(registry)? {
+            point.number = points.len();
+            point.values = vec![toml::Value::from(name.clone()).to_string()];
+            points.push(point);
+        }
+    }
+    Ok(points)
+}
