@@ -1,7 +1,7 @@
 """The process that simulates tasks for another, one after another.
 
 Reads requests as lines of JSON and answers each with a line. It ends when its input does, in the
-middle of a simulation as well: whoever asked has gone.
+middle of a simulation as well: the process that asked has ended.
 """
 
 from __future__ import annotations

@@ -119,16 +119,16 @@ class Search:
 
     @property
     def front(self) -> tuple[Trial, ...]:
-        """The Pareto front: feasible trials that no other beats in every objective."""
+        """The Pareto front: feasible trials that no other dominates."""
         feasible = [trial for trial in self.trials if trial.feasible]
         costs = [self._costs(trial) for trial in feasible]
 
-        def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        def dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
             return one != other and all(a <= b for a, b in zip(one, other, strict=True))
 
         kept: dict[tuple[float, ...], Trial] = {}
         for trial, cost in zip(feasible, costs, strict=True):
-            if not any(beats(other, cost) for other in costs):
+            if not any(dominates(other, cost) for other in costs):
                 kept.setdefault(cost, trial)
         return tuple(kept[cost] for cost in sorted(kept))
 

@@ -328,6 +328,25 @@ fn what_does_not_fit_into_memory_is_refused_with_the_figure() {
     assert_eq!(points, 1, "a computer with more memory may run it");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_needs_python_says_what_to_install() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = scenario(&folder, "base.toml", TOY);
+    let search = ["optimize", &base, "--vary", "run.seed=1,2", "--objective", "simulated_ns"];
+    let sweep = ["sweep", &base, "--vary", "run.seed=1,2", "--dask", "tcp://127.0.0.1:1"];
+    for (words, extra) in [(&search[..], "optimize"), (&sweep[..], "dask")] {
+        for (python, code) in [("/no/such/python", 2), ("false", 1)] {
+            let output = program(words).env("HYBRIDSIM_PYTHON", python).output();
+            let output = output.expect("the program starts");
+            let message = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{python}: {message}");
+            assert!(message.contains(&format!("pip install \"hybridsim[{extra}]\"")), "{message}");
+            assert!(message.contains(python), "{message}");
+        }
+    }
+}
+
 #[test]
 fn compare_at_several_seeds_says_which_differences_are_within_noise() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -74,6 +74,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/simulation/src/presets.rs", "paper00"),
     ("crates/hybridsim/tests/scenario.rs", "paper00"),
     // The Python class `Beat` is now `RunProgress`.
+    // A method of Optuna.
+    ("python/hybridsim/search.py", "tell"),
     ("python/", "beat"),
     ("CHANGELOG.md", "beat"),
     // Names of DiskSim's parameters.

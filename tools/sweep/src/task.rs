@@ -60,8 +60,8 @@ impl Task {
     pub fn into_input(mut self, trace: Option<PathBuf>) -> Result<Input, String> {
         if self.sources != SOURCES {
             return Err(format!(
-                "this computer has another build of hybridsim ({SOURCES}) than the one that planned \
-                 the sweep ({}); install the same on all",
+                "this computer has another build of hybridsim ({SOURCES}) than the one that \
+                 planned the sweep ({}); install the same on all",
                 self.sources
             ));
         }

@@ -91,7 +91,7 @@ impl Range {
     pub fn text(&self, number: f64) -> String {
         match (self.unit.as_str(), self.whole) {
             ("", true) => format!("{number:.0}"),
-            // TOML tells integers and floating-point numbers apart.
+            // TOML distinguishes integers and floating-point numbers.
             ("", false) => format!("{number:?}"),
             (unit, true) => format!("\"{number:.0}{unit}\""),
             (unit, false) => format!("\"{number}{unit}\""),

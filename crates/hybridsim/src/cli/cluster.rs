@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names the Python interpreter; the command of the wheel sets it.
@@ -90,9 +90,7 @@ impl Cluster<'_> {
         }
         match refused {
             Some(message) => Err(Failure::Message(Exit::Run, message)),
-            None if !status.success() => {
-                Err(Failure::Message(Exit::Run, format!("the cluster's client ended: {status}")))
-            }
+            None if !status.success() => Err(ended("--dask", "dask", status)),
             None => Ok(outcomes),
         }
     }
@@ -124,11 +122,20 @@ fn interpreter() -> OsString {
 
 /// The failure when the interpreter cannot be started.
 pub(super) fn without_python(what: &str, extra: &str, error: &io::Error) -> Failure {
-    Failure::usage(format!(
-        "{what} needs Python with `pip install \"hybridsim[{extra}]\"`: cannot run {}: {error}; \
-         {PYTHON} names the interpreter",
+    Failure::usage(format!("{}: {error}", needs(what, extra)))
+}
+
+/// The failure when the module ended for a reason that it has printed, if it was there.
+pub(super) fn ended(what: &str, extra: &str, status: ExitStatus) -> Failure {
+    Failure::Message(Exit::Run, format!("{}; it ended with {status}", needs(what, extra)))
+}
+
+fn needs(what: &str, extra: &str) -> String {
+    format!(
+        "{what} runs {} with `pip install \"hybridsim[{extra}]\"`; {PYTHON} names another \
+         interpreter",
         interpreter().display()
-    ))
+    )
 }
 
 /// Ends early when the process does.

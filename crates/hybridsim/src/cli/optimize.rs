@@ -1,7 +1,7 @@
 //! The command for searches, which the Python package does (`hybridsim.optimize`).
 
 use super::ReadingArgs;
-use super::cluster::{python, without_python};
+use super::cluster::{ended, python, without_python};
 use super::output::{Exit, Failure};
 use hybridsim_sweep::{Values, Vary};
 use serde_json::{Value, json};
@@ -85,12 +85,12 @@ pub fn optimize(args: &OptimizeArgs) -> Result<(), Failure> {
         let _ = stdin.write_all(request.to_string().as_bytes());
     }
     let status = child.wait()?;
-    let refused = |exit| Failure::AfterResults(exit, "the search has failed".to_owned());
+    let failed = |exit| Err(Failure::AfterResults(exit, "the search failed".to_owned()));
     match status.code() {
         Some(0) => Ok(()),
-        Some(2) => Err(refused(Exit::Usage)),
-        Some(130) => Err(refused(Exit::Interrupted)),
-        _ => Err(refused(Exit::Run)),
+        Some(2) => failed(Exit::Usage),
+        Some(130) => failed(Exit::Interrupted),
+        _ => Err(ended("optimize", "optimize", status)),
     }
 }
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct SweepArgs {
     /// A scenario, or a sweep file that names one and the values to vary
     file: PathBuf,
-    /// Values of a scenario key, such as component.ssd.over_provisioning=0.07,0.28; or a range, such
-    /// as 0.07..0.28, log:16MiB..1GiB; may be repeated
+    /// Values of a scenario key, such as component.ssd.over_provisioning=0.07,0.28 or a range, such
+    /// as 0.07..0.28 or log:16MiB..1GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE,VALUE")]
     vary: Vec<String>,
     /// The combinations to run: grid (all), random:COUNT or latin-hypercube:COUNT
