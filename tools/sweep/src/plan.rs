@@ -31,6 +31,9 @@ pub struct Plan {
     seeds: Seeds,
 }
 
+/// Trace, values and repetition of a point.
+type Planned<'p> = (Option<&'p PathBuf>, Vec<String>, u64);
+
 /// At which seeds every combination is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seeds {
@@ -253,8 +256,7 @@ impl Plan {
         Ok((points, refused))
     }
 
-    /// Trace, values and repetition of every point.
-    fn rows(&self) -> Result<Vec<(Option<&PathBuf>, Vec<String>, u64)>, String> {
+    fn rows(&self) -> Result<Vec<Planned<'_>>, String> {
         let repetitions = match &self.seeds {
             Seeds::Count(count) => *count,
             Seeds::List(list) => list.len() as u64,
