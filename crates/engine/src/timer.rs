@@ -39,13 +39,32 @@ impl<T: Copy> Default for TimerQueue<T> {
 
 const ARITY: usize = 4;
 
+#[inline]
+fn key(time: SimTime, phase: TimerPhase, sequence: u64) -> u128 {
+    u128::from(time.as_ns()) << 64 | u128::from((phase as u64) << 56 | sequence)
+}
+
 impl<T: Copy> TimerQueue<T> {
     /// Adds `item` at `time`.
     pub fn push(&mut self, time: SimTime, phase: TimerPhase, item: T) {
-        let low = (phase as u64) << 56 | self.sequence;
+        let key = key(time, phase, self.sequence);
         self.sequence += 1;
-        let key = u128::from(time.as_ns()) << 64 | u128::from(low);
-        let entry = Entry { key, item };
+        self.insert(Entry { key, item });
+    }
+
+    /// Reserves the next place in the order, for [`TimerQueue::push_reserved`].
+    pub fn reserve(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence - 1
+    }
+
+    /// Adds `item` at `time`, at the place that [`TimerQueue::reserve`] returned.
+    pub fn push_reserved(&mut self, time: SimTime, phase: TimerPhase, reserved: u64, item: T) {
+        self.insert(Entry { key: key(time, phase, reserved), item });
+    }
+
+    #[inline]
+    fn insert(&mut self, entry: Entry<T>) {
         if std::mem::take(&mut self.vacant) {
             self.sift_down(entry);
         } else {
@@ -54,15 +73,31 @@ impl<T: Copy> TimerQueue<T> {
         }
     }
 
-    /// Removes the earliest item.
-    pub fn pop(&mut self) -> Option<(SimTime, T)> {
+    /// The earliest item.
+    #[inline]
+    fn first(&mut self) -> Option<&Entry<T>> {
         if std::mem::take(&mut self.vacant) {
             let last = self.heap.pop()?;
             if !self.heap.is_empty() {
                 self.sift_down(last);
             }
         }
-        let first = *self.heap.first()?;
+        self.heap.first()
+    }
+
+    /// The time of the earliest item.
+    pub fn first_time(&mut self) -> Option<SimTime> {
+        self.first().map(|entry| SimTime::from_ns((entry.key >> 64) as u64))
+    }
+
+    /// Whether the earliest item precedes one that would be added at a reserved place.
+    pub fn first_precedes(&mut self, time: SimTime, phase: TimerPhase, reserved: u64) -> bool {
+        self.first().is_some_and(|entry| entry.key < key(time, phase, reserved))
+    }
+
+    /// Removes the earliest item.
+    pub fn pop(&mut self) -> Option<(SimTime, T)> {
+        let first = *self.first()?;
         self.vacant = true;
         Some((SimTime::from_ns((first.key >> 64) as u64), first.item))
     }

@@ -6,4 +6,4 @@
 pub mod driver;
 pub mod scheduler;
 
-pub use driver::{Host, HostOptions, Mode};
+pub use driver::{Answer, Answered, Host, HostOptions, Mode, QueuePair};

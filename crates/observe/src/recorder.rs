@@ -187,8 +187,13 @@ impl<'a> Recorder<'a> {
     /// For a run that continues from a restored state at `base`: all times are since then.
     #[must_use]
     pub fn starting_at(mut self, base: SimDuration) -> Self {
-        self.base = base;
+        self.start_at(base);
         self
+    }
+
+    /// As [`Recorder::starting_at`], before the first event.
+    pub fn start_at(&mut self, base: SimDuration) {
+        self.base = base;
     }
 
     /// Passes every event on to `sink`, with times since the start of the run.

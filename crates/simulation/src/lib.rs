@@ -11,6 +11,7 @@ mod progress;
 pub mod registry;
 pub mod run;
 pub mod scenario;
+pub mod session;
 pub mod state;
 pub mod text;
 mod warnings;

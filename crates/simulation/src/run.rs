@@ -17,8 +17,8 @@ use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
-    ComponentTree, EventSink, Fault, Machine, PowerFailureInjector, PreparedStates, SimTime,
-    Source, StateError, Stream,
+    ComponentTree, EventSink, Fault, Machine, PowerFailureInjector, PreparedStates, SimDuration,
+    SimTime, Source, StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions, Mode};
 use hybridsim_observe::{
@@ -89,86 +89,166 @@ pub fn run(
 ) -> Result<RunOutput, RunError> {
     // An error of an earlier run in this thread does not concern this one.
     drop(registry.take_plugin_error());
-    let resolved = Resolved::new(scenario, registry);
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
-    let is_full = options.detail == Detail::Full;
-    let diagram = if is_full { draw::inline(scenario, &root) } else { String::new() };
-    let mut machine = Machine::new(root, scenario.run.verify);
-    if let Some(every) = scenario.run.power_cut_every {
-        let stream = Stream::new(scenario.seed(), "power");
-        machine.fail_power(PowerFailureInjector::new(every, scenario.run.power_cuts_max, stream));
-    }
-    if is_full {
-        machine.enable_detailed_events();
-    }
-    let recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
-    let Options { mut on_progress, sink, save_state, cache, .. } = options;
-    if save_state {
-        // Fail before the run, not hours later.
-        machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
-        machine.finish_requests_at_end();
-    }
-    restore(&mut machine, scenario, &resolved)?;
-    let base = machine.now().since(SimTime::ZERO);
-    let mut recorder = recorder.starting_at(base);
+    let Options { detail, mut on_progress, sink, save_state, cache } = options;
+    let verify = scenario.run.verify;
+    let mut assembled = Assembled::new(scenario, registry, root, detail, verify, save_state)?;
     if let Some(sink) = sink {
-        recorder = recorder.forwarding_to(sink);
+        assembled.recorder = assembled.recorder.forwarding_to(sink);
     }
+    let prepared = assembled.prepare(scenario, registry, cache.as_ref(), &mut on_progress);
+    let Assembled { machine, recorder, base, .. } = &mut assembled;
     // The speed of the simulation does not include preconditioning.
-    let keys = || state_keys(scenario, registry);
-    let mut cached = cache.as_ref().map(|cache| CachedStates::new(cache, keys()));
-    let prepared = prepare(&mut machine, cached.as_mut(), &mut on_progress);
     let (began, mut timer) = (Instant::now(), ReportTimer::default());
     let mut plugin_error = registry.take_plugin_error();
     let ended = prepared.and_then(|()| {
         machine.start();
-        machine.run(&mut recorder, &mut |now| {
-            let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - base));
+        machine.run(recorder, &mut |now| {
+            let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - *base));
             plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
             go_on && plugin_error.is_none()
         })
     });
     let plugin_error = plugin_error.or_else(|| registry.take_plugin_error());
     let ended = plugin_error.map_or(ended, |message| Err(Fault::Invariant(message)));
-    let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
-    let (fault, events) = (ended.err(), machine.events_handled());
-    let state = match fault {
-        None if save_state => Some(save(&mut machine, &resolved)?),
-        _ => None,
-    };
+    let wall_s = began.elapsed().as_secs_f64();
     // A run that ends with the last arrival may leave requests in flight.
-    let ends_early = scenario.host.text("end") == "last-arrival";
-    let by = match fault {
-        Some(_) => EndedBy::Interruption,
-        None if ends_early => EndedBy::LastArrival,
-        None => EndedBy::Completion,
+    let by = match scenario.host.text("end") == "last-arrival" {
+        true => EndedBy::LastArrival,
+        false => EndedBy::Completion,
     };
-    let ending = Ending { time: machine.now() - base, events, by };
-    let mut warnings = warnings.list();
-    if let Some(fault) = &fault {
-        warnings.push(format!("the run ended early: {fault}"));
-    }
-    let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
-    if let Some(pictures) = &mut finished.pictures {
-        pictures.diagram = diagram;
-    }
-    let open = mode == Mode::Open;
-    finished.results.warnings.extend(finished.behind.filter(|_| open));
-    let failed = finished.failed_requests;
-    warnings::add(scenario, registry, &machine.describe(), failed, &mut finished.results);
-    Ok(RunOutput {
-        results: finished.results,
-        pictures: finished.pictures,
-        latencies: finished.latencies,
-        paths: machine.describe().into_iter().map(|(path, _)| path).collect(),
-        resolved: resolved.text(),
-        fault,
-        state,
-    })
+    let is_open = mode == Mode::Open;
+    assembled.conclude(
+        scenario,
+        registry,
+        Conclusion {
+            fault: ended.err(),
+            by,
+            wall_s,
+            warnings: warnings.list(),
+            is_open,
+            save_state,
+        },
+    )
 }
 
-fn state_problem(what: &str, error: &StateError) -> RunError {
+/// A system with its observers, ready to run.
+pub(crate) struct Assembled<'a> {
+    pub machine: Machine,
+    pub recorder: Recorder<'a>,
+    /// When the run begins: after time zero where it continues from a restored state.
+    pub base: SimDuration,
+    resolved: Resolved,
+    diagram: String,
+}
+
+/// How a run ended, and what is wanted of it.
+pub(crate) struct Conclusion {
+    pub fault: Option<Fault>,
+    /// What ended it, unless a fault did.
+    pub by: EndedBy,
+    pub wall_s: f64,
+    pub warnings: Vec<String>,
+    /// Whether requests arrived at times of their own.
+    pub is_open: bool,
+    pub save_state: bool,
+}
+
+impl<'a> Assembled<'a> {
+    /// `root` on a machine; requests carry data versions when `versions` is set.
+    pub fn new(
+        scenario: &Scenario,
+        registry: &Registry,
+        root: ComponentTree,
+        detail: Detail,
+        versions: bool,
+        save_state: bool,
+    ) -> Result<Self, RunError> {
+        let resolved = Resolved::new(scenario, registry);
+        let is_full = detail == Detail::Full;
+        let diagram = if is_full { draw::inline(scenario, &root) } else { String::new() };
+        let mut machine = Machine::new(root, versions);
+        if let Some(every) = scenario.run.power_cut_every {
+            let stream = Stream::new(scenario.seed(), "power");
+            let cuts = PowerFailureInjector::new(every, scenario.run.power_cuts_max, stream);
+            machine.fail_power(cuts);
+        }
+        if is_full {
+            machine.enable_detailed_events();
+        }
+        let recorder = Recorder::new(machine.describe(), detail, warmup(scenario));
+        if save_state {
+            // Fail before the run, not hours later.
+            machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
+            machine.finish_requests_at_end();
+        }
+        restore(&mut machine, scenario, &resolved)?;
+        let base = machine.now().since(SimTime::ZERO);
+        Ok(Self { machine, recorder: recorder.starting_at(base), base, resolved, diagram })
+    }
+
+    /// Preconditions every device or restores its cached state.
+    pub fn prepare(
+        &mut self,
+        scenario: &Scenario,
+        registry: &Registry,
+        cache: Option<&PreconditionCache>,
+        on_progress: &mut Option<&mut OnProgress<'_>>,
+    ) -> Result<(), Fault> {
+        let keys = || state_keys(scenario, registry);
+        let mut cached = cache.map(|cache| CachedStates::new(cache, keys()));
+        let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
+        self.machine.prepare(cached, &mut |share| {
+            let (fraction, now) = (Some(share), SimTime::ZERO);
+            report(on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
+        })
+    }
+
+    /// What a saved state of the system belongs to.
+    pub fn system(&self) -> String {
+        self.resolved.system()
+    }
+
+    /// The results.
+    pub fn conclude(
+        mut self,
+        scenario: &Scenario,
+        registry: &Registry,
+        conclusion: Conclusion,
+    ) -> Result<RunOutput, RunError> {
+        let Conclusion { fault, by, wall_s, mut warnings, is_open, save_state } = conclusion;
+        let cost = Cost { wall_s, peak_rss_bytes: peak_rss_bytes() };
+        let events = self.machine.events_handled();
+        let state = match fault {
+            None if save_state => Some(save(&mut self.machine, &self.resolved)?),
+            _ => None,
+        };
+        let by = if fault.is_some() { EndedBy::Interruption } else { by };
+        let ending = Ending { time: self.machine.now() - self.base, events, by };
+        if let Some(fault) = &fault {
+            warnings.push(format!("the run ended early: {fault}"));
+        }
+        let mut finished = self.recorder.finish(ending, label(scenario), cost, warnings);
+        if let Some(pictures) = &mut finished.pictures {
+            pictures.diagram = self.diagram;
+        }
+        finished.results.warnings.extend(finished.behind.filter(|_| is_open));
+        let (components, failed) = (self.machine.describe(), finished.failed_requests);
+        warnings::add(scenario, registry, &components, failed, &mut finished.results);
+        Ok(RunOutput {
+            results: finished.results,
+            pictures: finished.pictures,
+            latencies: finished.latencies,
+            paths: components.into_iter().map(|(path, _)| path).collect(),
+            resolved: self.resolved.text(),
+            fault,
+            state,
+        })
+    }
+}
+
+pub(crate) fn state_problem(what: &str, error: &StateError) -> RunError {
     RunError::Scenario(Diagnostics::single(format!("{what}: {error}")))
 }
 
@@ -213,18 +293,6 @@ fn state_keys(scenario: &Scenario, registry: &Registry) -> BTreeMap<String, Stri
     components.map(key).collect()
 }
 
-/// Preconditions every device or restores its cached state.
-fn prepare(
-    machine: &mut Machine,
-    cached: Option<&mut CachedStates<'_>>,
-    on_progress: &mut Option<&mut OnProgress<'_>>,
-) -> Result<(), Fault> {
-    machine.prepare(cached.map(|cached| cached as &mut dyn PreparedStates), &mut |share| {
-        let (fraction, now) = (Some(share), SimTime::ZERO);
-        report(on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
-    })
-}
-
 /// Checks everything that [`run`] checks before it simulates, and reads the first request.
 ///
 /// # Errors
@@ -262,8 +330,15 @@ struct Parts {
     warnings: workload::Warnings,
 }
 
-/// Builds the system and the scheduler, and opens the workload.
-fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
+/// A system without its workload.
+pub(crate) struct Attachment {
+    pub system: ComponentTree,
+    pub host: HostOptions,
+    pub scheduler: Box<dyn Scheduler>,
+}
+
+/// Builds the system and the scheduler.
+pub(crate) fn attachment(scenario: &Scenario, registry: &Registry) -> Result<Attachment, RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let scheduler = scenario.host.entry("scheduler");
@@ -272,6 +347,12 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
         .expect("a checked scenario names a registered scheduler");
     let scheduler =
         (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?;
+    Ok(Attachment { system, host, scheduler })
+}
+
+/// Builds the system and the scheduler, and opens the workload.
+fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
+    let Attachment { system, host, scheduler } = attachment(scenario, registry)?;
     let capacity = system.component.capacity();
     let Opened { source, mut warnings, one_at_a_time } =
         workload::open(scenario, registry, capacity)?;

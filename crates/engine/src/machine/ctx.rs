@@ -199,6 +199,12 @@ impl Ctx<'_> {
         self.wake_at(self.core.now + delay, token);
     }
 
+    /// Reserves the place in the order of timers that a wake-up set now would have, for
+    /// [`super::Machine::wake_root`]; only the root does this.
+    pub fn reserve_wake(&mut self) {
+        self.core.reserved = Some(self.core.timers.reserve());
+    }
+
     /// Emits `event`, with the time of the message being handled.
     #[inline]
     pub fn emit(&mut self, event: impl Event) {

@@ -2,6 +2,7 @@
 
 mod ctx;
 mod save;
+mod step;
 mod traffic;
 
 pub use ctx::Ctx;
@@ -77,6 +78,8 @@ impl Machine {
                 fault: None,
                 halted: false,
                 power_fails: false,
+                reserved: None,
+                arrivals_passed: false,
                 detailed_events: false,
             },
             power: None,
@@ -231,7 +234,8 @@ impl Machine {
         Ok(())
     }
 
-    fn in_flight(&self) -> usize {
+    /// Requests in flight between components.
+    pub fn in_flight(&self) -> usize {
         self.core.slots.len() - self.core.free.len()
     }
 
@@ -266,17 +270,19 @@ impl Machine {
         self.start();
         let mut result = self.run_events(sink, progress, &mut handled);
         if result.is_ok() {
-            for node in 0..self.components.len() {
-                self.with_component(ComponentId(node as u16), |component, ctx| {
-                    component.finish(ctx)
-                });
-            }
-            result = self.core.fault.take().map_or(Ok(()), Err);
+            result = self.finish_components();
         }
         sink.take(&self.core.events);
         self.core.events.clear();
         self.handled += handled;
         result.map(|()| RunEnd { time: self.core.now, events: handled })
+    }
+
+    fn finish_components(&mut self) -> Result<(), Fault> {
+        for node in 0..self.components.len() {
+            self.with_component(ComponentId(node as u16), |component, ctx| component.finish(ctx));
+        }
+        self.core.fault.take().map_or(Ok(()), Err)
     }
 
     /// Events handled so far, also by runs that ended in a fault.
@@ -293,24 +299,36 @@ impl Machine {
         self.drain(sink)?;
         while !self.core.halted || (self.finishes_requests && self.in_flight() > 0) {
             let Some((time, event)) = self.core.timers.pop() else { break };
-            debug_assert!(time >= self.core.now, "time went back");
-            self.core.now = time;
-            match event {
-                // The inbox is empty, so it need not go through it, unless the power may fail
-                // before it is delivered.
-                Timer::Complete(id) if self.power.is_none() => self.deliver_completion(id),
-                Timer::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
-                Timer::Wake(node, token) => {
-                    self.with_component(node, |component, ctx| component.wake(ctx, token));
-                }
-            }
-            self.drain(sink)?;
-            self.pass_events(sink);
+            self.handle(time, event, sink)?;
             *handled += 1;
             if handled.is_multiple_of(PROGRESS_EVERY) && !progress(self.core.now) {
                 return Err(Fault::Interrupted);
             }
         }
+        Ok(())
+    }
+
+    /// Handles one timer, and delivers the messages that follow from it.
+    #[inline]
+    fn handle(
+        &mut self,
+        time: SimTime,
+        event: Timer,
+        sink: &mut dyn EventSink,
+    ) -> Result<(), Fault> {
+        debug_assert!(time >= self.core.now, "time went back");
+        self.core.now = time;
+        match event {
+            // The inbox is empty, so it need not go through it, unless the power may fail before
+            // it is delivered.
+            Timer::Complete(id) if self.power.is_none() => self.deliver_completion(id),
+            Timer::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
+            Timer::Wake(node, token) => {
+                self.with_component(node, |component, ctx| component.wake(ctx, token));
+            }
+        }
+        self.drain(sink)?;
+        self.pass_events(sink);
         Ok(())
     }
 

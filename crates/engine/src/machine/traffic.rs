@@ -95,6 +95,10 @@ pub(super) struct Core {
     pub(super) fault: Option<Fault>,
     pub(super) halted: bool,
     pub(super) power_fails: bool,
+    /// Where in the order of timers the root's next wake-up will be ([`super::Ctx::reserve_wake`]).
+    pub(super) reserved: Option<u64>,
+    /// Whether the place of an arrival at this instant has passed.
+    pub(super) arrivals_passed: bool,
     pub(super) detailed_events: bool,
 }
 

@@ -9,8 +9,10 @@
 
 mod check;
 mod options;
+mod queue_pair;
 
 pub use options::{HostOptions, Mode, PARAMS};
+pub use queue_pair::{Answer, Answered, QueuePair};
 
 use crate::scheduler;
 use check::Check;
@@ -19,6 +21,7 @@ use hybridsim_engine::{
     Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
     LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
 };
+use queue_pair::Outside;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -74,6 +77,8 @@ pub struct Host {
     /// the workload count from here.
     began: SimDuration,
     check: Option<Check>,
+    /// Requests come from outside while the machine runs.
+    outside: Option<Outside>,
     /// The scheduler has chosen between requests, or held one.
     chose: bool,
 }
@@ -110,6 +115,7 @@ impl Host {
             lost: 0,
             began: SimDuration::ZERO,
             check: None,
+            outside: None,
             chose: false,
         }
     }
@@ -117,6 +123,17 @@ impl Host {
     /// A first-come, first-served host; for tests and benches.
     pub fn plain(options: HostOptions, source: impl Source + 'static) -> Self {
         Self::new(options, Box::new(source), Box::new(scheduler::fcfs::Fcfs::default()))
+    }
+
+    /// A host in an open loop whose requests come from `pair` and return there.
+    pub fn attached(
+        options: HostOptions,
+        pair: QueuePair,
+        versions: bool,
+        scheduler: Box<dyn Scheduler>,
+    ) -> Self {
+        let host = Self::new(options, Box::new(pair.clone()), scheduler);
+        Self { outside: Some(Outside::new(pair, versions)), ..host }
     }
 
     /// Gives the scheduler the positioning estimates of the device ([`Component::positioner`] of
@@ -164,6 +181,9 @@ impl Host {
 
     /// Open loop: lets every due request arrive, and sets the timer for the next.
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
+        if self.outside.is_some() && self.next.is_none() {
+            self.look_ahead(ctx);
+        }
         while let Some(arrival) = self.next {
             if arrival.at > ctx.now() {
                 // An earlier timer will set this one.
@@ -175,6 +195,9 @@ impl Host {
             }
             self.arrive(ctx, arrival.request);
             self.look_ahead(ctx);
+        }
+        if self.outside.is_some() {
+            ctx.reserve_wake();
         }
     }
 
@@ -235,13 +258,15 @@ impl Host {
             return;
         }
         let now = ctx.now();
+        let key = self.outside.as_mut().map_or(0, Outside::arrives);
+        let item = Queued { key, request, since: now };
         let free = self.at_device < self.options.queue_depth;
         if free && self.queued == 0 && !self.sees_all {
-            self.issue(ctx, request, now);
+            self.issue(ctx, item);
             return;
         }
         self.queued += 1;
-        self.scheduler.push(Queued { key: 0, request, since: now });
+        self.scheduler.push(item);
         if free && self.sees_all {
             self.dispatch(ctx);
         }
@@ -259,18 +284,24 @@ impl Host {
         )));
     }
 
-    fn issue(&mut self, ctx: &mut Ctx<'_>, mut request: Request, arrived: SimTime) {
+    fn issue(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+        let Queued { key, mut request, since: arrived } = item;
         self.at_device += 1;
         if request.op != Op::Flush {
             self.last = request.end();
         }
         if let Some(check) = &mut self.check {
             check.begin(ctx, &mut request);
+        } else if let Some(outside) = &self.outside {
+            outside.begin(ctx, key, &mut request);
         }
         // The arrival time is all the host needs to know of a request, so it is the tag.
         let id = ctx.issue(0, request, arrived.as_ns());
         if let Some(check) = &mut self.check {
             check.issued(id);
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.issued(id, key);
         }
     }
 
@@ -295,7 +326,7 @@ impl Host {
             self.chose = self.chose || self.queued > 1;
             let Some(item) = self.scheduler.pop(&head) else { break };
             self.queued -= 1;
-            self.issue(ctx, item.request, item.since);
+            self.issue(ctx, item);
         }
         self.report_depth(ctx);
     }
@@ -365,9 +396,10 @@ impl Component for Host {
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.began = ctx.now().since(SimTime::ZERO);
-        self.check = ctx.verifying().then(Check::default);
+        let checks = ctx.verifying() && !self.outside.as_ref().is_some_and(Outside::has_versions);
+        self.check = checks.then(Check::default);
         self.reads_ahead = self.source.reads_ahead();
-        self.reacts = self.source.waits();
+        self.reacts = self.source.waits() && self.outside.is_none();
         if self.reacts && self.options.mode == Mode::Closed {
             ctx.fault(Fault::Workload(
                 "this workload waits for completions itself; use `mode = \"open\"` under [host]"
@@ -390,6 +422,9 @@ impl Component for Host {
         self.outstanding -= 1;
         if let Some(check) = &mut self.check {
             check.end(ctx, done);
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.completed(ctx, done, ctx.now() - self.began);
         }
         if !self.reads_ahead {
             self.inform_workload(ctx, &done.request);
@@ -455,6 +490,9 @@ impl PowerFailure for Host {
         (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
         if let Some(check) = &mut self.check {
             check.power_cut();
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.power_cut(now - self.began);
         }
         Ok(())
     }

@@ -64,6 +64,9 @@ pub(crate) const WORKLOAD: &[&[Param]] =
 /// What stands for standard input in place of a file.
 pub const STANDARD_INPUT: &str = "-";
 
+/// The name of a workload that comes from outside.
+const OUTSIDE: &str = "live";
+
 /// Keys at the top of a scenario.
 const TOP: &[&str] = &["title", "system", "run", "workload", "host", "component"];
 
@@ -175,6 +178,18 @@ impl Scenario {
             }
             _ => Err(Diagnostics { sources, list: checker.problems }),
         }
+    }
+
+    /// Checks a scenario of which only the system is used: its requests come from outside
+    /// ([`crate::session`]), so that a workload is ignored and may be missing.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn check_system(mut input: Input, registry: &Registry) -> Result<Self, Diagnostics> {
+        input.trace = Some(PathBuf::from(OUTSIDE));
+        let mut scenario = Self::check(input, registry)?;
+        scenario.notes.retain(|note| !note.starts_with("--trace"));
+        Ok(scenario)
     }
 
     /// The path of the trace; empty for a generator.

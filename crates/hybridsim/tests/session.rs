@@ -1,0 +1,226 @@
+//! A session, stepped from outside, gives the results of a run that reads the same requests.
+
+mod common;
+
+use common::{DISK, SSD, component, system_around};
+use hybridsim_config::build::{ComponentEntry, SchedulerEntry};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};
+use hybridsim_observe::RunResults;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run;
+use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::session::{Answered, Options, Rejected, Session};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Requests whose times are multiples of 50 us: many coincide with each other and with timers.
+fn requests(count: u64, seed: u64) -> Vec<(SimTime, Request)> {
+    let mut stream = Stream::new(seed, "session");
+    let mut at = 0;
+    let mut list = Vec::new();
+    for number in 0..count {
+        let op = if stream.chance(0.4) { Op::Read } else { Op::Write };
+        let request =
+            Request::new(op, Lba(stream.below(900) * 8), 8 * (1 + stream.below(4)) as u32);
+        list.push((SimTime::from_ns(at), request));
+        let pause = if number % 50 == 49 { 30_000_000 } else { 50_000 * stream.below(12) };
+        at += pause;
+    }
+    list
+}
+
+fn trace(requests: &[(SimTime, Request)]) -> String {
+    let mut text = String::new();
+    for (at, request) in requests {
+        let (ns, read) = (at.as_ns(), u64::from(request.op == Op::Read));
+        let Request { lba, sectors, .. } = request;
+        writeln!(text, "{}.{:06} 0 {lba} {sectors} {read}", ns / 1_000_000, ns % 1_000_000)
+            .expect("memory can be written");
+    }
+    text
+}
+
+fn scenario(folder: &Path, text: String, system_only: bool) -> Scenario {
+    let source = SourceText { name: "test".to_owned(), text };
+    let input = Input { source, base: folder.to_owned(), sets: Vec::new(), trace: None };
+    let checked = match system_only {
+        true => Scenario::check_system(input, &standard()),
+        false => Scenario::check(input, &standard()),
+    };
+    checked.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// What a run found out, without what it cost and how it is called.
+fn essence(results: &RunResults) -> serde_json::Value {
+    let mut value = serde_json::to_value(results).expect("results are JSON");
+    let object = value.as_object_mut().expect("an object");
+    for key in ["trace", "scenario", "warnings", "wall_s", "requests_per_wall_s", "peak_rss_bytes"]
+    {
+        object.remove(key);
+    }
+    value
+}
+
+/// Steps a session with `requests` in a pattern that `seed` chooses: requests are submitted one by
+/// one or in groups, and the time between them is advanced in one go, in parts, or not at all.
+fn stepped(system: &str, requests: &[(SimTime, Request)], seed: u64) -> RunResults {
+    let registry = standard();
+    let scenario = scenario(Path::new(""), system.to_owned(), true);
+    let mut session = Session::open(&scenario, &registry, Options::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut stream = Stream::new(seed, "steps");
+    let mut ended = 0;
+    for (number, (at, request)) in requests.iter().enumerate() {
+        match stream.below(4) {
+            0 => session.advance_to(*at).expect("it runs"),
+            1 => {
+                let now = session.now().as_ns();
+                let part = now + at.since(SimTime::from_ns(now)).as_ns() / 2;
+                session.advance_to(SimTime::from_ns(part)).expect("it runs");
+            }
+            2 => {
+                while session.next_event().is_some_and(|time| time < *at) {
+                    let next = session.next_event().expect("there is one");
+                    session.advance_to(next).expect("it runs");
+                    if session.next_event() == Some(next) {
+                        // What follows an arrival at this instant is not simulated yet.
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+        while session.answer().is_some() {
+            ended += 1;
+        }
+        let submitted = session.submit(*request, *at).expect("it fits");
+        assert_eq!((submitted.number, submitted.at), (number as u64, *at));
+    }
+    while let Some(answer) = session.next_completion().expect("it runs") {
+        assert_eq!(answer.outcome, Answered::Done);
+        ended += 1;
+    }
+    assert_eq!((ended, session.outstanding()), (requests.len(), 0));
+    // Time that passes after the last completion changes nothing.
+    session.advance_to(session.now() + SimDuration::from_s(5)).expect("it runs");
+    let done = session.finish(&registry, None, Vec::new()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(done.fault, None);
+    done.results
+}
+
+fn equals_a_run(top: &str, system: &str, host: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let requests = requests(400, 7);
+    std::fs::write(folder.path().join("t.txt"), trace(&requests)).expect("one's own folder");
+    let text = format!("{top}[workload]\ntrace = \"t.txt\"\nformat = \"disksim\"\n{host}{system}");
+    let scenario = scenario(folder.path(), text, false);
+    let whole = run::run(&scenario, &standard(), run::Options::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(whole.fault, None, "{system}");
+    for seed in 1..4 {
+        let steps = stepped(&format!("{top}{host}{system}"), &requests, seed);
+        assert_eq!(essence(&steps), essence(&whole.results), "{system} {seed}");
+    }
+}
+
+#[test]
+fn every_component_gives_the_results_of_a_run() {
+    for entry in standard().iter::<ComponentEntry>() {
+        equals_a_run("system = \"it\"\n", &system_around(entry.description.name), "");
+    }
+}
+
+#[test]
+fn every_scheduler_gives_the_results_of_a_run() {
+    for entry in standard().iter::<SchedulerEntry>() {
+        let host = format!("[host]\nqueue_depth = 2\nscheduler = \"{}\"\n", entry.description.name);
+        equals_a_run("", &component("disk", DISK), &host);
+    }
+}
+
+#[test]
+fn requests_lost_in_random_power_failures_are_answered() {
+    let registry = standard();
+    let disk = component("disk", DISK);
+    let system = scenario(Path::new(""), format!("[run]\npower_cut_every = 400\n{disk}"), true);
+    let mut session = Session::open(&system, &registry, Options::default()).expect("it opens");
+    for (at, request) in requests(400, 7) {
+        session.submit(request, at).expect("it fits");
+    }
+    let (mut answers, mut lost) = (0, 0);
+    while let Some(answer) = session.next_completion().expect("it runs") {
+        answers += 1;
+        lost += u64::from(answer.outcome == Answered::Lost);
+    }
+    let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+    assert!(lost > 0);
+    assert_eq!((answers, lost), (400, done.results.requests_lost));
+}
+
+#[test]
+fn an_instant_that_has_been_simulated_takes_no_more_requests() {
+    let registry = standard();
+    let system = scenario(Path::new(""), component("ssd", SSD), true);
+    let mut session = Session::open(&system, &registry, Options::default()).expect("it opens");
+    let write = Request::new(Op::Write, Lba(0), 8);
+    let at = SimTime::from_ns(1_000);
+    assert_eq!(session.submit(write, at).expect("it fits").at, at);
+    assert_eq!(session.submit(write, at).expect("it fits").at, at, "both arrive together");
+    let first = session.next_completion().expect("it runs").expect("the first");
+    assert!(first.at > at);
+    let late = session.submit(write, at).expect("it fits").at;
+    assert!(late >= first.at, "{late} is in the past");
+    let outside = Request::new(Op::Read, Lba(session.capacity() - 7), 8);
+    let capacity = session.capacity();
+    assert_eq!(session.submit(outside, late), Err(Rejected::OutOfRange { capacity }));
+}
+
+#[test]
+fn reads_return_the_number_of_the_write_they_see() {
+    let registry = standard();
+    let system = scenario(Path::new(""), component("ssd", SSD), true);
+    let options = Options { versions: true, power_may_fail: true, ..Options::default() };
+    let mut session = Session::open(&system, &registry, options).expect("it opens");
+    let now = |session: &Session| session.now();
+    let write = |session: &mut Session, lba, sectors| {
+        let at = now(session);
+        let number = session.submit(Request::new(Op::Write, Lba(lba), sectors), at);
+        session.next_completion().expect("it runs").expect("the write");
+        number.expect("it fits").number
+    };
+    let first = write(&mut session, 8, 16);
+    let second = write(&mut session, 16, 4);
+    let at = session.now();
+    session.cut_power(at).expect("an SSD models it");
+    session.submit(Request::new(Op::Read, Lba(0), 32), at).expect("it fits");
+    let read = session.next_completion().expect("it runs").expect("the read");
+    let (first, second) = (first + 1, second + 1);
+    let expected = [vec![0; 8], vec![first; 8], vec![second; 4], vec![first; 4], vec![0; 8]];
+    assert_eq!(read.versions, expected.concat());
+}
+
+#[test]
+fn a_power_failure_loses_what_is_outstanding() {
+    let registry = standard();
+    let disk = component("disk", DISK);
+    let options = Options { versions: true, power_may_fail: true, ..Options::default() };
+    let mut session =
+        Session::open(&scenario(Path::new(""), disk, true), &registry, options).expect("it opens");
+    for lba in 0..4 {
+        let write = Request::new(Op::Write, Lba(lba * 1000), 8);
+        session.submit(write, SimTime::ZERO).expect("it fits");
+    }
+    let far = session.submit(Request::new(Op::Flush, Lba(0), 0), SimTime::from_ns(60_000_000_000));
+    session.cut_power(SimTime::from_ns(10_000)).expect("a disk models it");
+    let mut lost = 0;
+    while let Some(answer) = session.next_completion().expect("it runs") {
+        match answer.outcome {
+            Answered::Lost => lost += 1,
+            other => assert_eq!((answer.number, other), (4, Answered::Done)),
+        }
+    }
+    assert!(lost > 0 && far.is_ok());
+    let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+    assert_eq!((done.results.power_cuts, done.results.requests_lost), (1, lost));
+}
