@@ -12,6 +12,7 @@ use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
 use crate::scenario::Scenario;
 use crate::state::{self, PreconditionCache};
+use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
     Arrival, ComponentTree, DataSlice, Fault, Op, Request, SimTime, StateError,
@@ -129,7 +130,7 @@ impl Session {
         }
         assembled
             .prepare(scenario, registry, cache.as_ref(), &mut on_progress)
-            .map_err(|fault| RunError::Trace(fault.to_string()))?;
+            .map_err(|fault| RunError::Scenario(Diagnostics::single(fault.to_string())))?;
         Ok(Self {
             scenario: scenario.clone(),
             assembled,

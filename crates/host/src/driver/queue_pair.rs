@@ -41,7 +41,7 @@ struct Queues {
     ended: u64,
 }
 
-/// The two queues, shared between the host and whoever submits.
+/// The two queues, shared between the host and the submitter.
 #[derive(Clone, Default)]
 pub struct QueuePair(Rc<RefCell<Queues>>);
 

@@ -17,6 +17,8 @@ mod progress;
 mod reference;
 mod reproduce;
 mod run;
+#[cfg(unix)]
+mod serve;
 mod sweep;
 mod trace;
 
@@ -49,6 +51,9 @@ enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
     Calibrate(calibrate::CalibrateArgs),
+    /// Serve a simulated system as a network block device to real programs
+    #[cfg(unix)]
+    Serve(serve::ServeArgs),
     /// Check a scenario without running it and report all problems
     Check(CheckArgs),
     /// Draw a scenario's system as a diagram (SVG)
@@ -287,6 +292,8 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Optimize(args) => optimize::optimize(&args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
+        #[cfg(unix)]
+        Command::Serve(args) => serve::serve(registry, &args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Draw(args) => inspect::draw(registry, &args),
         Command::Trace(TraceCommand::Check(args)) => trace::check(registry, &args),

@@ -88,7 +88,10 @@ pub fn simulate(
             break;
         }
     }
-    let saved = saved.and_then(|()| save_report(args, &runs));
+    let saved = saved.and_then(|()| match &args.out {
+        Some(out) => save_report(out, &runs),
+        None => Ok(()),
+    });
     show(args, &runs, compare)?;
     saved.map_err(Failure::after_results)?;
     if let Some(out) = &args.out {
@@ -224,20 +227,19 @@ fn one(
     Ok(done?)
 }
 
-fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {
+pub(super) fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     write_file(folder, "scenario.toml", &done.resolved)?;
     write_file(folder, "results.json", &json(&done.results)?)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let mut text = Vec::new();
     hybridsim_report::json::write(&mut text, value)?;
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-fn save_report(args: &SimulateArgs, runs: &[RunOutput]) -> Result<(), Failure> {
-    let Some(out) = &args.out else { return Ok(()) };
+pub(super) fn save_report(out: &Path, runs: &[RunOutput]) -> Result<(), Failure> {
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     let shown: Vec<Run> = runs.iter().map(RunOutput::shown).collect();
     write_file(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))
@@ -286,7 +288,7 @@ pub(super) fn wants_ansi() -> bool {
 }
 
 /// The exit code of all runs.
-fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
+pub(super) fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     for done in runs {
         if let Some(fault) = &done.fault {
             let exit = match fault {

@@ -1,0 +1,336 @@
+//! `hybridsim serve`: the protocol, hostile clients, clocks, saved states, power failures, and real
+//! programs, where they are installed.
+
+#![cfg(unix)]
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code)]
+mod common;
+
+mod client;
+mod programs;
+mod server;
+
+use client::{Client, FUA, ONE};
+use common::{SSD, component};
+use server::Server;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+const DISK: &str = "[component.disk]\npreset = \"seagate-cheetah-9lp\"\n";
+const KIB: u32 = 1 << 10;
+
+fn ssd() -> String {
+    component("ssd", SSD)
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn bytes(seed: u8, length: u32) -> Vec<u8> {
+    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
+}
+
+#[test]
+fn requests_are_served_in_both_forms_of_replies() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &ssd(), &[]);
+    for structured in [false, true] {
+        let mut client = Client::open(&server.socket, "", structured);
+        assert_eq!(client.read(0, 4096), Ok(vec![0; 4096]));
+        let data = bytes(1, 64 * KIB);
+        assert_eq!(client.write(0, 8192, &data), Ok(vec![]));
+        assert_eq!(client.write(FUA, 8192 + 512, &data[..512]), Ok(vec![]));
+        let mut expected = data.clone();
+        expected.copy_within(..512, 512);
+        assert_eq!(client.read(8192, 64 * KIB), Ok(expected.clone()));
+        assert_eq!(client.flush(), Ok(vec![]));
+        assert_eq!(client.zero(8192, 4096), Ok(vec![]));
+        expected[..4096].fill(0);
+        assert_eq!(client.read(8192, 64 * KIB), Ok(expected));
+        if structured {
+            let status = client.status(0, 0, 1 << 20);
+            assert_eq!(status, [(12_288, 3), (60 * KIB, 0), ((1 << 20) - 72 * KIB, 3)]);
+            assert_eq!(client.status(ONE, 0, 1 << 20), [(12_288, 3)]);
+        }
+        assert_eq!(client.trim(0, 1 << 20), Ok(vec![]));
+        assert_eq!(client.read(8192, 64 * KIB), Ok(vec![0; 64 << 10]));
+        // Wrong ranges and lengths are refused, and the connection continues.
+        assert_eq!(client.read(1 << 50, 512), Err(22));
+        assert_eq!(client.write(0, u64::MAX - 511, &data[..512]), Err(28));
+        assert_eq!(client.read(100, 512), Err(22));
+        assert_eq!(client.read(0, 33 << 20), Err(22));
+        assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
+        // Two at a time may end in any order.
+        let cookies = [client.send(0, 0, 0, 512, &[]), client.send(0, 0, 4096, 512, &[])];
+        let mut answered = [client.receive(512).0, client.receive(512).0];
+        answered.sort_unstable();
+        assert_eq!(answered, cookies);
+        client.send(0, 2, 0, 0, &[]);
+        assert!(client.dropped());
+    }
+    let results = server.stop();
+    assert_eq!(results["served"]["connections"], 2);
+    assert_eq!(results["served"]["dropped_connections"], 0);
+    assert_eq!(results["violations"], serde_json::json!([]));
+}
+
+#[test]
+fn exports_are_parts_of_the_device() {
+    let folder = folder();
+    let args = ["--export", "a=1MiB", "--export", "b", "--once"];
+    let server = Server::start(folder.path(), &ssd(), &args);
+    let mut client = Client::greet(&server.socket);
+    let names: Vec<Vec<u8>> =
+        client.option(3, &[]).into_iter().filter(|it| it.0 == 2).map(|it| it.1).collect();
+    assert_eq!(names.iter().map(|it| it[4]).collect::<Vec<_>>(), [b'a', b'b']);
+    // Encryption is refused with a word, an unknown export and an unknown option as well.
+    let refused = client.option(5, &[]);
+    assert_eq!(refused[0].0, (1 << 31) + 2);
+    assert!(String::from_utf8_lossy(&refused[0].1).contains("encryption"));
+    assert_eq!(client.option(7, &Client::info("c"))[0].0, (1 << 31) + 6);
+    assert_eq!(client.option(77, b"data")[0].0, (1 << 31) + 1);
+    assert_eq!(client.option(6, &Client::info("b")).len(), 3);
+    assert_eq!(client.option(2, &[])[0].0, 1);
+    assert!(client.dropped(), "aborted");
+    let mut a = Client::open(&server.socket, "a", false);
+    let mut b = Client::open(&server.socket, "b", true);
+    assert_eq!(a.write(0, (1 << 20) - 512, &[1; 512]), Ok(vec![]));
+    assert_eq!(b.write(0, 0, &[2; 512]), Ok(vec![]));
+    assert_eq!(a.read((1 << 20) - 512, 512), Ok(vec![1; 512]));
+    assert_eq!(a.read(1 << 20, 512), Err(22), "that is the other export");
+    assert_eq!(b.read(0, 512), Ok(vec![2; 512]));
+    drop((a, b));
+    assert_eq!(server.wait()["served"]["connections"], 2);
+}
+
+#[test]
+fn hostile_clients_are_dropped_and_nothing_is_lost() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &ssd(), &["--connections", "8"]);
+    let mut good = Client::open(&server.socket, "", true);
+    let data = bytes(9, 128 * KIB);
+    assert_eq!(good.write(0, 0, &data), Ok(vec![]));
+    let open = || Client::open(&server.socket, "", false);
+    let mut wrong_magic = open();
+    wrong_magic.stream.write_all(&[7; 28]).expect("a socket");
+    assert!(wrong_magic.dropped());
+    let mut endless = open();
+    endless.send(0, 1, 0, u32::MAX, &[]);
+    assert!(endless.dropped(), "a write of 4 GiB");
+    let mut half = open();
+    half.send(0, 1, 0, 64 * KIB, &data[..1000]);
+    drop(half);
+    let mut option = Client::greet(&server.socket);
+    option.stream.write_all(b"IHAVEOPT\0\0\0\x07\xff\xff\xff\xff").expect("a socket");
+    assert!(option.dropped(), "an option of 4 GiB");
+    let mut flags = std::os::unix::net::UnixStream::connect(&server.socket).expect("it listens");
+    flags.write_all(&[0xff; 4]).expect("a socket");
+    drop(flags);
+    // Reads whose replies are not taken: memory is bounded, and the others go on.
+    let mut deaf = open();
+    for _ in 0..1000 {
+        deaf.send(0, 0, 0, 64 * KIB, &[]);
+    }
+    assert_eq!(good.read(0, 128 * KIB), Ok(data.clone()));
+    for _ in 0..2_000 {
+        drop(std::os::unix::net::UnixStream::connect(&server.socket));
+    }
+    assert_eq!(good.read(0, 128 * KIB), Ok(data));
+    assert_eq!(good.flush(), Ok(vec![]));
+    let results = server.stop();
+    assert!(results["served"]["dropped_connections"].as_u64() >= Some(3), "{results}");
+}
+
+fn replayed(folder: &Path, trace: &str) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+        .args(["run", "served.toml", "--json", "--no-cache", "--trace", trace])
+        .current_dir(folder)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Some requests, one after the other and several at a time.
+fn exercise(socket: &Path) {
+    let mut client = Client::open(socket, "", true);
+    for at in 0..60u64 {
+        let offset = (at * 7919 % 500) * 4096;
+        client
+            .write(if at % 5 == 0 { FUA } else { 0 }, offset, &bytes(at as u8, 8192))
+            .expect("ok");
+        client.read(offset, 4096).expect("ok");
+    }
+    for at in 0..32u64 {
+        client.send(0, 0, at * 8192, 4096, &[]);
+    }
+    (0..32).for_each(|_| drop(client.receive(4096)));
+    client.zero(0, 5 << 20).expect("ok");
+    client.trim(4096, 64 * KIB).expect("ok");
+    client.flush().expect("ok");
+}
+
+#[test]
+fn a_recorded_trace_replays_to_the_same_fingerprint() {
+    for (system, args) in [
+        (ssd(), &["--clock", "virtual"][..]),
+        (ssd(), &["--clock", "paced"]),
+        (DISK.to_owned(), &["--clock", "virtual", "--time-scale", "0"]),
+    ] {
+        let folder = folder();
+        let args = [args, &["--record", "live.hst", "--once"]].concat();
+        let server = Server::start(folder.path(), &system, &args);
+        exercise(&server.socket);
+        let served = server.wait();
+        let replayed = replayed(folder.path(), "live.hst");
+        for key in ["fingerprint", "requests", "latency_ns", "simulated_ns"] {
+            assert_eq!(served[key], replayed[key], "{key} {args:?}");
+        }
+        assert!(served["requests"].as_u64() > Some(150));
+    }
+}
+
+#[test]
+fn without_the_clients_time_a_session_is_repeatable() {
+    let fingerprint = || {
+        let folder = folder();
+        let server = Server::start(folder.path(), DISK, &["--time-scale", "0", "--once"]);
+        let mut client = Client::open(&server.socket, "", false);
+        for at in 0..100u64 {
+            client.write(0, at * 7919 % 500 * 4096, &bytes(1, 4096)).expect("ok");
+        }
+        drop(client);
+        server.wait()["fingerprint"].clone()
+    };
+    assert_eq!(fingerprint(), fingerprint());
+}
+
+#[test]
+fn a_paced_clock_delays_replies_as_the_device_does() {
+    let folder = folder();
+    let device =
+        "[component.d]\nkind = \"constant-device\"\ncapacity = \"64MiB\"\nlatency = \"20ms\"\n";
+    let server = Server::start(folder.path(), device, &["--clock", "paced", "--once"]);
+    let mut client = Client::open(&server.socket, "", false);
+    let began = std::time::Instant::now();
+    (0..10).for_each(|at| drop(client.read(at * 4096, 4096)));
+    let took = began.elapsed().as_secs_f64();
+    assert!(took >= 0.2, "{took} s for ten requests of 20 ms");
+    drop(client);
+    let results = server.wait();
+    let late = &results["served"]["lateness_ns"];
+    assert!(late["p50"].as_f64() < Some(20e6), "{late}");
+    assert_eq!(results["latency_ns"]["all"]["min"], 20_000_000);
+}
+
+#[test]
+fn the_state_keeps_device_and_contents() {
+    let folder = folder();
+    let serve = |control: bool| {
+        let mut args = vec!["--state", "drive.state", "--once"];
+        if control {
+            args.extend(["--control", "unix:control.sock"]);
+        }
+        Server::start(folder.path(), &ssd(), &args)
+    };
+    let data = bytes(3, 256 * KIB);
+    let mut erases = Vec::new();
+    for round in 0..3u8 {
+        let server = serve(round == 1);
+        let mut client = Client::open(&server.socket, "", false);
+        if round > 0 {
+            assert_eq!(client.read(1 << 20, 256 * KIB), Ok(data.clone()));
+            assert_eq!(client.read(0, 4096), Ok(vec![round - 1; 4096]));
+        }
+        assert_eq!(client.write(0, 1 << 20, &data), Ok(vec![]));
+        assert_eq!(client.write(0, 0, &[round; 4096]), Ok(vec![]));
+        drop(client);
+        let results = server.wait();
+        erases.push(results["components"]["ssd"]["flash"].clone());
+    }
+    // Another system does not take it.
+    std::fs::write(folder.path().join("served.toml"), DISK).expect("one's own folder");
+    let refused = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+        .args(["serve", "served.toml", "--nbd", "unix:x.sock", "--state", "drive.state"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program starts");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another system"));
+}
+
+/// Writes, of which the first half is flushed, a power failure, and what is there afterwards: the
+/// shares of flushed and of other writes that are.
+fn after_a_power_failure(system: &str) -> ([usize; 2], serde_json::Value) {
+    const WRITES: u64 = 40;
+    let folder = folder();
+    let args = ["--control", "unix:control.sock", "--time-scale", "0"];
+    let server = Server::start(folder.path(), system, &args);
+    let mut client = Client::open(&server.socket, "", false);
+    let offset = |at: u64| at * 7919 % 800 * 8192;
+    for at in 0..2 * WRITES {
+        if at == WRITES {
+            client.flush().expect("ok");
+        }
+        client.write(0, offset(at), &bytes(at as u8, 4096)).expect("ok");
+    }
+    assert!(server.control("{\"do\": \"status\"}")["time_ns"].as_u64() > Some(0));
+    assert!(server.control("{\"do\": \"explode\"}")["error"].is_string());
+    let reply = server.control("{\"do\": \"cut-power\"}");
+    assert!(reply["time_ns"].is_u64(), "{reply}");
+    assert!(client.dropped(), "the host lost power, too");
+    let mut client = Client::open(&server.socket, "", true);
+    let mut kept = [0; 2];
+    for at in 0..2 * WRITES {
+        let read = client.read(offset(at), 4096).expect("ok");
+        kept[usize::from(at >= WRITES)] += usize::from(read == bytes(at as u8, 4096));
+        assert_eq!(client.read(offset(at), 4096), Ok(read), "it stays what it is");
+    }
+    drop(client);
+    (kept, server.stop())
+}
+
+#[test]
+fn a_volatile_buffer_loses_what_was_not_flushed() {
+    let (kept, results) = after_a_power_failure(DISK);
+    assert_eq!(kept[0], 40, "what was flushed is there");
+    assert!(kept[1] < 40, "some of the rest is lost");
+    assert_eq!(results["served"]["power_cuts"], 1);
+    assert!(results["served"]["lost_sectors"].as_u64() > Some(0), "{results}");
+    let (kept, results) = after_a_power_failure(&format!("{DISK}write_cache = false\n"));
+    assert_eq!(kept, [40, 40], "without a buffer, an acknowledged write is durable");
+    assert_eq!(results["served"]["lost_sectors"], 0);
+    let (kept, _) = after_a_power_failure(&ssd());
+    assert_eq!(kept, [40, 40], "the buffer of the SSD survives");
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    let folder = folder();
+    std::fs::write(folder.path().join("s.toml"), ssd()).expect("one's own folder");
+    for (args, word) in [
+        (&["--nbd", "0.0.0.0:10809"][..], "--listen-anywhere"),
+        (&["--nbd", "here"], "unix:/path"),
+        (&["--nbd", "unix:/nowhere/at/all"], "cannot listen"),
+        (&["--nbd", "unix:s", "--export", "a=9TiB"], "does not fit"),
+        (&["--nbd", "unix:s", "--time-scale=-1"], "--time-scale"),
+        (&["--nbd", "unix:s", "--clock", "paced", "--time-scale", "0"], "--time-scale"),
+        (&["--nbd", "unix:s", "--state", "a", "--contents", "b"], "cannot be used with"),
+        (&["--nbd", "unix:s", "--record", "/nowhere/x"], "cannot write"),
+        (&["--nbd", "unix:s", "--set", "run.power_cut_every=100"], "--control"),
+        (&[], "--nbd"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+            .args(["serve", "s.toml"])
+            .args(args)
+            .current_dir(folder.path())
+            .output()
+            .expect("the program starts");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}\n{message}");
+        assert!(message.contains(word), "{args:?}\n{message}");
+    }
+}

@@ -1,0 +1,486 @@
+//! One connection: the handshake, then requests until the client leaves or violates the protocol.
+
+use crate::contents::{Data, SECTOR};
+use crate::drive::{Finished, Job, Kind};
+use crate::exports::Export;
+use crate::nbd::{
+    CLIENT_FLAGS_BYTES, ClientFlags, Command, ErrorCode, Extent, Header, InfoRequest, OPTION_BYTES,
+    Opt, OptionError, OptionReply, REQUEST_BYTES, Reply, export_name_reply, greeting,
+    option_replies, parse_client_flags, parse_option, parse_option_header, transmission,
+};
+use crate::server::Server;
+use crate::stream::Stream;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// The longest request that carries data; clients learn it in the handshake.
+pub const DATA_BYTES_MAX: u32 = 32 << 20;
+/// Requests of a connection that are served at a time; further ones stay in the socket.
+const REQUESTS_MAX: usize = 256;
+/// Data and replies a connection may have in memory, unless one request alone has more.
+const BYTES_MAX: usize = 64 << 20;
+/// Time for the whole handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
+/// Options of a handshake.
+const OPTIONS_MAX: usize = 128;
+/// Bytes read from a socket at a time.
+const READ_BYTES: usize = 256 << 10;
+/// Block status descriptors of a reply.
+const EXTENTS_MAX: usize = 4096;
+
+/// Sectors whose block status one reply describes: clients ask again for the rest.
+const STATUS_SECTORS_MAX: u64 = 1 << 20;
+
+/// What clients may do.
+const FLAGS: u16 = transmission::HAS_FLAGS
+    | transmission::SEND_FLUSH
+    | transmission::SEND_FUA
+    | transmission::SEND_TRIM
+    | transmission::SEND_WRITE_ZEROES
+    | transmission::SEND_DF
+    // All connections reach the same device, and a flush is one of the device.
+    | transmission::CAN_MULTI_CONN;
+
+/// Minimum, preferred and maximum length of a request.
+const BLOCK_SIZES: [u32; 3] = [SECTOR as u32, 4096, DATA_BYTES_MAX];
+
+/// The end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client left.
+    Left,
+    /// The client violated the protocol, or took too long.
+    Violation,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Left
+    }
+}
+
+/// A request that the drive is serving.
+struct Serving {
+    /// The client's name for it, which it may use twice.
+    cookie: u64,
+    offset: u64,
+    /// Bytes of data it brought, or will bring.
+    bytes: usize,
+    /// Expects data.
+    reads: bool,
+}
+
+/// A connection, as seen by the server.
+pub struct Connection {
+    pub id: u64,
+    stream: Stream,
+    out: RefCell<Vec<u8>>,
+    out_grew: Notify,
+    /// Requests have ended, or replies have left.
+    space: Notify,
+    structured: Cell<bool>,
+    serving: RefCell<FxHashMap<u64, Serving>>,
+    begun: Cell<u64>,
+    bytes: Cell<usize>,
+    pub closed: Notify,
+}
+
+/// What follows the handshake.
+struct Session {
+    export: Export,
+    allocation: bool,
+}
+
+impl Connection {
+    pub fn new(id: u64, stream: Stream) -> Self {
+        Self {
+            id,
+            stream,
+            out: RefCell::default(),
+            out_grew: Notify::new(),
+            space: Notify::new(),
+            structured: Cell::new(false),
+            serving: RefCell::default(),
+            begun: Cell::new(0),
+            bytes: Cell::new(0),
+            closed: Notify::new(),
+        }
+    }
+
+    /// Serves the connection to its end.
+    pub async fn run(self: &Rc<Self>, server: &Rc<Server>) -> End {
+        let ended = tokio::select! {
+            ended = self.read(server) => ended,
+            // A client that left while replies were written.
+            ended = self.write_out() => ended,
+            () = self.closed.notified() => Err(End::Left),
+        };
+        ended.err().unwrap_or(End::Left)
+    }
+
+    async fn read(self: &Rc<Self>, server: &Rc<Server>) -> Result<(), End> {
+        let mut input = Input { connection: self, buffer: Vec::new(), start: 0 };
+        let handshake = self.handshake(server, &mut input);
+        let session = tokio::time::timeout(HANDSHAKE_TIME, handshake);
+        let Some(session) = session.await.map_err(|_| End::Violation)?? else { return Ok(()) };
+        server.connected();
+        self.transmission(server, &session, &mut input).await?;
+        // Replies to what was asked before the client said it would leave.
+        while !self.serving.borrow().is_empty() || !self.out.borrow().is_empty() {
+            self.space.notified().await;
+        }
+        Ok(())
+    }
+
+    async fn handshake(
+        &self,
+        server: &Server,
+        input: &mut Input<'_>,
+    ) -> Result<Option<Session>, End> {
+        self.send(&greeting());
+        let flags = input.take(CLIENT_FLAGS_BYTES).await?.try_into().expect("so many bytes");
+        let client = parse_client_flags(flags).ok_or(End::Violation)?;
+        let mut allocation = None;
+        for _ in 0..OPTIONS_MAX {
+            let header = input.take(OPTION_BYTES).await?[..].try_into().expect("so many bytes");
+            let header = parse_option_header(&header).ok_or(End::Violation)?;
+            let data = input.take(header.length as usize).await?;
+            let opt = parse_option(header.option, &data);
+            let (replies, chosen) = self.answer(server, opt, client, &mut allocation)?;
+            if let Some(replies) = replies {
+                self.send(&option_replies(header.option, &replies));
+            }
+            match chosen {
+                Next::Option => {}
+                Next::End => {
+                    self.drain().await;
+                    return Ok(None);
+                }
+                Next::Transmission(export) => {
+                    let of = allocation.is_some_and(|it: String| it == export.name);
+                    let allocation = of && self.structured.get();
+                    return Ok(Some(Session { export, allocation }));
+                }
+            }
+        }
+        Err(End::Violation)
+    }
+
+    /// The replies to an option, and what follows.
+    fn answer<'a>(
+        &self,
+        server: &'a Server,
+        opt: Result<Opt, OptionError>,
+        client: ClientFlags,
+        allocation: &mut Option<String>,
+    ) -> Result<(Option<Vec<OptionReply<'a>>>, Next), End> {
+        let exports = &server.exports;
+        let go_on = |replies| Ok((Some(replies), Next::Option));
+        match opt {
+            Ok(Opt::ExportName(name)) => {
+                // There is no way to say that the export is unknown but to leave.
+                let export = exports.find(&name).ok_or(End::Violation)?;
+                self.send(&export_name_reply(export.sectors * SECTOR as u64, FLAGS, client));
+                Ok((None, Next::Transmission(export.clone())))
+            }
+            Ok(Opt::Abort) => Ok((Some(vec![OptionReply::Ack]), Next::End)),
+            Ok(Opt::List) => {
+                let description = &server.description[..];
+                let server = |it: &'a Export| OptionReply::Server { name: &it.name, description };
+                let list = exports.iter().map(server);
+                go_on(list.chain([OptionReply::Ack]).collect())
+            }
+            Ok(Opt::Info(request)) => go_on(info(server, &request)),
+            Ok(Opt::Go(request)) => {
+                let replies = info(server, &request);
+                match exports.find(&request.export) {
+                    Some(export) => Ok((Some(replies), Next::Transmission(export.clone()))),
+                    None => go_on(replies),
+                }
+            }
+            Ok(Opt::StructuredReply) => {
+                self.structured.set(true);
+                go_on(vec![OptionReply::Ack])
+            }
+            Ok(Opt::ListMeta(request)) => go_on(match exports.find(&request.export) {
+                None => vec![unknown()],
+                Some(_) if request.allocation => {
+                    vec![OptionReply::Allocation { chosen: false }, OptionReply::Ack]
+                }
+                Some(_) => vec![OptionReply::Ack],
+            }),
+            Ok(Opt::SetMeta(request)) => go_on(match exports.find(&request.export) {
+                _ if !self.structured.get() => {
+                    let message = "negotiate structured replies first";
+                    vec![OptionReply::Error(OptionError::Invalid, message)]
+                }
+                None => vec![unknown()],
+                Some(export) if request.allocation => {
+                    *allocation = Some(export.name.clone());
+                    vec![OptionReply::Allocation { chosen: true }, OptionReply::Ack]
+                }
+                Some(_) => {
+                    *allocation = None;
+                    vec![OptionReply::Ack]
+                }
+            }),
+            Err(error) => {
+                let message = match error {
+                    OptionError::Encryption => {
+                        "encryption is not offered: use a Unix socket or a tunnel"
+                    }
+                    OptionError::Unsupported => "unknown option",
+                    OptionError::Invalid => "the option's data are wrong",
+                };
+                go_on(vec![OptionReply::Error(error, message)])
+            }
+        }
+    }
+
+    async fn transmission(
+        self: &Rc<Self>,
+        server: &Rc<Server>,
+        session: &Session,
+        input: &mut Input<'_>,
+    ) -> Result<(), End> {
+        loop {
+            let bytes = input.take(REQUEST_BYTES).await?[..].try_into().expect("so many bytes");
+            let header = Header::parse(&bytes).ok_or(End::Violation)?;
+            let refused = match header.command {
+                Ok(Command::Disconnect) => return Ok(()),
+                Ok(command) => refusal(&header, command, session),
+                Err(_) => Some((ErrorCode::Invalid, "unknown command or flag")),
+            };
+            if header.data > DATA_BYTES_MAX {
+                // The data are not worth reading, and what follows them cannot be found.
+                return Err(End::Violation);
+            }
+            self.wait_for_space(&header).await;
+            let data = input.take(header.data as usize).await?;
+            match (refused, header.command) {
+                (None, Ok(command)) => self.request(server, session, (&header, command), data),
+                (Some((code, message)), _) => {
+                    self.reply(header.cookie, &Reply::Error(code, message))
+                }
+                (None, Err(_)) => {}
+            }
+        }
+    }
+
+    async fn wait_for_space(&self, header: &Header) {
+        let bytes = bytes_of(header);
+        loop {
+            let count = self.serving.borrow().len();
+            let used = self.bytes.get() + self.out.borrow().len();
+            if count == 0 && used == 0 || count < REQUESTS_MAX && used + bytes <= BYTES_MAX {
+                return;
+            }
+            self.space.notified().await;
+        }
+    }
+
+    /// Hands a valid request to the drive, or replies at once.
+    fn request(
+        &self,
+        server: &Server,
+        session: &Session,
+        (header, command): (&Header, Command),
+        data: Vec<u8>,
+    ) {
+        let first = session.export.first + header.offset / SECTOR as u64;
+        let sectors = u64::from(header.length) / SECTOR as u64;
+        let (kind, fua) = match command {
+            Command::Read { .. } => (Kind::Read, false),
+            Command::Write { fua } => (Kind::Write(Data::Bytes(data)), fua),
+            Command::WriteZeroes { fua, .. } => (Kind::Write(Data::Zeros), fua),
+            Command::Trim { fua } => (Kind::Trim, fua),
+            Command::Flush => (Kind::Flush, false),
+            Command::BlockStatus { one } => {
+                let extents = status(server, first, sectors, one);
+                return self.reply(header.cookie, &Reply::Status(&extents));
+            }
+            Command::Disconnect => return,
+        };
+        let (first, sectors) = if kind == Kind::Flush { (0, 0) } else { (first, sectors) };
+        let number = self.begun.get();
+        self.begun.set(number + 1);
+        let &Header { cookie, offset, .. } = header;
+        let (bytes, reads) = (bytes_of(header), kind == Kind::Read);
+        self.bytes.set(self.bytes.get() + bytes);
+        self.serving.borrow_mut().insert(number, Serving { cookie, offset, bytes, reads });
+        let job = Job { client: self.id, number, kind, first, sectors, fua };
+        server.receive(job, Instant::now());
+    }
+
+    /// A request has ended.
+    pub fn finished(&self, finished: Finished) {
+        let Some(serving) = self.serving.borrow_mut().remove(&finished.number) else { return };
+        self.bytes.set(self.bytes.get() - serving.bytes);
+        let reply = match &finished.outcome {
+            Ok(bytes) if serving.reads => Reply::Data { offset: serving.offset, bytes },
+            Ok(_) => Reply::Done,
+            Err(message) => Reply::Error(ErrorCode::Io, message),
+        };
+        self.reply(serving.cookie, &reply);
+        self.space.notify_one();
+    }
+
+    fn reply(&self, cookie: u64, reply: &Reply<'_>) {
+        let mut out = self.out.borrow_mut();
+        let is_first = out.is_empty();
+        reply.write(cookie, self.structured.get(), &mut out);
+        if is_first {
+            self.write_now(&mut out);
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        let mut out = self.out.borrow_mut();
+        out.extend_from_slice(bytes);
+        self.write_now(&mut out);
+    }
+
+    /// Writes what the socket takes at once; the rest is left to [`Connection::write_out`].
+    fn write_now(&self, out: &mut Vec<u8>) {
+        if let Ok(count) = self.stream.try_write(out) {
+            out.drain(..count);
+        }
+        if !out.is_empty() {
+            self.out_grew.notify_one();
+        }
+    }
+
+    async fn write_out(&self) -> Result<(), End> {
+        loop {
+            if self.out.borrow().is_empty() {
+                self.out_grew.notified().await;
+                continue;
+            }
+            self.stream.writable().await?;
+            let mut out = self.out.borrow_mut();
+            match self.stream.try_write(&out) {
+                Ok(0) => return Err(End::Left),
+                Ok(count) => {
+                    out.drain(..count);
+                    self.space.notify_one();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(End::Left),
+            }
+        }
+    }
+
+    /// Waits until all replies have left.
+    async fn drain(&self) {
+        while !self.out.borrow().is_empty() {
+            self.space.notified().await;
+        }
+    }
+}
+
+/// What follows an option.
+enum Next {
+    Option,
+    End,
+    Transmission(Export),
+}
+
+fn unknown() -> OptionReply<'static> {
+    OptionReply::UnknownExport("no export of this name")
+}
+
+fn info(server: &Server, request: &InfoRequest) -> Vec<OptionReply<'static>> {
+    match server.exports.find(&request.export) {
+        None => vec![unknown()],
+        Some(export) => {
+            let bytes = export.sectors * SECTOR as u64;
+            let mut replies = vec![OptionReply::Export { bytes, flags: FLAGS }];
+            // Sent unasked as well: a client that ignores it has to keep to 512 bytes anyway.
+            replies.push(OptionReply::BlockSizes(BLOCK_SIZES));
+            replies.push(OptionReply::Ack);
+            replies
+        }
+    }
+}
+
+/// Bytes of data that a request brings or will bring.
+fn bytes_of(header: &Header) -> usize {
+    match header.command {
+        Ok(Command::Read { .. } | Command::Write { .. }) => header.length as usize,
+        _ => header.data as usize,
+    }
+}
+
+/// Why a command is refused, if it is.
+fn refusal(
+    header: &Header,
+    command: Command,
+    session: &Session,
+) -> Option<(ErrorCode, &'static str)> {
+    let Header { offset, length, .. } = *header;
+    if matches!(command, Command::Flush) {
+        return None;
+    }
+    let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
+    let end = offset.checked_add(u64::from(length));
+    let within = end.is_some_and(|end| end <= session.export.sectors * SECTOR as u64);
+    let aligned = offset.is_multiple_of(SECTOR as u64) && length.is_multiple_of(SECTOR as u32);
+    if !within {
+        let code = if writes { ErrorCode::NoSpace } else { ErrorCode::Invalid };
+        return Some((code, "beyond the end of the device"));
+    }
+    if length == 0 || !aligned {
+        return Some((ErrorCode::Invalid, "not a multiple of 512 bytes"));
+    }
+    match command {
+        Command::Read { whole } if length > DATA_BYTES_MAX => {
+            let code = if whole { ErrorCode::Overflow } else { ErrorCode::Invalid };
+            Some((code, "longer than the maximum block size"))
+        }
+        Command::BlockStatus { .. } if !session.allocation => {
+            Some((ErrorCode::Invalid, "no metadata context was negotiated"))
+        }
+        _ => None,
+    }
+}
+
+/// The block status of a range; at least one descriptor.
+fn status(server: &Server, first: u64, sectors: u64, one: bool) -> Vec<Extent> {
+    let list = server.extents(first, sectors.min(STATUS_SECTORS_MAX));
+    let count = if one { 1 } else { EXTENTS_MAX };
+    let extent = |(sectors, allocated): (u64, bool)| Extent {
+        bytes: (sectors * SECTOR as u64) as u32,
+        hole: !allocated,
+    };
+    list.into_iter().take(count).map(extent).collect()
+}
+
+/// The bytes of a connection in order.
+struct Input<'a> {
+    connection: &'a Connection,
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Input<'_> {
+    /// The next `count` bytes. Memory grows with what has arrived, not with what was announced.
+    async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
+        while self.buffer.len() - self.start < count {
+            if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.start = 0;
+            }
+            let stream = &self.connection.stream;
+            if stream.read(&mut self.buffer, READ_BYTES).await? == 0 {
+                return Err(End::Left);
+            }
+        }
+        let bytes = self.buffer[self.start..self.start + count].to_vec();
+        self.start += count;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,361 @@
+//! Contents of a system whose power may fail: a read returns the bytes of the write that the
+//! simulated system says it holds, sector by sector, which after a power failure may be an older
+//! one than the last.
+//!
+//! A write is kept by its version until a later one of the same sector is durable for certain:
+//! forced (FUA), or acknowledged before a flush that completed. Then it is *settled*: it becomes
+//! part of the store, and what it replaces is forgotten. A power failure makes every write that is
+//! not settled *uncertain*; the first read of a sector decides it, or a later settled write.
+//!
+//! Versions increase in order of submission. Writes of the same sector never overlap in time: the
+//! drive submits the second when the first has completed.
+
+use super::Data;
+use super::store::{SECTOR, Store};
+use hybridsim_engine::Contents as Versions;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io;
+
+/// The simulated system returned a version that can no longer be valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale {
+    pub sector: u64,
+}
+
+struct Write {
+    first: u64,
+    data: Data,
+    sectors: u64,
+    /// Position in the order of acknowledgements.
+    acknowledged: Option<u64>,
+}
+
+impl Write {
+    fn copy(&self, sector: u64, to: &mut [u8]) {
+        match &self.data {
+            Data::Zeros => to.fill(0),
+            Data::Bytes(bytes) => {
+                let at = (sector - self.first) as usize * SECTOR;
+                to.copy_from_slice(&bytes[at..at + SECTOR]);
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match &self.data {
+            Data::Bytes(bytes) => bytes.len() as u64,
+            Data::Zeros => 0,
+        }
+    }
+}
+
+/// A write of before a power failure, and how many of its sectors are undecided.
+struct Uncertain {
+    write: Write,
+    left: u64,
+}
+
+/// The bytes of all writes that the system may still return.
+pub struct History {
+    store: Store,
+    /// The version of every sector in the store; 0 where it is older than this session.
+    settled: Versions,
+    /// Writes since the last power failure, by version.
+    recent: BTreeMap<u64, Write>,
+    uncertain: BTreeMap<u64, Uncertain>,
+    /// Versions that a sector may have after a power failure, besides the settled one.
+    candidates: FxHashMap<u64, Vec<u64>>,
+    acknowledged: u64,
+    kept_bytes: u64,
+    lost_sectors: u64,
+}
+
+impl History {
+    /// Over what `store` holds.
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            settled: Versions::default(),
+            recent: BTreeMap::new(),
+            uncertain: BTreeMap::new(),
+            candidates: FxHashMap::default(),
+            acknowledged: 0,
+            kept_bytes: 0,
+            lost_sectors: 0,
+        }
+    }
+
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// Bytes kept besides the store.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    /// Sectors found so far whose last acknowledged write a power failure took away.
+    pub fn lost_sectors(&self) -> u64 {
+        self.lost_sectors
+    }
+
+    /// Whether the store has everything.
+    pub fn is_settled(&self) -> bool {
+        self.recent.is_empty() && self.candidates.is_empty()
+    }
+
+    pub fn settled_store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A write is submitted.
+    pub fn write(&mut self, version: u64, first: u64, sectors: u64, data: Data) {
+        let write = Write { first, data, sectors, acknowledged: None };
+        self.kept_bytes += write.bytes();
+        self.recent.insert(version, write);
+    }
+
+    /// A write completed. A forced one is durable.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn written(&mut self, version: u64, forced: bool) -> io::Result<()> {
+        self.acknowledged += 1;
+        let order = self.acknowledged;
+        if forced {
+            return self.settle(version);
+        }
+        if let Some(write) = self.recent.get_mut(&version) {
+            write.acknowledged = Some(order);
+        }
+        Ok(())
+    }
+
+    /// A flush is submitted; returns what [`History::flushed`] takes.
+    pub fn flush(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// A flush completed: every write acknowledged before it was submitted is durable.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn flushed(&mut self, submitted: u64) -> io::Result<()> {
+        let durable = |write: &Write| write.acknowledged.is_some_and(|order| order <= submitted);
+        let list: Vec<u64> =
+            self.recent.iter().filter(|(_, it)| durable(it)).map(|(version, _)| *version).collect();
+        list.into_iter().try_for_each(|version| self.settle(version))
+    }
+
+    fn settle(&mut self, version: u64) -> io::Result<()> {
+        let Some(write) = self.recent.remove(&version) else { return Ok(()) };
+        self.kept_bytes -= write.bytes();
+        let mut bytes = [0; SECTOR];
+        for sector in write.first..write.first + write.sectors {
+            // A forced write may have been settled before an earlier one that was flushed later.
+            if self.settled.get(sector) > version {
+                continue;
+            }
+            write.copy(sector, &mut bytes);
+            self.decide(sector, version, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// `sector` holds `bytes` of `version` for certain.
+    fn decide(&mut self, sector: u64, version: u64, bytes: &[u8]) -> io::Result<()> {
+        self.store.write(sector, bytes)?;
+        self.settled.write(sector, &[version]);
+        self.forget_candidates(sector);
+        Ok(())
+    }
+
+    /// A read of `sector` returned `version`: later acknowledged writes are lost.
+    fn count_lost(&mut self, sector: u64, version: u64) {
+        let later = self.candidates.get(&sector).into_iter().flatten().filter(|it| **it > version);
+        let acknowledged = |it: &u64| self.uncertain[it].write.acknowledged.is_some();
+        self.lost_sectors += u64::from(later.copied().any(|it| acknowledged(&it)));
+    }
+
+    fn forget_candidates(&mut self, sector: u64) {
+        for version in self.candidates.remove(&sector).unwrap_or_default() {
+            let Some(uncertain) = self.uncertain.get_mut(&version) else { continue };
+            uncertain.left -= 1;
+            if uncertain.left == 0 {
+                let dropped = self.uncertain.remove(&version);
+                self.kept_bytes -= dropped.map_or(0, |it| it.write.bytes());
+            }
+        }
+    }
+
+    /// A trim is submitted: what the range holds is undefined from now on, and reads as zeros
+    /// unless the system returns a write it has kept.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn trim(&mut self, version: u64, first: u64, sectors: u64) -> io::Result<()> {
+        if self.store.any_allocated(first, sectors) {
+            for sector in (first..first + sectors).filter(|it| self.store.is_allocated(*it)) {
+                self.settled.write(sector, &[version]);
+            }
+            self.store.free(first, sectors)?;
+        }
+        Ok(())
+    }
+
+    /// The power fails: what is not settled may be there or not.
+    pub fn power_cut(&mut self) {
+        for (version, write) in std::mem::take(&mut self.recent) {
+            for sector in write.first..write.first + write.sectors {
+                self.candidates.entry(sector).or_default().push(version);
+            }
+            let left = write.sectors;
+            self.uncertain.insert(version, Uncertain { write, left });
+        }
+    }
+
+    /// Fills `bytes` with what `versions` of the sectors from `first` on are.
+    ///
+    /// # Errors
+    /// A sector whose version can no longer be valid, or a store that cannot be read or written.
+    pub fn read(
+        &mut self,
+        first: u64,
+        versions: &[u64],
+        bytes: &mut [u8],
+    ) -> io::Result<Result<(), Stale>> {
+        for ((sector, &version), to) in (first..).zip(versions).zip(bytes.chunks_mut(SECTOR)) {
+            if let Some(write) = self.recent.get(&version) {
+                write.copy(sector, to);
+                continue;
+            }
+            if let Some(candidates) = self.candidates.get(&sector) {
+                let known = candidates.contains(&version).then(|| self.uncertain.get(&version));
+                if let Some(uncertain) = known.flatten() {
+                    uncertain.write.copy(sector, to);
+                    let copy = to.to_vec();
+                    self.count_lost(sector, version);
+                    self.decide(sector, version, &copy)?;
+                    continue;
+                }
+            }
+            let settled = self.settled.get(sector);
+            if settled == version {
+                self.store.read(sector, to)?;
+                self.count_lost(sector, version);
+                self.forget_candidates(sector);
+            } else if version == 0 || !self.store.is_allocated(sector) {
+                // Trimmed.
+                to.fill(0);
+            } else {
+                return Ok(Err(Stale { sector }));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The ranges (first sector, sectors) that a read has to decide.
+    pub fn undecided(&self) -> Vec<(u64, u64)> {
+        let mut sectors: Vec<u64> = self.candidates.keys().copied().collect();
+        sectors.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for sector in sectors {
+            match ranges.last_mut() {
+                Some((first, count)) if *first + *count == sector => *count += 1,
+                _ => ranges.push((sector, 1)),
+            }
+        }
+        ranges
+    }
+
+    /// Settles everything, for a state saved after the last completion.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn settle_all(&mut self) -> io::Result<()> {
+        let versions: Vec<u64> = self.recent.keys().copied().collect();
+        versions.into_iter().try_for_each(|version| self.settle(version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history() -> History {
+        History::new(Store::memory())
+    }
+
+    fn data(byte: u8, sectors: usize) -> Data {
+        Data::Bytes(vec![byte; sectors * SECTOR])
+    }
+
+    fn read(history: &mut History, first: u64, versions: &[u64]) -> Result<Vec<u8>, Stale> {
+        let mut bytes = vec![99; versions.len() * SECTOR];
+        history.read(first, versions, &mut bytes).expect("memory")?;
+        Ok(bytes.chunks(SECTOR).map(|sector| sector[0]).collect())
+    }
+
+    #[test]
+    fn a_flush_settles_what_was_acknowledged_before_it() {
+        let mut it = history();
+        it.write(1, 0, 4, data(1, 4));
+        it.written(1, false).expect("memory");
+        it.write(2, 2, 4, data(2, 4));
+        let flush = it.flush();
+        it.written(2, false).expect("memory");
+        it.flushed(flush).expect("memory");
+        assert_eq!(it.recent.keys().collect::<Vec<_>>(), [&2]);
+        assert_eq!(read(&mut it, 0, &[1, 1, 2, 2, 2]), Ok(vec![1, 1, 2, 2, 2]));
+        assert_eq!(read(&mut it, 0, &[0]), Ok(vec![0]), "trimmed, as far as can be known");
+        assert_eq!(it.kept_bytes(), 4 * SECTOR as u64);
+    }
+
+    #[test]
+    fn after_a_power_failure_a_read_decides() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        it.written(1, true).expect("memory");
+        it.write(2, 0, 2, data(2, 2));
+        it.written(2, false).expect("memory");
+        it.power_cut();
+        it.flushed(it.flush()).expect("memory");
+        assert_eq!(it.undecided(), [(0, 2)]);
+        assert_eq!(read(&mut it, 0, &[1, 2]), Ok(vec![1, 2]), "one sector was lost");
+        assert_eq!((it.undecided(), it.kept_bytes(), it.lost_sectors()), (vec![], 0, 1));
+        assert_eq!(read(&mut it, 0, &[2]), Err(Stale { sector: 0 }), "it was lost");
+    }
+
+    #[test]
+    fn a_forced_write_overtakes_an_earlier_one() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        it.written(1, false).expect("memory");
+        it.write(2, 1, 1, data(2, 1));
+        it.written(2, true).expect("memory");
+        it.flushed(it.flush()).expect("memory");
+        assert_eq!(read(&mut it, 0, &[1, 2]), Ok(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_settled_write_ends_uncertainty() {
+        let mut it = history();
+        it.write(1, 0, 3, data(1, 3));
+        it.power_cut();
+        it.write(2, 0, 3, Data::Zeros);
+        it.written(2, true).expect("memory");
+        assert_eq!((it.undecided(), it.kept_bytes()), (vec![], 0));
+        assert_eq!(read(&mut it, 0, &[2, 2, 2]), Ok(vec![0, 0, 0]));
+    }
+
+    #[test]
+    fn trimmed_sectors_read_as_zeros() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        it.written(1, true).expect("memory");
+        it.trim(2, 0, 1).expect("memory");
+        assert_eq!(read(&mut it, 0, &[0, 1]), Ok(vec![0, 1]));
+        assert_eq!(read(&mut it, 0, &[1]), Ok(vec![0]), "the device kept it, and may");
+    }
+}

@@ -1,0 +1,61 @@
+//! The control socket: requests and replies are JSON objects, one a line.
+//!
+//! `{"do": "status"}` returns the simulated time and the requests outstanding,
+//! `{"do": "cut-power"}` lets the power fail.
+
+use crate::server::Server;
+use crate::stream::{Listener, Stream};
+use serde_json::{Value, json};
+use std::rc::Rc;
+
+/// The longest line.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Serves the control socket.
+pub async fn listen(listener: Listener, server: Rc<Server>) {
+    loop {
+        if let Ok(stream) = listener.accept().await {
+            tokio::task::spawn_local(converse(stream, Rc::clone(&server)));
+        }
+    }
+}
+
+async fn converse(stream: Stream, server: Rc<Server>) {
+    let mut buffer = Vec::new();
+    loop {
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            let mut reply = answer(&line, &server).to_string().into_bytes();
+            reply.push(b'\n');
+            while !reply.is_empty() {
+                if stream.writable().await.is_err() {
+                    return;
+                }
+                if let Ok(count) = stream.try_write(&reply) {
+                    reply.drain(..count);
+                }
+            }
+        }
+        let read = stream.read(&mut buffer, LINE_BYTES_MAX).await;
+        if !matches!(read, Ok(1..)) || buffer.len() > 2 * LINE_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+fn answer(line: &[u8], server: &Server) -> Value {
+    let Ok(Value::Object(request)) = serde_json::from_slice(line) else {
+        return json!({ "error": "a request is a JSON object on one line" });
+    };
+    match request.get("do").and_then(Value::as_str) {
+        Some("status") => {
+            let (time_ns, outstanding) = server.status();
+            json!({ "time_ns": time_ns, "outstanding": outstanding })
+        }
+        Some("cut-power") => match server.cut_power() {
+            Ok(time_ns) => json!({ "time_ns": time_ns }),
+            Err(error) => json!({ "error": error }),
+        },
+        _ => json!({ "error": "`do` is `status` or `cut-power`" }),
+    }
+}

@@ -1,0 +1,475 @@
+//! The served device: a simulated system, what it holds, and the clock that relates its time to
+//! that of its clients.
+
+use crate::clock::{Clock, Lateness};
+use crate::contents::{Contents, Data, SECTOR, of_contents};
+use crate::record::TraceFile;
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimTime};
+use hybridsim_simulation::run::{RunError, RunOutput};
+use hybridsim_simulation::session::{Answer, Answered, Session};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The longest part of a request that writes zeros, in sectors: 4 MiB.
+const ZEROS_SECTORS_MAX: u64 = 8192;
+/// What may be kept of writes that a power failure could undo; then the device is asked to flush.
+const HISTORY_BYTES_MAX: u64 = 1 << 30;
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write(Data),
+    Flush,
+    Trim,
+}
+
+/// A request of a client, in sectors of the device.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The client, and its number of the request.
+    pub client: u64,
+    pub number: u64,
+    pub kind: Kind,
+    pub first: u64,
+    pub sectors: u64,
+    /// Force unit access: durable when it completes.
+    pub fua: bool,
+}
+
+/// The end of a [`Job`]; a read that succeeded has bytes.
+#[derive(Debug)]
+pub struct Finished {
+    pub client: u64,
+    pub number: u64,
+    pub outcome: Result<Vec<u8>, &'static str>,
+}
+
+/// A job at the device.
+struct Pending {
+    job: Job,
+    /// Parts that have not ended.
+    left: u32,
+    failed: bool,
+    /// What [`crate::contents::History::flush`] returned.
+    flush: u64,
+}
+
+/// A part of a job, which is one request to the device.
+struct Part {
+    pending: u64,
+    first: u64,
+    sectors: u64,
+}
+
+/// What was served, besides the results of the simulation.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Served {
+    /// `virtual` or `paced`.
+    pub clock: &'static str,
+    pub time_scale: f64,
+    /// Connections that got through the handshake.
+    pub connections: u64,
+    /// Connections refused because there were too many, or dropped for violating the protocol.
+    pub refused_connections: u64,
+    pub dropped_connections: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Power failures on request.
+    pub power_cuts: u64,
+    /// Sectors read whose last acknowledged write a power failure took away.
+    pub lost_sectors: u64,
+    /// How late replies left, with a paced clock.
+    pub lateness_ns: Option<Lateness>,
+}
+
+/// The served device.
+pub struct Drive {
+    session: Session,
+    contents: Contents,
+    clock: Clock,
+    record: Option<TraceFile>,
+    jobs: FxHashMap<u64, Pending>,
+    jobs_begun: u64,
+    parts: FxHashMap<u64, Part>,
+    /// Writes of sectors that are being written; they begin when the others have ended.
+    deferred: VecDeque<Job>,
+    finished: Vec<Finished>,
+    fault: Option<Fault>,
+    /// The client number of the drive's own requests.
+    own_client: u64,
+    pub served: Served,
+}
+
+impl Drive {
+    pub fn new(
+        session: Session,
+        contents: Contents,
+        clock: Clock,
+        record: Option<TraceFile>,
+    ) -> Self {
+        let served = Served { clock: clock.name(), time_scale: clock.scale(), ..Served::default() };
+        Self {
+            session,
+            contents,
+            clock,
+            record,
+            jobs: FxHashMap::default(),
+            jobs_begun: 0,
+            parts: FxHashMap::default(),
+            deferred: VecDeque::new(),
+            finished: Vec::new(),
+            fault: None,
+            own_client: u64::MAX,
+            served,
+        }
+    }
+
+    /// Capacity in sectors.
+    pub fn capacity(&self) -> u64 {
+        self.session.capacity()
+    }
+
+    /// Jobs that have not ended.
+    pub fn outstanding(&self) -> usize {
+        self.jobs.len() + self.deferred.len()
+    }
+
+    pub fn is_paced(&self) -> bool {
+        self.clock.is_paced()
+    }
+
+    /// Why the simulation ended, if it did.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// The allocated and free ranges, lengths in sectors.
+    pub fn extents(&self, first: u64, sectors: u64) -> Vec<(u64, bool)> {
+        self.contents.extents(first, sectors)
+    }
+
+    /// Removes the jobs that have ended.
+    pub fn take_finished(&mut self) -> Vec<Finished> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// A job arrives at `wall`; its range is within the device.
+    pub fn receive(&mut self, job: Job, wall: Instant) {
+        if self.fault.is_some() {
+            self.end(&job, Err("the simulation has ended"));
+        } else if self.must_wait(&job) {
+            self.deferred.push_back(job);
+        } else {
+            let at = self.clock.arrival(wall, self.session.now());
+            self.begin(job, at);
+        }
+    }
+
+    /// Whether `job` writes sectors that another is writing, in a history that cannot order them.
+    fn must_wait(&self, job: &Job) -> bool {
+        if !self.contents.has_history() || !matches!(job.kind, Kind::Write(_) | Kind::Trim) {
+            return false;
+        }
+        let overlaps = |other: &Job| {
+            matches!(other.kind, Kind::Write(_) | Kind::Trim)
+                && job.first < other.first + other.sectors
+                && other.first < job.first + job.sectors
+        };
+        self.jobs.values().any(|it| overlaps(&it.job)) || self.deferred.iter().any(overlaps)
+    }
+
+    fn begin(&mut self, mut job: Job, at: SimTime) {
+        let (op, step) = match &job.kind {
+            Kind::Read => (Op::Read, job.sectors),
+            Kind::Write(Data::Bytes(_)) => (Op::Write, job.sectors),
+            Kind::Write(Data::Zeros) => (Op::Write, ZEROS_SECTORS_MAX),
+            Kind::Flush => (Op::Flush, 0),
+            Kind::Trim => (Op::Trim, job.sectors),
+        };
+        let flags = if job.fua { Flags::FUA } else { Flags::NONE };
+        let id = self.jobs_begun;
+        self.jobs_begun += 1;
+        let (mut at_sector, end) = (job.first, job.first + job.sectors);
+        let mut left = 0;
+        let flush = match &self.contents {
+            Contents::History(history) => history.flush(),
+            Contents::Plain(_) => 0,
+        };
+        loop {
+            let sectors = step.min(end - at_sector);
+            let request = Request { flags, ..Request::new(op, Lba(at_sector), sectors as u32) };
+            match self.submit(request, at) {
+                Ok(number) => {
+                    self.parts.insert(number, Part { pending: id, first: at_sector, sectors });
+                    left += 1;
+                    self.store(&mut job.kind, number, at_sector, sectors);
+                }
+                Err(message) => self.fail(Fault::Invariant(message)),
+            }
+            at_sector += sectors;
+            if at_sector >= end || sectors == 0 || self.fault.is_some() {
+                break;
+            }
+        }
+        self.jobs.insert(id, Pending { job, left, failed: false, flush });
+        if self.fault.is_some() {
+            self.fail_all();
+        }
+    }
+
+    fn submit(&mut self, request: Request, at: SimTime) -> Result<u64, String> {
+        let submitted = self.session.submit(request, at).map_err(|error| error.to_string())?;
+        if let Some(record) = &mut self.record {
+            record
+                .write(submitted.at, request)
+                .map_err(|error| format!("the trace cannot be written: {error}"))?;
+        }
+        Ok(submitted.number)
+    }
+
+    /// Stores what a part writes, and takes the bytes out of `kind`.
+    fn store(&mut self, kind: &mut Kind, number: u64, first: u64, sectors: u64) {
+        let stored = match (&mut self.contents, &mut *kind) {
+            (Contents::Plain(store), Kind::Write(Data::Bytes(bytes))) => store.write(first, bytes),
+            (Contents::Plain(store), Kind::Write(Data::Zeros) | Kind::Trim) => {
+                store.free(first, sectors)
+            }
+            (Contents::History(history), Kind::Write(data)) => {
+                history.write(number + 1, first, sectors, std::mem::replace(data, Data::Zeros));
+                Ok(())
+            }
+            (Contents::History(history), Kind::Trim) => history.trim(number + 1, first, sectors),
+            _ => Ok(()),
+        };
+        if let Kind::Write(data) = kind {
+            *data = Data::Zeros;
+        }
+        if let Err(error) = stored {
+            self.fail(Fault::Workload(of_contents(error)));
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Ends every job with an error.
+    fn fail_all(&mut self) {
+        self.parts.clear();
+        let jobs: Vec<Job> = self.jobs.drain().map(|(_, pending)| pending.job).collect();
+        let deferred = std::mem::take(&mut self.deferred);
+        for job in jobs.into_iter().chain(deferred) {
+            self.end(&job, Err("the simulation has ended"));
+        }
+    }
+
+    fn end(&mut self, job: &Job, outcome: Result<Vec<u8>, &'static str>) {
+        self.served.errors += u64::from(outcome.is_err());
+        if job.client != self.own_client {
+            let Job { client, number, .. } = *job;
+            self.finished.push(Finished { client, number, outcome });
+        }
+    }
+
+    /// Simulates until a request ends, with a virtual clock.
+    pub fn advance(&mut self) {
+        let began = Instant::now();
+        match self.session.next_completion() {
+            Ok(Some(answer)) => self.answered(answer),
+            Ok(None) => {}
+            Err(fault) => self.fail(fault),
+        }
+        self.after_steps(began);
+        self.clock.client_continues(Instant::now());
+    }
+
+    /// Simulates up to what a paced clock shows at `wall`.
+    pub fn advance_to(&mut self, wall: Instant) {
+        let now = self.clock.at(wall);
+        if let Err(fault) = self.session.advance_to(now) {
+            self.fail(fault);
+        }
+        self.after_steps(wall);
+    }
+
+    fn after_steps(&mut self, began: Instant) {
+        while let Some(answer) = self.session.answer() {
+            self.answered(answer);
+        }
+        self.session.add_wall(began.elapsed());
+        if self.fault.is_some() {
+            self.fail_all();
+        } else {
+            self.begin_deferred();
+            self.limit_history();
+        }
+    }
+
+    fn begin_deferred(&mut self) {
+        for job in std::mem::take(&mut self.deferred) {
+            if self.must_wait(&job) {
+                self.deferred.push_back(job);
+            } else {
+                let now = self.session.now();
+                let at = if self.is_paced() { self.clock.at(Instant::now()) } else { now };
+                self.begin(job, at);
+            }
+        }
+    }
+
+    /// Asks the device to flush when it has not been asked for long, as hosts do by timers.
+    fn limit_history(&mut self) {
+        let Contents::History(history) = &self.contents else { return };
+        let is_flushing = || self.jobs.values().any(|it| it.job.client == self.own_client);
+        if history.kept_bytes() > HISTORY_BYTES_MAX && !is_flushing() {
+            let job = Job {
+                client: self.own_client,
+                number: 0,
+                kind: Kind::Flush,
+                first: 0,
+                sectors: 0,
+                fua: false,
+            };
+            self.begin(job, self.session.now());
+        }
+    }
+
+    /// When [`Drive::advance_to`] has something to do next, with a paced clock.
+    pub fn next_event(&mut self) -> Option<Instant> {
+        self.session.next_event().and_then(|time| self.clock.instant(time))
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let Some(part) = self.parts.remove(&answer.number) else { return };
+        let Some(pending) = self.jobs.get_mut(&part.pending) else { return };
+        if self.clock.is_paced() {
+            self.clock.replied(answer.at, Instant::now());
+        }
+        pending.left -= 1;
+        pending.failed |= answer.outcome == Answered::Failed;
+        let (flush, fua) = (pending.flush, pending.job.fua);
+        let last = pending.left == 0;
+        let mut bytes = Vec::new();
+        let stored = match (&mut self.contents, &pending.job.kind) {
+            _ if answer.outcome != Answered::Done => Ok(Ok(())),
+            (contents, Kind::Read) => {
+                bytes = vec![0; part.sectors as usize * SECTOR];
+                match contents {
+                    Contents::Plain(store) => store.read(part.first, &mut bytes).map(Ok),
+                    Contents::History(history) => {
+                        history.read(part.first, &answer.versions, &mut bytes)
+                    }
+                }
+            }
+            (Contents::History(history), Kind::Write(_)) => {
+                history.written(answer.number + 1, fua).map(Ok)
+            }
+            (Contents::History(history), Kind::Flush) => history.flushed(flush).map(Ok),
+            _ => Ok(Ok(())),
+        };
+        match stored {
+            Ok(Ok(())) => {}
+            Ok(Err(_stale)) => pending.failed = true,
+            Err(error) => self.fail(Fault::Workload(of_contents(error))),
+        }
+        if last && let Some(pending) = self.jobs.remove(&part.pending) {
+            match answer.outcome {
+                Answered::Lost => {}
+                _ if pending.failed => self.end(&pending.job, Err("the device failed")),
+                _ => self.end(&pending.job, Ok(bytes)),
+            }
+        }
+    }
+
+    /// The power fails now. Jobs that have not ended never will.
+    ///
+    /// # Errors
+    /// When the server was started without power failures, or the system does not model them,
+    /// which ends the simulation.
+    pub fn cut_power(&mut self, wall: Instant) -> Result<(), String> {
+        if !self.contents.has_history() {
+            return Err("the server was started without power failures".to_owned());
+        }
+        let at = self.clock.arrival(wall, self.session.now());
+        let cut = self.session.cut_power(at);
+        while let Some(answer) = self.session.answer() {
+            self.answered(answer);
+        }
+        self.parts.clear();
+        self.jobs.clear();
+        self.deferred.clear();
+        if let Contents::History(history) = &mut self.contents {
+            history.power_cut();
+        }
+        self.clock.client_continues(Instant::now());
+        self.served.power_cuts += 1;
+        cut.map_err(|fault| {
+            let message = fault.to_string();
+            self.fail(fault);
+            message
+        })
+    }
+
+    /// The time of the simulated system.
+    pub fn now(&self) -> SimTime {
+        self.session.now()
+    }
+
+    /// Serves what is outstanding and returns the results, what was served, and the contents as
+    /// saved, if the state is.
+    ///
+    /// # Errors
+    /// When the state cannot be saved.
+    pub fn finish(
+        mut self,
+        registry: &Registry,
+        saves: bool,
+    ) -> Result<(RunOutput, Served, Option<Vec<u8>>), RunError> {
+        if saves && self.fault.is_none() {
+            self.decide_all();
+        }
+        while self.outstanding() > 0 && self.fault.is_none() {
+            self.advance();
+        }
+        let problem = |error: std::io::Error| RunError::Trace(error.to_string());
+        if let Some(record) = self.record {
+            record.finish().map_err(problem)?;
+        }
+        let contents = match &mut self.contents {
+            Contents::History(history) => {
+                self.served.lost_sectors = history.lost_sectors();
+                history.settle_all().map_err(problem)?;
+                history.store()
+            }
+            Contents::Plain(store) => store,
+        };
+        let saved = (saves && self.fault.is_none()).then(|| contents.save()).transpose();
+        let saved = saved.map_err(problem)?;
+        self.served.lateness_ns = self.clock.lateness();
+        let warnings = self.clock.warning().into_iter().collect();
+        let output = self.session.finish(registry, self.fault, warnings)?;
+        Ok((output, self.served, saved))
+    }
+
+    /// Reads what a power failure left undecided, so that the contents can be saved.
+    fn decide_all(&mut self) {
+        let Contents::History(history) = &self.contents else { return };
+        for (first, sectors) in history.undecided() {
+            let (client, kind) = (self.own_client, Kind::Read);
+            let job = Job { client, number: 0, kind, first, sectors, fua: false };
+            self.begin(job, self.session.now());
+            while self.outstanding() > 0 && self.fault.is_none() {
+                self.advance();
+            }
+        }
+    }
+
+    /// How long to wait for the next requests of clients that have had replies, with a virtual
+    /// clock.
+    pub fn grace(&self) -> Duration {
+        self.clock.grace()
+    }
+}

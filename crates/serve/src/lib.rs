@@ -1,0 +1,26 @@
+//! Serves a simulated system as a network block device.
+//!
+//! One thread does everything: tasks read requests from connections ([`connection`]), hand them to
+//! the drive ([`drive`]), which submits them to the simulated system, and write the replies.
+
+#![cfg(unix)]
+
+mod clock;
+mod connection;
+pub mod contents;
+mod control;
+mod drive;
+mod exports;
+pub mod nbd;
+mod record;
+mod server;
+mod state;
+mod stream;
+
+pub use clock::{Clock, Lateness};
+pub use drive::{Drive, Finished, Job, Kind, Served};
+pub use exports::{Export, Exports};
+pub use record::TraceFile;
+pub use server::{Limits, Options, Outcome, serve};
+pub use state::{pack, unpack};
+pub use stream::Address;

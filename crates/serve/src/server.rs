@@ -1,0 +1,280 @@
+//! Listens, serves connections, and lets simulated time pass.
+
+use crate::connection::{Connection, End};
+use crate::control;
+use crate::drive::{Drive, Job, Served};
+use crate::exports::Exports;
+use crate::stream::{Address, Listener};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::{LocalSet, yield_now};
+
+/// How often an interrupt of the user is looked for.
+const STOP_EVERY: Duration = Duration::from_millis(50);
+/// Closer events of a paced clock are waited for without sleeping: sleeping is precise to about a
+/// millisecond.
+const SPIN: Duration = Duration::from_micros(1500);
+/// With `once`, time without clients after which the server ends.
+const ONCE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause after a failed `accept`, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Limits of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; further ones are closed at once.
+    pub connections: usize,
+}
+
+/// Receives the addresses that are listened at, as clients write them.
+pub type OnReady = dyn FnOnce(&[String]);
+
+/// How to serve.
+pub struct Options {
+    pub addresses: Vec<Address>,
+    pub exports: Exports,
+    /// Described to clients that list exports.
+    pub description: String,
+    pub limits: Limits,
+    /// End when the last client has left and none has come for a second.
+    pub once: bool,
+    /// Where faults are requested.
+    pub control: Option<Address>,
+    /// Set to end.
+    pub stop: Arc<AtomicBool>,
+    /// Called with the addresses once connections are accepted.
+    pub ready: Box<OnReady>,
+}
+
+/// How serving ended.
+pub struct Outcome {
+    pub drive: Drive,
+}
+
+/// The state that all tasks share.
+pub struct Server {
+    drive: RefCell<Drive>,
+    pub exports: Exports,
+    pub description: String,
+    connections: RefCell<FxHashMap<u64, Rc<Connection>>>,
+    /// Requests have been received, or the drive has changed.
+    work: Notify,
+    /// A client has left.
+    left: Notify,
+    served: RefCell<Served>,
+    connected: Cell<u64>,
+    /// Numbers connections; none is used again, as replies may be under way.
+    accepted: Cell<u64>,
+}
+
+impl Server {
+    /// A request arrives.
+    pub fn receive(&self, job: Job, wall: Instant) {
+        self.drive.borrow_mut().receive(job, wall);
+        self.work.notify_one();
+    }
+
+    pub fn extents(&self, first: u64, sectors: u64) -> Vec<(u64, bool)> {
+        self.drive.borrow().extents(first, sectors)
+    }
+
+    /// A client got through the handshake.
+    pub fn connected(&self) {
+        self.connected.set(self.connected.get() + 1);
+    }
+
+    /// The power fails: all connections end, as the hosts they come from lose power as well.
+    ///
+    /// # Errors
+    /// When the server was started without power failures, or the system does not model them,
+    /// which ends the simulation.
+    pub fn cut_power(&self) -> Result<u64, String> {
+        self.deliver();
+        let cut = self.drive.borrow_mut().cut_power(Instant::now());
+        self.drive.borrow_mut().take_finished();
+        for connection in self.connections.borrow().values() {
+            connection.closed.notify_one();
+        }
+        cut.map(|()| self.drive.borrow().now().as_ns())
+    }
+
+    /// The drive's time, and the requests it is serving.
+    pub fn status(&self) -> (u64, usize) {
+        let drive = self.drive.borrow();
+        (drive.now().as_ns(), drive.outstanding())
+    }
+
+    /// Passes what has ended to the connections.
+    fn deliver(&self) {
+        let finished = self.drive.borrow_mut().take_finished();
+        let connections = self.connections.borrow();
+        for finished in finished {
+            if let Some(connection) = connections.get(&finished.client) {
+                connection.finished(finished);
+            }
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.drive.borrow().outstanding()
+    }
+
+    /// Lets simulated time pass until the simulation ends.
+    async fn run_drive(&self) {
+        let is_paced = self.drive.borrow().is_paced();
+        // How many requests clients have kept outstanding lately.
+        let mut usual = 0;
+        while self.drive.borrow().fault().is_none() {
+            self.deliver();
+            if self.outstanding() == 0 {
+                self.work.notified().await;
+            } else if is_paced {
+                self.pace().await;
+            } else {
+                usual = self.wait_for_clients(usual).await;
+                self.drive.borrow_mut().advance();
+            }
+        }
+        self.deliver();
+    }
+
+    /// Virtual clock: gives clients that have had replies the time to send their next requests
+    /// before the simulation goes on, as they would have in reality. Returns how many requests are
+    /// outstanding then.
+    async fn wait_for_clients(&self, usual: usize) -> usize {
+        let grace = self.drive.borrow().grace();
+        let began = Instant::now();
+        loop {
+            // Everything that has arrived is read in between.
+            yield_now().await;
+            let outstanding = self.outstanding();
+            if outstanding >= usual || began.elapsed() >= grace {
+                return outstanding;
+            }
+        }
+    }
+
+    /// Paced clock: simulates up to now and waits for the next event or request.
+    async fn pace(&self) {
+        self.drive.borrow_mut().advance_to(Instant::now());
+        self.deliver();
+        let next = self.drive.borrow_mut().next_event();
+        let Some(next) = next else { return yield_now().await };
+        let left = next.saturating_duration_since(Instant::now());
+        if left <= SPIN {
+            return yield_now().await;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(left.saturating_sub(SPIN)) => {}
+            () = self.work.notified() => {}
+        }
+    }
+}
+
+/// Serves `drive` until the user or the last client ends it.
+///
+/// # Errors
+/// When an address cannot be listened at.
+pub fn serve(drive: Drive, options: Options) -> io::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let tasks = LocalSet::new();
+    let served = tasks.block_on(&runtime, run(drive, options));
+    // Connections hold the server.
+    drop(tasks);
+    let server = served?;
+    let server = Rc::into_inner(server).expect("all tasks have ended");
+    let mut drive = server.drive.into_inner();
+    let Served { refused_connections, dropped_connections, .. } = server.served.into_inner();
+    drive.served.connections = server.connected.get();
+    drive.served.refused_connections = refused_connections;
+    drive.served.dropped_connections = dropped_connections;
+    Ok(Outcome { drive })
+}
+
+async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
+    let Options { addresses, exports, description, limits, once, control, stop, ready } = options;
+    let server = Rc::new(Server {
+        drive: RefCell::new(drive),
+        exports,
+        description,
+        connections: RefCell::default(),
+        work: Notify::new(),
+        left: Notify::new(),
+        served: RefCell::default(),
+        connected: Cell::new(0),
+        accepted: Cell::new(0),
+    });
+    let mut names = Vec::new();
+    let mut listeners = Vec::new();
+    for address in &addresses {
+        let listener = Listener::bind(address).await?;
+        names.push(listener.address());
+        listeners.push(listener);
+    }
+    if let Some(address) = &control {
+        let listener = Listener::bind(address).await?;
+        tokio::task::spawn_local(control::listen(listener, Rc::clone(&server)));
+    }
+    for listener in listeners {
+        tokio::task::spawn_local(accept(listener, Rc::clone(&server), limits));
+    }
+    ready(&names);
+    tokio::select! {
+        () = server.run_drive() => {}
+        () = stopped(&stop) => {}
+        () = last_left(&server), if once => {}
+    }
+    Ok(server)
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(STOP_EVERY).await;
+    }
+}
+
+/// The last client has left, and one has been there.
+async fn last_left(server: &Server) {
+    loop {
+        server.left.notified().await;
+        let is_empty = || server.connected.get() > 0 && server.connections.borrow().is_empty();
+        let accepted = server.accepted.get();
+        if is_empty() {
+            // Some programs connect several times, one after the other.
+            tokio::time::sleep(ONCE_PAUSE).await;
+            if is_empty() && server.accepted.get() == accepted {
+                return;
+            }
+        }
+    }
+}
+
+async fn accept(listener: Listener, server: Rc<Server>, limits: Limits) {
+    loop {
+        let Ok(stream) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if server.connections.borrow().len() >= limits.connections {
+            server.served.borrow_mut().refused_connections += 1;
+            continue;
+        }
+        let id = server.accepted.get();
+        server.accepted.set(id + 1);
+        let connection = Rc::new(Connection::new(id, stream));
+        server.connections.borrow_mut().insert(id, Rc::clone(&connection));
+        let server = Rc::clone(&server);
+        tokio::task::spawn_local(async move {
+            let end = connection.run(&server).await;
+            server.connections.borrow_mut().remove(&connection.id);
+            server.served.borrow_mut().dropped_connections += u64::from(end == End::Violation);
+            server.left.notify_one();
+        });
+    }
+}

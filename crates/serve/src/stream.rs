@@ -1,0 +1,142 @@
+//! Addresses and connections, over TCP or Unix sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+impl Address {
+    /// `unix:/path`, or an address such as `127.0.0.1:10809`.
+    ///
+    /// # Errors
+    /// When it is neither, or not of this host and `anywhere` is not set.
+    pub fn parse(text: &str, anywhere: bool) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| format!("{text}: write unix:/path, or an address: 127.0.0.1:10809"))?;
+        if !address.ip().is_loopback() && !anywhere {
+            return Err(format!(
+                "{text} is reachable from other hosts, and there is neither encryption nor a \
+                 password: add --listen-anywhere if that is wanted"
+            ));
+        }
+        Ok(Self::Tcp(address))
+    }
+}
+
+/// A listening socket. A Unix socket's file is removed at the end.
+pub enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+/// Removes the socket that a server which did not end properly left at `path`.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    let refused = || {
+        let tried = std::os::unix::net::UnixStream::connect(path);
+        tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    if is_socket && refused() { std::fs::remove_file(path) } else { Ok(()) }
+}
+
+impl Listener {
+    /// Listens at `address`.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub async fn bind(address: &Address) -> io::Result<Self> {
+        Ok(match address {
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                Self::Unix(UnixListener::bind(path)?, path.clone())
+            }
+            Address::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
+        })
+    }
+
+    /// The address, as clients write it.
+    pub fn address(&self) -> String {
+        match self {
+            Self::Unix(_, path) => format!("nbd+unix:///?socket={}", path.display()),
+            Self::Tcp(listener) => {
+                let address = listener.local_addr().map(|it| it.to_string());
+                format!("nbd://{}", address.unwrap_or_default())
+            }
+        }
+    }
+
+    pub async fn accept(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Unix(listener, _) => Stream::Unix(listener.accept().await?.0),
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+        })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
+/// A connection.
+pub enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.try_write(bytes),
+            Self::Tcp(stream) => stream.try_write(bytes),
+        }
+    }
+
+    pub async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.writable().await,
+            Self::Tcp(stream) => stream.writable().await,
+        }
+    }
+
+    /// Appends what there is to `buffer`, at most `limit` bytes; 0 at the end.
+    pub async fn read(&self, buffer: &mut Vec<u8>, limit: usize) -> io::Result<usize> {
+        let start = buffer.len();
+        buffer.resize(start + limit, 0);
+        let result = loop {
+            let (ready, tried) = match self {
+                Self::Unix(stream) => {
+                    (stream.readable().await, stream.try_read(&mut buffer[start..]))
+                }
+                Self::Tcp(stream) => {
+                    (stream.readable().await, stream.try_read(&mut buffer[start..]))
+                }
+            };
+            match tried {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && ready.is_ok() => {}
+                other => break other,
+            }
+        };
+        buffer.truncate(start + *result.as_ref().unwrap_or(&0));
+        result
+    }
+}
