@@ -50,6 +50,7 @@ from .plugins import (
 from .results import Component, Latency, Result, write_report
 from .scenario import ComponentSpec, Host, Policy, Scenario, Workload
 from .search import Objective, Search, Trial, optimize
+from .session import Completion, Session, Submitted
 from .sweeps import Comparison, Point, Range, Sweep, compare, sweep
 from .table import HeatMap, Table
 from .tools import calibrate, mrc, reproduce
@@ -60,6 +61,7 @@ __all__ = [
     "ArgumentError",
     "Cleanup",
     "Comparison",
+    "Completion",
     "Component",
     "ComponentSpec",
     "ConformanceFailure",
@@ -91,6 +93,8 @@ __all__ = [
     "ScenarioError",
     "Scheduler",
     "Search",
+    "Session",
+    "Submitted",
     "Sweep",
     "Table",
     "TraceError",

@@ -9,6 +9,7 @@ mod inspect;
 mod observe;
 mod plugin;
 mod run;
+mod session;
 mod study;
 mod trace;
 
@@ -37,6 +38,8 @@ mod _core {
     use crate::run::{cli, report_html, run};
     #[pymodule_export]
     use crate::study::{Study, available_memory, contents, run_task, save_outcome};
+    #[pymodule_export]
+    use crate::session::Session;
     #[pymodule_export]
     use crate::trace::{TraceReader, convert, trace_info};
 

@@ -9,7 +9,7 @@ use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
 use hybridsim_simulation::exports::{self, RequestLog};
 use hybridsim_simulation::run::{self as simulator, Options, RunError, RunOutput, RunProgress};
-use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::scenario::{Diagnostics, Input, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -33,6 +33,13 @@ pub fn read(
 ) -> PyResult<Scenario> {
     input(source, &sets, trace)
         .and_then(|input| Scenario::check(input, &plugin::registry()))
+        .map_err(|diagnostics| failure::scenario(py, &diagnostics))
+}
+
+/// Reads and checks a scenario whose workload is not used.
+pub fn read_system(py: Python<'_>, source: Source, sets: Vec<String>) -> PyResult<Scenario> {
+    input(source, &sets, None)
+        .and_then(|input| Scenario::check_system(input, &plugin::registry()))
         .map_err(|diagnostics| failure::scenario(py, &diagnostics))
 }
 
@@ -162,7 +169,7 @@ fn simulate(
     }
 }
 
-fn outcome<'py>(
+pub fn outcome<'py>(
     py: Python<'py>,
     done: &RunOutput,
     raised: Option<PyErr>,
@@ -183,7 +190,7 @@ fn outcome<'py>(
 }
 
 /// A run that could not begin; an exception in a policy's constructor is the cause.
-fn refusal(py: Python<'_>, error: &RunError, raised: Option<PyErr>) -> PyErr {
+pub fn refusal(py: Python<'_>, error: &RunError, raised: Option<PyErr>) -> PyErr {
     if let Some(raised) = &raised
         && failure::is_wish_to_stop(py, raised)
     {

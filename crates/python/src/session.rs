@@ -1,0 +1,161 @@
+//! A system that Python runs step by step.
+
+use crate::failure;
+use crate::plugin;
+use crate::run::{Source, outcome, read_system, refusal};
+use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SECTOR_BYTES, SimTime};
+use hybridsim_observe::Detail;
+use hybridsim_simulation::session::{self, Answer, Answered, Options};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Number, time, outcome and data versions of a request that has ended.
+type Ended = (u64, u64, &'static str, Vec<u64>);
+
+/// See `hybridsim.Session`.
+#[pyclass(unsendable, module = "hybridsim._core")]
+pub struct Session {
+    /// `None` once finished.
+    inner: Option<session::Session>,
+    fault: Option<Fault>,
+}
+
+#[pymethods]
+impl Session {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        source: Source,
+        sets: Vec<String>,
+        full: bool,
+        versions: bool,
+        power_may_fail: bool,
+    ) -> PyResult<Self> {
+        failure::guarded(|| {
+            let scenario = read_system(py, source, sets)?;
+            if plugin::uses_python(&scenario) {
+                let message = "a session takes no policies written in Python: use hybridsim.run";
+                return Err(failure::raise(py, "Error", message));
+            }
+            let detail = if full { Detail::Full } else { Detail::Bare };
+            let options = Options { detail, versions, power_may_fail, ..Options::default() };
+            let inner = session::Session::open(&scenario, &plugin::registry(), options)
+                .map_err(|error| refusal(py, &error, None))?;
+            Ok(Self { inner: Some(inner), fault: None })
+        })
+    }
+
+    fn capacity_bytes(&mut self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.open(py)?.capacity() * SECTOR_BYTES)
+    }
+
+    fn now_ns(&mut self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.open(py)?.now().as_ns())
+    }
+
+    fn outstanding(&mut self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.open(py)?.outstanding())
+    }
+
+    /// Returns number and arrival.
+    fn submit(
+        &mut self,
+        py: Python<'_>,
+        op: &str,
+        offset: u64,
+        length: u64,
+        at_ns: Option<u64>,
+        fua: bool,
+    ) -> PyResult<(u64, u64)> {
+        failure::guarded(|| {
+            let wrong = |message: String| failure::raise(py, "ArgumentError", message);
+            let op = match op {
+                "read" => Op::Read,
+                "write" => Op::Write,
+                "trim" => Op::Trim,
+                "flush" => Op::Flush,
+                _ => return Err(wrong(format!("op is read, write, trim or flush, not {op:?}"))),
+            };
+            if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
+                return Err(wrong("offset and length must be multiples of 512 bytes".to_owned()));
+            }
+            let sectors = u32::try_from(length / SECTOR_BYTES)
+                .map_err(|_| wrong(format!("a request of {length} bytes is too long")))?;
+            let flags = if fua { Flags::FUA } else { Flags::NONE };
+            let request =
+                Request { flags, ..Request::new(op, Lba(offset / SECTOR_BYTES), sectors) };
+            let inner = self.open(py)?;
+            let at = at_ns.map_or(inner.now(), SimTime::from_ns);
+            let submitted = inner.submit(request, at).map_err(|error| wrong(error.to_string()))?;
+            Ok((submitted.number, submitted.at.as_ns()))
+        })
+    }
+
+    /// Returns what has ended.
+    fn advance_to(&mut self, py: Python<'_>, time_ns: u64) -> PyResult<Vec<Ended>> {
+        self.step(py, |inner| {
+            inner.advance_to(SimTime::from_ns(time_ns))?;
+            Ok(std::iter::from_fn(|| inner.answer()).collect())
+        })
+    }
+
+    /// Returns one request that has ended, or none.
+    fn next_completion(&mut self, py: Python<'_>) -> PyResult<Vec<Ended>> {
+        self.step(py, |inner| Ok(inner.next_completion()?.into_iter().collect()))
+    }
+
+    /// Returns what has ended, or is lost.
+    fn cut_power(&mut self, py: Python<'_>, at_ns: Option<u64>) -> PyResult<Vec<Ended>> {
+        self.step(py, |inner| {
+            let at = at_ns.map_or(inner.now(), SimTime::from_ns);
+            inner.cut_power(at)?;
+            Ok(std::iter::from_fn(|| inner.answer()).collect())
+        })
+    }
+
+    /// As `hybridsim._core.run`.
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        failure::guarded(|| {
+            self.open(py)?;
+            let inner = self.inner.take().expect("it is open");
+            let done = inner.finish(&plugin::registry(), self.fault.take(), Vec::new());
+            outcome(py, &done.map_err(|error| refusal(py, &error, None))?, None)
+        })
+    }
+}
+
+impl Session {
+    fn open(&mut self, py: Python<'_>) -> PyResult<&mut session::Session> {
+        let finished = || failure::raise(py, "Error", "the session is finished");
+        self.inner.as_mut().ok_or_else(finished)
+    }
+
+    fn step(
+        &mut self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut session::Session) -> Result<Vec<Answer>, Fault>,
+    ) -> PyResult<Vec<Ended>> {
+        failure::guarded(|| {
+            if let Some(fault) = &self.fault {
+                return Err(failure::raise(py, "Error", fault.to_string()));
+            }
+            match act(self.open(py)?) {
+                Ok(answers) => Ok(answers.into_iter().map(ended).collect()),
+                Err(fault) => {
+                    let error = failure::raise(py, "Error", fault.to_string());
+                    self.fault = Some(fault);
+                    Err(error)
+                }
+            }
+        })
+    }
+}
+
+fn ended(answer: Answer) -> Ended {
+    let outcome = match answer.outcome {
+        Answered::Done => "done",
+        Answered::Failed => "failed",
+        Answered::Lost => "lost",
+    };
+    (answer.number, answer.at.as_ns(), outcome, answer.versions)
+}

@@ -1,0 +1,111 @@
+"""A system that is run step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from . import _core, _run
+from ._run import ScenarioLike
+from .results import Result
+
+
+class Submitted(NamedTuple):
+    """A request that was submitted."""
+
+    number: int
+    """Counted from 0 in order of submission."""
+    at_ns: int
+    """When it arrives."""
+
+
+class Completion(NamedTuple):
+    """The end of a request."""
+
+    number: int
+    """As in `Submitted`."""
+    at_ns: int
+    """When it ended."""
+    outcome: Literal["done", "failed", "lost"]
+    """Lost requests were outstanding when the power failed."""
+    versions: tuple[int, ...]
+    """Of a read, with ``versions=True``: for each sector the number of the write whose data it
+    returned, plus 1; 0 where nothing was written."""
+
+
+class Session:
+    """A simulated system that takes requests one by one, with simulated time between them.
+
+    `scenario` is what `hybridsim.run` takes; its workload is ignored and may be missing. The
+    results are those of a run that reads the same requests at the same times from a trace.
+
+    `power_may_fail` is needed for `cut_power`. A session is used by the thread that created it.
+    """
+
+    def __init__(
+        self,
+        scenario: ScenarioLike,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        detail: Literal["bare", "full"] = "bare",
+        versions: bool = False,
+        power_may_fail: bool = False,
+    ) -> None:
+        sets = _run._sets(overrides, seed, False)
+        source = _run._source(scenario)
+        full = detail == "full"
+        self._core = _core.Session(source, sets, full, versions, power_may_fail)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Capacity of the system."""
+        return self._core.capacity_bytes()
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time since the start of the session."""
+        return self._core.now_ns()
+
+    @property
+    def outstanding(self) -> int:
+        """Requests submitted that have not ended."""
+        return self._core.outstanding()
+
+    def submit(
+        self,
+        op: Literal["read", "write", "trim", "flush"],
+        offset: int = 0,
+        length: int = 0,
+        *,
+        at_ns: int | None = None,
+        fua: bool = False,
+    ) -> Submitted:
+        """Submits a request (in bytes, multiples of 512) that arrives at `at_ns`, or now.
+
+        Where that time has been simulated, it arrives as soon after as is possible.
+        """
+        return Submitted(*self._core.submit(op, offset, length, at_ns, fua))
+
+    def advance_to(self, time_ns: int) -> list[Completion]:
+        """Simulates up to `time_ns`; returns the requests that ended."""
+        return _completions(self._core.advance_to(time_ns))
+
+    def next_completion(self) -> Completion | None:
+        """Simulates until a request ends; `None` when none is outstanding."""
+        return next(iter(_completions(self._core.next_completion())), None)
+
+    def cut_power(self, at_ns: int | None = None) -> list[Completion]:
+        """The power fails at `at_ns`, or now, and comes back; returns the requests that ended."""
+        return _completions(self._core.cut_power(at_ns))
+
+    def finish(self) -> Result:
+        """Serves what is outstanding and returns the results."""
+        done = self._core.finish()
+        result = Result.from_json(done["json"], done["resolved"], done["pictures"], done["files"])
+        _run._raise_fault(done, result)
+        return result
+
+
+def _completions(ended: list[tuple[int, int, Any, list[int]]]) -> list[Completion]:
+    return [Completion(number, at, how, tuple(seen)) for number, at, how, seen in ended]

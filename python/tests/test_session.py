@@ -1,0 +1,81 @@
+"""A session gives the results of a run, and power failures on request."""
+
+import hybridsim
+import pytest
+
+SSD = """
+[component.ssd]
+kind = "ssd"
+channels = 2
+dies_per_channel = 2
+blocks_per_plane = 12
+pages_per_block = 32
+over_provisioning = 0.5
+read_time = "25us"
+program_time = "200us"
+erase_time = "1.5ms"
+channel_rate = "100MB/s"
+program_order = "any"
+"""
+DISK = '[component.disk]\npreset = "seagate-cheetah-9lp"\n'
+
+
+def test_a_session_gives_the_results_of_a_run(tmp_path):
+    requests = [(at * 150_000, at * 7919 % 500 * 4096, at % 3 == 0) for at in range(300)]
+    session = hybridsim.Session(SSD)
+    ended = []
+    for at, offset, read in requests:
+        ended += session.advance_to(at)
+        submitted = session.submit("read" if read else "write", offset, 4096, at_ns=at)
+        assert submitted.at_ns == at
+    while (completion := session.next_completion()) is not None:
+        ended.append(completion)
+    assert sorted(it.number for it in ended) == list(range(300))
+    assert {it.outcome for it in ended} == {"done"}
+    lines = [f"{at / 1e6:.6f} 0 {offset // 512} 8 {int(read)}\n" for at, offset, read in requests]
+    trace = tmp_path / "trace.txt"
+    trace.write_text("".join(lines))
+    overrides = {"workload.format": "disksim"}
+    whole = hybridsim.run(SSD, trace, overrides=overrides)
+    result = session.finish()
+    assert result.fingerprint == whole.fingerprint
+    assert result.latency_ns.all.mean == whole.latency_ns.all.mean
+    with pytest.raises(hybridsim.Error, match="finished"):
+        session.submit("flush")
+
+
+def test_a_power_failure_loses_what_a_volatile_buffer_holds():
+    def survives(flush, write_cache):
+        session = hybridsim.Session(
+            DISK,
+            overrides={"component.disk.write_cache": write_cache},
+            versions=True,
+            power_may_fail=True,
+        )
+        number = session.submit("write", 0, 4096).number
+        session.next_completion()
+        if flush:
+            session.submit("flush")
+            session.next_completion()
+        session.submit("write", 1 << 20, 4096)
+        lost = session.cut_power()
+        assert [it.outcome for it in lost] == ["lost"]
+        session.submit("read", 0, 4096)
+        read = session.next_completion()
+        assert len(read.versions) == 8
+        return all(version == number + 1 for version in read.versions)
+
+    assert survives(flush=True, write_cache=True)
+    assert survives(flush=False, write_cache=False)
+    assert not survives(flush=False, write_cache=True)
+
+
+def test_wrong_requests_are_refused():
+    session = hybridsim.Session(SSD)
+    for request in [("read", 1, 512), ("read", 0, 0), ("erase", 0, 512), ("read", 1 << 50, 512)]:
+        with pytest.raises(hybridsim.ArgumentError):
+            session.submit(*request)
+    assert session.outstanding == 0
+    assert session.next_completion() is None
+    with pytest.raises(hybridsim.ScenarioError):
+        hybridsim.Session("[component.x]\nkind = 'nothing'\n")
