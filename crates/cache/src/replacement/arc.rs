@@ -1,11 +1,11 @@
 //! ARC: pages referenced once and pages referenced again share the cache; the target sizes adapt to
 //! hits in the ghost lists.
 
-use super::ghost::Ghost;
+use super::ghost::GhostPair;
+use super::index::PageIndex;
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The registered entry.
@@ -19,16 +19,22 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(Arc::new(pages))),
 };
 
+/// The numbers of the ghost lists.
+const B1: usize = 0;
+const B2: usize = 1;
+
 /// The lists T1, T2, B1 and B2, and the target length of T1.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Arc {
     once: SlotList,
     again: SlotList,
-    ghost_once: Ghost,
-    ghost_again: Ghost,
+    /// B1 and B2.
+    ghosts: GhostPair,
     target_once: f64,
-    /// Expected pages found in B1 or (`true`) B2, which will enter T2.
-    expected: FxHashMap<u64, bool>,
+    /// Expected pages found in B1 (0) or B2 (1), which will enter T2.
+    expected: PageIndex,
+    /// The last expected page, if it was in neither.
+    unknown: Option<u64>,
     /// The page that victims are chosen for was found in B2.
     last_was_again: bool,
     pages: usize,
@@ -39,10 +45,10 @@ impl Arc {
         Self {
             once: SlotList::default(),
             again: SlotList::default(),
-            ghost_once: Ghost::default(),
-            ghost_again: Ghost::default(),
+            ghosts: GhostPair::default(),
             target_once: 0.0,
-            expected: FxHashMap::default(),
+            expected: PageIndex::default(),
+            unknown: None,
             last_was_again: false,
             pages: pages as usize,
         }
@@ -51,37 +57,47 @@ impl Arc {
     /// Adapts to a page found in B1 or B2 (cases II and III of the paper), and removes it there.
     /// Returns whether it was found.
     fn adapt(&mut self, page: u64) -> bool {
-        let (once, again) = (self.ghost_once.len() as f64, self.ghost_again.len() as f64);
+        let (once, again) = (self.ghosts.len(B1) as f64, self.ghosts.len(B2) as f64);
         self.last_was_again = false;
-        if self.ghost_once.take(page) {
-            let step = (again / once).max(1.0);
-            self.target_once = (self.target_once + step).min(self.pages as f64);
-        } else if self.ghost_again.take(page) {
-            let step = (once / again).max(1.0);
-            self.target_once = (self.target_once - step).max(0.0);
-            self.last_was_again = true;
-        } else {
-            return false;
+        match self.ghosts.take(page) {
+            Some(B1) => {
+                let step = (again / once).max(1.0);
+                self.target_once = (self.target_once + step).min(self.pages as f64);
+            }
+            Some(_) => {
+                let step = (once / again).max(1.0);
+                self.target_once = (self.target_once - step).max(0.0);
+                self.last_was_again = true;
+            }
+            None => return false,
         }
         true
     }
 
     /// Limits T1 and B1 together to the size of the cache.
     fn shorten(&mut self) {
-        self.ghost_once.shorten(self.pages.saturating_sub(self.once.len()));
+        self.ghosts.shorten(B1, self.pages.saturating_sub(self.once.len()));
     }
 }
 
 impl Replacement for Arc {
+    fn number_densely(&mut self) -> bool {
+        self.ghosts.number_densely();
+        self.expected = PageIndex::dense();
+        true
+    }
+
     fn expect(&mut self, page: u64) {
         // Drops expected pages that were never added.
         if self.expected.len() > self.pages {
             self.expected.clear();
         }
-        if let Some(again) = self.expected.get(&page) {
-            self.last_was_again = *again;
+        if let Some(again) = self.expected.get(page) {
+            self.last_was_again = again == 1;
         } else if self.adapt(page) {
-            self.expected.insert(page, self.last_was_again);
+            self.expected.insert(page, u32::from(self.last_was_again));
+        } else {
+            self.unknown = Some(page);
         }
     }
 
@@ -90,7 +106,11 @@ impl Replacement for Arc {
             self.once.remove(page);
             self.again.remove(page);
             self.again.push(page);
-        } else if self.expected.remove(&page.page).is_some() || self.adapt(page.page) {
+        } else if self.unknown.take_if(|unknown| *unknown == page.page).is_some() {
+            self.last_was_again = false;
+            self.once.push(page);
+            self.shorten();
+        } else if self.expected.remove(page.page).is_some() || self.adapt(page.page) {
             self.again.push(page);
         } else {
             self.once.push(page);
@@ -104,13 +124,15 @@ impl Replacement for Arc {
     }
 
     fn evict(&mut self, page: CachedPage) {
+        // It may be in a ghost list from now on.
+        self.unknown.take_if(|unknown| *unknown == page.page);
         if self.once.contains(page) {
             self.once.remove(page);
-            self.ghost_once.add(page.page, self.pages.saturating_sub(self.once.len()).max(1));
+            self.ghosts.add(B1, page.page, self.pages.saturating_sub(self.once.len()).max(1));
         } else if self.again.contains(page) {
             self.again.remove(page);
-            let others = self.once.len() + self.again.len() + self.ghost_once.len();
-            self.ghost_again.add(page.page, (2 * self.pages).saturating_sub(others).max(1));
+            let others = self.once.len() + self.again.len() + self.ghosts.len(B1);
+            self.ghosts.add(B2, page.page, (2 * self.pages).saturating_sub(others).max(1));
         }
     }
 
@@ -212,7 +234,7 @@ mod tests {
         let mut arc = warm();
         arc.remove(page(1));
         arc.remove(page(3));
-        assert!(arc.ghost_once.is_empty() && arc.ghost_again.is_empty());
+        assert!(arc.ghosts.len(B1) + arc.ghosts.len(B2) == 0);
     }
 
     #[test]
@@ -221,7 +243,7 @@ mod tests {
         (1..5).for_each(|number| arc.update(page(number), Access::Add));
         for number in 5..50 {
             miss(&mut arc, number);
-            assert!(arc.once.len() + arc.ghost_once.len() <= 4, "{number}");
+            assert!(arc.once.len() + arc.ghosts.len(B1) <= 4, "{number}");
         }
     }
 }

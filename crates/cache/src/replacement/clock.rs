@@ -26,6 +26,10 @@ pub struct Clock {
 }
 
 impl Replacement for Clock {
+    fn number_densely(&mut self) -> bool {
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
         if slot >= self.referenced.len() {

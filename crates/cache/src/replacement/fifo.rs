@@ -21,6 +21,10 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 pub struct Fifo(SlotList);
 
 impl Replacement for Fifo {
+    fn number_densely(&mut self) -> bool {
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         if access == Access::Add {
             self.0.push(page);

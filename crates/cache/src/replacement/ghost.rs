@@ -1,63 +1,92 @@
 //! Ghost lists: the numbers of recently evicted pages.
 
-use rustc_hash::FxHashMap;
+use super::CachedPage;
+use super::index::PageIndex;
+use super::list::SlotList;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
-/// Page numbers in the order in which they were added, up to a limit.
+/// Two lists of page numbers in the order in which they were added, each up to a limit. A page is in
+/// one of them at most, so one look-up finds it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Ghost {
-    order: VecDeque<(u64, u64)>,
-    /// The turn at which a page was last added; other entries of it in `order` are stale.
-    turns: FxHashMap<u64, u64>,
-    turn: u64,
+pub struct GhostPair {
+    /// By page, twice its slot in its list, plus the number of that list.
+    entries: PageIndex,
+    lists: [SlotList; 2],
+    /// Slots that are not in use, of the first `used`; both lists share them.
+    free: Vec<u32>,
+    used: u32,
 }
 
+impl GhostPair {
+    /// From now on pages are numbered densely from zero; the lists must be empty.
+    pub fn number_densely(&mut self) {
+        debug_assert!(self.entries.is_empty());
+        self.entries = PageIndex::dense();
+    }
+
+    /// Number of pages of a list.
+    pub fn len(&self, list: usize) -> usize {
+        self.lists[list].len()
+    }
+
+    /// Adds a page as the newest of a list and removes the oldest beyond `count_max`.
+    pub fn add(&mut self, list: usize, page: u64, count_max: usize) {
+        self.take(page);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        });
+        self.entries.insert(page, 2 * slot + list as u32);
+        self.lists[list].push(CachedPage { page, slot });
+        self.shorten(list, count_max);
+    }
+
+    /// Removes the oldest pages of a list beyond `count_max`.
+    pub fn shorten(&mut self, list: usize, count_max: usize) {
+        while self.lists[list].len() > count_max {
+            let Some(oldest) = self.lists[list].oldest() else { break };
+            self.take(oldest.page);
+        }
+    }
+
+    /// Removes a page; returns the list it was in.
+    pub fn take(&mut self, page: u64) -> Option<usize> {
+        let entry = self.entries.remove(page)?;
+        let (slot, list) = (entry / 2, entry as usize % 2);
+        self.lists[list].remove(CachedPage { page, slot });
+        self.free.push(slot);
+        Some(list)
+    }
+}
+
+/// A single list.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Ghost(GhostPair);
+
 impl Ghost {
+    /// As [`GhostPair::number_densely`].
+    pub fn number_densely(&mut self) {
+        self.0.number_densely();
+    }
+
     /// Number of pages.
     pub fn len(&self) -> usize {
-        self.turns.len()
+        self.0.len(0)
     }
 
     /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.len() == 0
     }
 
     /// Adds a page as the newest and removes the oldest beyond `count_max`.
     pub fn add(&mut self, page: u64, count_max: usize) {
-        self.turn += 1;
-        self.turns.insert(page, self.turn);
-        self.order.push_back((page, self.turn));
-        self.shorten(count_max);
-    }
-
-    /// Removes the oldest pages beyond `count_max`.
-    pub fn shorten(&mut self, count_max: usize) {
-        while self.turns.len() > count_max || self.order.len() > 2 * count_max.max(8) {
-            let Some((page, turn)) = self.order.pop_front() else { break };
-            if self.turns.get(&page) != Some(&turn) {
-                continue;
-            }
-            if self.turns.len() > count_max {
-                self.turns.remove(&page);
-            } else {
-                // Not stale and within the limit: `order` has too many stale entries.
-                self.order.push_back((page, turn));
-                self.compact();
-            }
-        }
-    }
-
-    fn compact(&mut self) {
-        let turns = &self.turns;
-        self.order.retain(|(page, turn)| turns.get(page) == Some(turn));
-        self.order.make_contiguous().sort_unstable_by_key(|(_, turn)| *turn);
+        self.0.add(0, page, count_max);
     }
 
     /// Removes a page; returns whether it was in the list.
     pub fn take(&mut self, page: u64) -> bool {
-        self.turns.remove(&page).is_some()
+        self.0.take(page).is_some()
     }
 }
 
@@ -84,6 +113,6 @@ mod tests {
             assert!(ghost.take(turn % 5) || turn < 5 || ghost.len() <= 10);
             ghost.add(turn % 7, 10);
         }
-        assert!(ghost.order.len() <= 20, "{}", ghost.order.len());
+        assert!(ghost.0.used <= 11, "{}", ghost.0.used);
     }
 }

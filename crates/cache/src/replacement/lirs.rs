@@ -1,10 +1,10 @@
 //! LIRS: most of the cache holds pages with a low inter-reference recency (LIR), a small part the
 //! others (HIR).
 
+use super::index::PageIndex;
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The registered entry.
@@ -33,7 +33,7 @@ struct Known {
 pub struct Lirs {
     known: Vec<Known>,
     free: Vec<u32>,
-    indexes: FxHashMap<u64, u32>,
+    indexes: PageIndex,
     /// The stack S, bottom first; the bottom is a LIR page.
     stack: SlotList,
     /// The queue Q: resident HIR pages.
@@ -52,7 +52,7 @@ impl Lirs {
         Self {
             known: Vec::new(),
             free: Vec::new(),
-            indexes: FxHashMap::default(),
+            indexes: PageIndex::default(),
             stack: SlotList::default(),
             queue: SlotList::default(),
             non_resident: SlotList::default(),
@@ -68,7 +68,7 @@ impl Lirs {
     }
 
     fn index_of(&mut self, page: u64) -> u32 {
-        if let Some(&at) = self.indexes.get(&page) {
+        if let Some(at) = self.indexes.get(page) {
             return at;
         }
         let known = Known { page, lir: false, slot: None };
@@ -107,7 +107,7 @@ impl Lirs {
     /// Drops the entry of a page that is in no list.
     fn drop_unlisted(&mut self, page: CachedPage) {
         if !self.stack.contains(page) && !self.queue.contains(page) {
-            self.indexes.remove(&page.page);
+            self.indexes.remove(page.page);
             self.free.push(page.slot);
         }
     }
@@ -135,7 +135,7 @@ impl Lirs {
 
     /// A page leaves the cache; if `remembered`, it may stay in the stack as a non-resident page.
     fn leave(&mut self, page: CachedPage, remembered: bool) {
-        let Some(&at) = self.indexes.get(&page.page) else { return };
+        let Some(at) = self.indexes.get(page.page) else { return };
         let listed = self.listed(at);
         let known = &mut self.known[at as usize];
         known.slot = None;
@@ -158,6 +158,11 @@ impl Lirs {
 }
 
 impl Replacement for Lirs {
+    fn number_densely(&mut self) -> bool {
+        self.indexes = PageIndex::dense();
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         self.used(page, access == Access::Add);
     }

@@ -4,21 +4,24 @@ use super::CachedPage;
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
+/// As `before`: the slot is not in the list.
+const UNLISTED: u32 = u32::MAX - 1;
 
+/// The neighbours of a slot; 8 bytes, because a list of many pages costs mostly cache misses.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
-    page: u64,
     before: u32,
     after: u32,
-    listed: bool,
 }
 
-const UNLINKED: Link = Link { page: 0, before: NONE, after: NONE, listed: false };
+const UNLINKED: Link = Link { before: UNLISTED, after: NONE };
 
 /// The list, oldest first.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SlotList {
     links: Vec<Link>,
+    /// Page by slot, valid for listed slots.
+    pages: Vec<u64>,
     oldest: u32,
     newest: u32,
     count: usize,
@@ -26,7 +29,7 @@ pub struct SlotList {
 
 impl Default for SlotList {
     fn default() -> Self {
-        Self { links: Vec::new(), oldest: NONE, newest: NONE, count: 0 }
+        Self { links: Vec::new(), pages: Vec::new(), oldest: NONE, newest: NONE, count: 0 }
     }
 }
 
@@ -43,25 +46,30 @@ impl SlotList {
 
     /// The next newer page than the one in `slot`, which must be in the list.
     pub fn after(&self, slot: u32) -> Option<CachedPage> {
-        let slot = self.links.get(slot as usize).filter(|link| link.listed)?.after;
-        let link = self.links.get(slot as usize)?;
-        Some(CachedPage { page: link.page, slot })
+        let link = self.links.get(slot as usize).filter(|link| link.before != UNLISTED)?;
+        self.page(link.after)
     }
 
     /// The oldest page.
     pub fn oldest(&self) -> Option<CachedPage> {
-        self.iter().next()
+        self.page(self.oldest)
+    }
+
+    fn page(&self, slot: u32) -> Option<CachedPage> {
+        Some(CachedPage { page: *self.pages.get(slot as usize)?, slot })
     }
 
     /// Makes a page the newest; it must be in the list.
     pub fn renew(&mut self, page: CachedPage) {
-        self.remove(page);
-        self.push(page);
+        if page.slot != self.newest {
+            self.remove(page);
+            self.push(page);
+        }
     }
 
     /// Whether the page is in the list.
     pub fn contains(&self, page: CachedPage) -> bool {
-        self.links.get(page.slot as usize).is_some_and(|link| link.listed)
+        self.links.get(page.slot as usize).is_some_and(|link| link.before != UNLISTED)
     }
 
     /// Adds a page as the newest; it must not be in the list.
@@ -69,10 +77,11 @@ impl SlotList {
         let slot = page.slot as usize;
         if slot >= self.links.len() {
             self.links.resize(slot + 1, UNLINKED);
+            self.pages.resize(slot + 1, 0);
         }
-        debug_assert!(!self.links[slot].listed, "{page:?} is listed twice");
-        let link = Link { page: page.page, before: self.newest, after: NONE, listed: true };
-        self.links[slot] = link;
+        debug_assert!(self.links[slot].before == UNLISTED, "{page:?} is listed twice");
+        self.links[slot] = Link { before: self.newest, after: NONE };
+        self.pages[slot] = page.page;
         match self.newest {
             NONE => self.oldest = page.slot,
             newest => self.links[newest as usize].after = page.slot,
@@ -83,10 +92,12 @@ impl SlotList {
 
     /// Removes a page, if it is in the list.
     pub fn remove(&mut self, page: CachedPage) {
-        if !self.contains(page) {
+        let Some(link) = self.links.get_mut(page.slot as usize) else { return };
+        let Link { before, after } = *link;
+        if before == UNLISTED {
             return;
         }
-        let Link { before, after, .. } = self.links[page.slot as usize];
+        link.before = UNLISTED;
         match before {
             NONE => self.oldest = after,
             before => self.links[before as usize].after = after,
@@ -95,7 +106,6 @@ impl SlotList {
             NONE => self.newest = before,
             after => self.links[after as usize].before = before,
         }
-        self.links[page.slot as usize].listed = false;
         self.count -= 1;
     }
 
@@ -104,7 +114,7 @@ impl SlotList {
         let mut at = self.oldest;
         std::iter::from_fn(move || {
             let link = self.links.get(at as usize)?;
-            let page = CachedPage { page: link.page, slot: at };
+            let page = CachedPage { page: self.pages[at as usize], slot: at };
             at = link.after;
             Some(page)
         })

@@ -21,9 +21,15 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 pub struct Lru(SlotList);
 
 impl Replacement for Lru {
-    fn update(&mut self, page: CachedPage, _access: Access) {
-        self.0.remove(page);
-        self.0.push(page);
+    fn number_densely(&mut self) -> bool {
+        true
+    }
+
+    fn update(&mut self, page: CachedPage, access: Access) {
+        if access == Access::Add {
+            self.0.remove(page);
+        }
+        self.0.renew(page);
     }
 
     fn remove(&mut self, page: CachedPage) {

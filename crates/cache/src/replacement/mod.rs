@@ -4,6 +4,7 @@ pub mod arc;
 pub mod clock;
 pub mod fifo;
 pub mod ghost;
+pub mod index;
 pub mod lirs;
 pub mod list;
 pub mod lru;
@@ -40,6 +41,13 @@ pub enum Access {
 /// The cache has the directory of its pages (`is_in_cache` in konanki), so no policy can lose data.
 /// Pinned pages are removed from the policy with [`Replacement::remove`].
 pub trait Replacement: PolicyState + Send {
+    /// Called before anything else where pages are numbered densely from zero, so that tables by
+    /// page number can replace hash maps. Returns whether the policy only compares page numbers:
+    /// if not, it is given the numbers of the device after all.
+    fn number_densely(&mut self) -> bool {
+        false
+    }
+
     /// A page that is not cached is about to be added and there is no free slot for it. Called
     /// before victims are chosen, perhaps more than once.
     fn expect(&mut self, _page: u64) {}

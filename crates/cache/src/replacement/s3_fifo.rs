@@ -101,6 +101,11 @@ impl S3Fifo {
 }
 
 impl Replacement for S3Fifo {
+    fn number_densely(&mut self) -> bool {
+        self.left.number_densely();
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
         if slot >= self.uses.len() {

@@ -30,6 +30,10 @@ pub struct Sieve {
 }
 
 impl Replacement for Sieve {
+    fn number_densely(&mut self) -> bool {
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
         if slot >= self.used.len() {

@@ -44,6 +44,11 @@ impl TwoQueue {
 }
 
 impl Replacement for TwoQueue {
+    fn number_densely(&mut self) -> bool {
+        self.left.number_densely();
+        true
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         if access == Access::Add {
             match self.left.take(page.page) {

@@ -12,7 +12,7 @@ mod rows;
 
 pub use footprint::{BlockKey, sample_hash, sampled};
 pub use profiler::{Profiler, blocks, profile};
-pub use reuse::StackDistances;
+pub use reuse::{SlotSet, StackDistances};
 
 use serde::Serialize;
 

@@ -6,10 +6,75 @@
 
 use super::footprint::{BlockKey, sample_hash, sampled};
 use super::{HotSpots, LruPoint, Reuse};
-use crate::fenwick::Fenwick;
 use rustc_hash::FxHashMap;
 
 pub const BLOCK_BYTES: u64 = 4096;
+
+/// A set of slots that counts its members up to a slot: one bit per slot, and a Fenwick tree over
+/// groups of [`GROUP`] slots, which is small enough for the processor's cache.
+pub struct SlotSet {
+    bits: Vec<u64>,
+    /// Members by group, from 1 on.
+    tree: Vec<u32>,
+}
+
+/// Slots of a leaf of the tree: a cache line.
+const GROUP: usize = 512;
+const GROUP_WORDS: usize = GROUP / 64;
+
+impl SlotSet {
+    /// An empty set of slots below `slots`.
+    pub fn new(slots: usize) -> Self {
+        let groups = slots.div_ceil(GROUP);
+        Self { bits: vec![0; groups * GROUP_WORDS], tree: vec![0; groups + 1] }
+    }
+
+    /// Number of slots there can be.
+    pub fn capacity(&self) -> usize {
+        self.bits.len() * 64
+    }
+
+    /// Removes all slots, and adds those below `count`.
+    pub fn fill(&mut self, count: u32) {
+        self.bits.fill(0);
+        self.tree.fill(0);
+        (0..count).for_each(|slot| self.insert(slot));
+    }
+
+    /// Adds a slot, which must not be in the set.
+    pub fn insert(&mut self, slot: u32) {
+        self.change(slot, 1);
+    }
+
+    /// Removes a slot, which must be in the set.
+    pub fn remove(&mut self, slot: u32) {
+        self.change(slot, -1);
+    }
+
+    fn change(&mut self, slot: u32, by: i32) {
+        let slot = slot as usize;
+        self.bits[slot / 64] ^= 1 << (slot % 64);
+        let mut at = slot / GROUP + 1;
+        while at < self.tree.len() {
+            self.tree[at] = self.tree[at].wrapping_add_signed(by);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Members up to and including `slot`.
+    pub fn count_up_to(&self, slot: u32) -> u32 {
+        let (word, group) = (slot as usize / 64, slot as usize / GROUP);
+        let before = &self.bits[group * GROUP_WORDS..word];
+        let mut sum: u32 = before.iter().map(|word| word.count_ones()).sum();
+        sum += (self.bits[word] & (u64::MAX >> (63 - slot % 64))).count_ones();
+        let mut at = group;
+        while at > 0 {
+            sum += self.tree[at];
+            at &= at - 1;
+        }
+        sum
+    }
+}
 
 /// LRU stack distances of a sample of blocks.
 pub struct StackDistances {
@@ -17,8 +82,9 @@ pub struct StackDistances {
     level: u32,
     /// Per block, the slot of its last use.
     last: FxHashMap<BlockKey, u32>,
-    occupied: Fenwick,
-    /// The slot of the next use.
+    /// The slots of all blocks.
+    slots: SlotSet,
+    /// The next slot.
     slot: u32,
     /// Sampled accesses by sampling level and distance within the sample.
     counts: Vec<Vec<u64>>,
@@ -34,7 +100,7 @@ impl StackDistances {
             blocks_max,
             level: 0,
             last: FxHashMap::default(),
-            occupied: Fenwick::from_ones(blocks_max * 4, 0),
+            slots: SlotSet::new(blocks_max * 4 + 1),
             slot: 0,
             counts: Vec::new(),
             cold: 0.0,
@@ -64,7 +130,7 @@ impl StackDistances {
     }
 
     fn track(&mut self, block: BlockKey) {
-        if self.slot as usize >= self.occupied.len() {
+        if self.slot as usize == self.slots.capacity() {
             self.renumber();
         }
         let slot = self.slot;
@@ -73,13 +139,13 @@ impl StackDistances {
         match self.last.insert(block, slot) {
             Some(before) => {
                 // Blocks used since: those with a later slot.
-                let since = self.last.len() as u32 - self.occupied.up_to(before);
+                let since = self.last.len() as u32 - self.slots.count_up_to(before);
                 self.count(since);
-                self.occupied.add(before, -1);
+                self.slots.remove(before);
             }
             None => self.cold += weight,
         }
-        self.occupied.add(slot, 1);
+        self.slots.insert(slot);
         if self.last.len() > self.blocks_max {
             self.level += 1;
             let level = self.level;
@@ -88,16 +154,16 @@ impl StackDistances {
         }
     }
 
-    /// Renumbers the slots, in order of last use.
+    /// Renumbers the slots from 0, in order of last use.
     fn renumber(&mut self) {
         let mut order: Vec<(u32, BlockKey)> =
             self.last.iter().map(|(key, slot)| (*slot, *key)).collect();
         order.sort_unstable();
-        self.occupied.set_ones(order.len());
-        for (slot, (_, key)) in order.iter().enumerate() {
-            self.last.insert(*key, slot as u32);
+        for (slot, (_, key)) in (0..).zip(&order) {
+            self.last.insert(*key, slot);
         }
         self.slot = order.len() as u32;
+        self.slots.fill(self.slot);
     }
 
     /// All accesses, sampled or not.
@@ -217,6 +283,26 @@ mod tests {
     use super::*;
     use hybridsim_engine::Stream;
     use hybridsim_engine::sample::Zipf;
+
+    #[test]
+    fn a_slot_set_counts_its_members() {
+        let (mut set, mut stream) = (SlotSet::new(2_000), Stream::new(1, "slots"));
+        let mut list = vec![false; set.capacity()];
+        assert_eq!(list.len(), 2_048);
+        for _ in 0..5_000 {
+            let slot = stream.below(2_048) as usize;
+            match list[slot] {
+                true => set.remove(slot as u32),
+                false => set.insert(slot as u32),
+            }
+            list[slot] = !list[slot];
+            let at = stream.below(2_048) as usize;
+            let count = list[..=at].iter().filter(|member| **member).count();
+            assert_eq!(set.count_up_to(at as u32) as usize, count, "{at}");
+        }
+        set.fill(700);
+        assert_eq!([0, 699, 2_047].map(|slot| set.count_up_to(slot)), [1, 700, 700]);
+    }
 
     /// LRU stack distances by searching the stack.
     fn naive(accesses: &[u64]) -> (f64, [f64; 65]) {
