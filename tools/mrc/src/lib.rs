@@ -7,6 +7,9 @@
 //! the sample includes all pages. The error of a point is estimated from the variation between
 //! disjoint parts of the sample.
 
+mod distances;
+mod exact;
+mod numbers;
 mod simulate;
 
 use hybridsim_cache::replacement::ReplacementEntry;
@@ -124,6 +127,9 @@ pub fn curves<R: RecordReader>(
 ) -> Result<Curves, MrcError> {
     let page_sectors = (ask.page_bytes / SECTOR_BYTES).max(1);
     let page_bytes = page_sectors * SECTOR_BYTES;
+    if let Some(curves) = exact::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+        return Ok(curves);
+    }
     let mut distances = StackDistances::new(ask.pages_max);
     let mut reader = open()?;
     each(&mut reader, &mut |share| progress(share.map(|share| share * FIRST_PASS)), |record| {
@@ -233,6 +239,7 @@ fn run_some<R: RecordReader>(
             simulate::work(caches, &mut sample, false, &mut |_| {});
         }
     })?;
+    sample.finish();
     simulate::work(caches, &mut sample, true, &mut |share| {
         progress(Some(FIRST_PASS + (1.0 - FIRST_PASS) * share));
     });

@@ -3,12 +3,13 @@
 //! The sampled accesses are collected first, and then every cache processes all of them at once:
 //! the state of one cache fits the processor's cache, the states of hundreds do not.
 
+use super::numbers::PageNumbers;
 use super::{MrcError, Policy};
 use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES, Replacement};
 use hybridsim_config::param::Problem;
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_workload::profile::{BlockKey, StackDistances, sample_hash, sampled};
-use rustc_hash::FxHashMap;
+use std::hint::black_box;
 
 /// A smaller simulated cache does not represent a larger one.
 const MINIATURE_PAGES_MIN: u64 = 32;
@@ -16,20 +17,31 @@ const MINIATURE_PAGES_MIN: u64 = 32;
 pub const PARTS: u32 = 4;
 /// Limits the memory of caches that run in parallel.
 const THREADS_MAX: usize = 8;
-/// Accesses collected before the caches process them: 128 MiB.
-const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
+/// Accesses collected before the caches process them: 256 MiB.
+const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 26 };
 /// Memory of the caches in one pass, when the accesses do not fit into one collection.
-const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
+pub const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
 /// Upper bound, as measured, of a policy and a cache per cached page.
 const BYTES_PER_PAGE: u64 = 96;
+
+/// Bytes per page of the trace: its slot, and its entries in two ghost lists.
+const BYTES_PER_NUMBER: u64 = 12;
+/// Pages that are numbered together, so that their look-ups overlap.
+const BATCH: usize = 64;
+/// Accesses by which a cache looks ahead, for the same reason.
+const AHEAD: usize = 16;
 
 /// The sampled pages, numbered in the order of their first access, and the accesses to them.
 pub struct Sample {
     level: u32,
-    ids: FxHashMap<BlockKey, u32>,
+    numbers: PageNumbers,
+    /// The next accesses to number: hash, page, whether it is a write.
+    batch: Vec<(u64, BlockKey, bool)>,
     /// Page by number in the sample.
     pages: Vec<u64>,
     accesses: Vec<Packed>,
+    /// Sampled accesses in all.
+    count: u64,
 }
 
 /// An access: the page's number in the sample, its part of the sample, read or write.
@@ -57,7 +69,14 @@ impl Packed {
 impl Sample {
     /// Pages whose hash is in the sample of one in `2^level`.
     pub fn new(level: u32) -> Self {
-        Self { level, ids: FxHashMap::default(), pages: Vec::new(), accesses: Vec::new() }
+        Self {
+            level,
+            numbers: PageNumbers::default(),
+            batch: Vec::with_capacity(BATCH),
+            pages: Vec::new(),
+            accesses: Vec::new(),
+            count: 0,
+        }
     }
 
     /// Adds an access, if its page is in the sample.
@@ -66,18 +85,48 @@ impl Sample {
         if !sampled(hash, self.level) {
             return;
         }
-        let next = self.pages.len() as u32;
-        let id = *self.ids.entry(page).or_insert(next);
-        if id == next {
-            assert!(next < 1 << 29, "a sample has at most 2^24 pages");
-            self.pages.push(page.1 ^ (u64::from(page.0) << 48));
+        self.batch.push((hash, page, write));
+        if self.batch.len() == BATCH {
+            self.finish();
         }
-        let part = (hash >> self.level) as u32 & (PARTS - 1);
-        self.accesses.push(Packed::new(id, part, write));
+    }
+
+    /// Adds the accesses of an incomplete batch.
+    pub fn finish(&mut self) {
+        self.numbers.reserve(self.batch.len(), sample_hash);
+        assert!(self.numbers.len() < 1 << 29, "a sample has at most 2^24 pages");
+        for (hash, ..) in &self.batch {
+            black_box(self.numbers.prefetch(*hash));
+        }
+        self.count += self.batch.len() as u64;
+        for (hash, page, write) in self.batch.drain(..) {
+            let next = self.numbers.len();
+            let id = self.numbers.number(page, hash);
+            if id == next {
+                self.pages.push(page.1 ^ (u64::from(page.0) << 48));
+            }
+            let part = (hash >> self.level) as u32 & (PARTS - 1);
+            self.accesses.push(Packed::new(id, part, write));
+        }
+    }
+
+    /// Distinct pages so far, but for an incomplete batch.
+    pub const fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Accesses so far, but for an incomplete batch.
+    pub const fn accesses(&self) -> u64 {
+        self.count
+    }
+
+    /// The pages of the collected accesses.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.accesses.iter().map(|access| access.id())
     }
 
     /// Whether the collected accesses have to be processed.
-    pub fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.accesses.len() >= GATHERED_MAX
     }
 }
@@ -112,6 +161,13 @@ impl<'a> Point<'a> {
         Some(Self { caches })
     }
 
+    fn bytes(&self, pages: u64) -> u64 {
+        let cache = |cache: &Cache<'_>| {
+            u64::from(cache.capacity) * BYTES_PER_PAGE + pages * BYTES_PER_NUMBER
+        };
+        self.caches.iter().map(cache).sum()
+    }
+
     /// The result for a trace of `accesses` accesses.
     ///
     /// # Errors
@@ -143,13 +199,17 @@ pub fn fitting(points: &[Point<'_>], distances: &StackDistances) -> usize {
         return points.len();
     }
     let sampled = distances.blocks() >> distances.level();
-    let cache = |cache: &Cache<'_>| u64::from(cache.capacity) * BYTES_PER_PAGE + sampled * 4;
     let mut bytes = 0;
     let fits = |point: &&Point<'_>| {
-        bytes += point.caches.iter().map(cache).sum::<u64>();
+        bytes += point.bytes(sampled);
         bytes <= BYTES_MAX
     };
     points.iter().take_while(fits).count().max(1)
+}
+
+/// Memory of caches for a sample of `pages` pages.
+pub fn bytes(points: &[Point<'_>], pages: u64) -> u64 {
+    points.iter().map(|point| point.bytes(pages)).sum()
 }
 
 /// The error of a sample, estimated from the variation between its parts.
@@ -207,6 +267,8 @@ struct Cache<'a> {
 
 struct Inside {
     policy: Box<dyn Replacement>,
+    /// The policy takes the page's number in the sample for its page.
+    dense: bool,
     /// Slot by number of the page in the sample.
     slots: Vec<u32>,
     /// Page number in the sample by slot.
@@ -233,7 +295,10 @@ impl<'a> Cache<'a> {
             Err(problems) => return self.refused = Some(problems),
         };
         inside.slots.resize(sample.pages.len(), NOWHERE);
-        for access in &sample.accesses {
+        for (at, access) in sample.accesses.iter().enumerate() {
+            if let Some(ahead) = sample.accesses.get(at + AHEAD) {
+                black_box(inside.slots[ahead.id() as usize]);
+            }
             if self.part.is_none_or(|part| part == access.part()) {
                 self.misses += u64::from(inside.access(*access, sample, self.capacity));
             }
@@ -242,9 +307,10 @@ impl<'a> Cache<'a> {
     }
 
     fn build(&self) -> Result<Inside, Vec<Problem>> {
-        let policy = (self.policy.entry.build)(&self.policy.settings, self.capacity)?;
+        let mut policy = (self.policy.entry.build)(&self.policy.settings, self.capacity)?;
+        let dense = policy.number_densely();
         let (slots, held, victims) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Inside { policy, slots, held, victims })
+        Ok(Inside { policy, dense, slots, held, victims })
     }
 }
 
@@ -252,7 +318,8 @@ impl Inside {
     /// Whether it missed.
     fn access(&mut self, access: Packed, sample: &Sample, capacity: u32) -> bool {
         let id = access.id();
-        let (slot, page) = (self.slots[id as usize], sample.pages[id as usize]);
+        let slot = self.slots[id as usize];
+        let page = if self.dense { u64::from(id) } else { sample.pages[id as usize] };
         if slot != NOWHERE {
             self.policy.update(CachedPage { page, slot }, access.kind());
             return false;

@@ -1,8 +1,8 @@
 use super::*;
-use hybridsim_cache::replacement::ENTRIES;
+use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES};
 use hybridsim_engine::sample::Zipf;
 use hybridsim_engine::{Lba, Request, SimTime, Stream};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 struct Records(std::vec::IntoIter<Record>);
 
@@ -145,4 +145,87 @@ fn sizes_are_whole_pages_and_rise() {
     let mut shares = ask(&["lru"], &[], 10_000);
     shares.sizes = vec![Size::Footprint(0.5), Size::Footprint(0.0), Size::Bytes(1)];
     assert_eq!(of(&pages, &shares).curves[0].points.len(), 2);
+}
+
+/// Of the pages as the policy sees them: numbered densely, or as the device numbers them.
+fn misses(entry: &ReplacementEntry, pages: &[u64], size: u32, dense: bool) -> u32 {
+    let mut policy = (entry.build)(&Settings::default(), size).expect("no parameters");
+    let dense = dense && policy.number_densely();
+    let (mut ids, mut slots, mut out) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut misses = 0;
+    for &page in pages {
+        let next = ids.len() as u64;
+        let id = *ids.entry(page).or_insert(next);
+        // Some 2^40 pages apart, as a sparse trace has them.
+        let page = if dense { id } else { page << 40 };
+        if let Some(&slot) = slots.get(&page) {
+            policy.update(CachedPage { page, slot }, Access::Read);
+            continue;
+        }
+        misses += 1;
+        let mut slot = slots.len() as u32;
+        if slot == size {
+            out.clear();
+            policy.expect(page);
+            policy.victims(1, &|_| true, &mut out);
+            policy.evict(out[0]);
+            slot = slots.remove(&out[0].page).expect("a cached page");
+        }
+        slots.insert(page, slot);
+        policy.update(CachedPage { page, slot }, Access::Add);
+    }
+    misses
+}
+
+#[test]
+fn dense_numbers_change_no_decision() {
+    let pages = skewed(40_000, 3_000);
+    for entry in ENTRIES {
+        for size in [1, 3, 50, 400, 2_900] {
+            let [dense, sparse] = [true, false].map(|dense| misses(entry, &pages, size, dense));
+            assert_eq!(dense, sparse, "{} {size}", entry.description.name);
+        }
+    }
+}
+
+/// Under test 16,384 accesses are gathered at a time.
+#[test]
+fn a_trace_is_read_once_unless_its_sizes_depend_on_its_end() {
+    let pages = skewed(60_000, 2_000);
+    let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.description.name).collect();
+    let passes = |ask: &Ask| {
+        let mut passes = 0;
+        let open = || {
+            passes += 1;
+            Ok(Records(trace(&pages).into_iter()))
+        };
+        let found = curves(open, ask, &mut |_| {}).unwrap_or_else(|error| panic!("{error:?}"));
+        (passes, found)
+    };
+    let (count, streamed) = passes(&ask(&names, &[100], 4_000));
+    assert_eq!(count, 1, "in pieces");
+    let mut shares = ask(&names, &[], 4_000);
+    shares.sizes = vec![Size::Footprint(100.0 / streamed.pages as f64)];
+    let (count, again) = passes(&shares);
+    assert!(count > 1, "{count} passes");
+    for (one, other) in streamed.curves.iter().zip(&again.curves) {
+        let [one, other] = [one, other].map(|curve| curve.points[0].miss_ratio.expect("exact"));
+        assert!((one - other).abs() < 1e-12);
+    }
+    let (count, _) = passes(&ask(&["lru"], &[1, 2, 4, 8, 16, 32], 4_000));
+    assert_eq!(count, 1, "by stack distances");
+}
+
+#[test]
+fn lru_is_the_same_simulated_and_by_stack_distances() {
+    let pages = skewed(50_000, 3_000);
+    let sizes = [1, 2, 30, 500, 1_111, 2_999, 5_000];
+    let whole = of(&pages, &ask(&["lru"], &sizes, 10_000)).curves.remove(0);
+    assert_eq!(whole.method, "stack-distances");
+    for (size, point) in sizes.into_iter().zip(whole.points) {
+        let one = of(&pages, &ask(&["lru"], &[size], 10_000)).curves.remove(0);
+        assert_eq!(one.method, "simulation");
+        let (a, b) = (point.miss_ratio.expect("exact"), one.points[0].miss_ratio.expect("exact"));
+        assert!((a - b).abs() < 1e-12, "{size}: {a} {b}");
+    }
 }

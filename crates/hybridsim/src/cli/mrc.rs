@@ -12,7 +12,7 @@ use hybridsim_mrc::{Ask, Curves, MrcError, Policy, Size};
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
 use hybridsim_report::study::{Axis, Curve, Plot};
-use hybridsim_simulation::run::RunProgress;
+use hybridsim_simulation::run::{RunProgress, peak_rss_bytes};
 use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
 use serde_json::json;
 use std::path::PathBuf;
@@ -209,6 +209,9 @@ fn table(found: &Curves) -> String {
     }
     if sampled {
         let enough = (found.pages + found.pages / 16).next_power_of_two();
+        if let Some(bytes) = peak_rss_bytes() {
+            out += &format!("\npeak memory {}", short(bytes));
+        }
         out += "\n± is the error, estimated from the variation between parts of the sample";
         if enough <= u64::from(SAMPLE_MAX) {
             out += &format!("; --sample {enough} includes every page");
