@@ -514,6 +514,18 @@ events! {
             /// Length in sectors.
             sectors: u32 => B,
         },
+        /// The request that completed last is of this tenant, where several workloads share the host
+        /// (host only).
+        TenantCompleted = 133 "tenant_completed" {
+            /// Operation.
+            op: Op => A,
+            /// Length in sectors.
+            sectors: u32 => B,
+            /// The tenant, numbered from zero in the order of the scenario.
+            tenant: u16 => C,
+            /// Arrival to completion.
+            latency: SimDuration => D,
+        },
         /// The redundancy of an array changed.
         Redundancy = 132 "redundancy" {
             /// The change.

@@ -1,9 +1,12 @@
 //! The host: what submits requests and schedules them.
 //!
 //! - [`driver`]: the root of every system; replays a workload and verifies the data reads return.
+//! - [`tenants`]: the root of systems that several workloads share, with a queue for each.
 //! - [`scheduler`]: the order in which waiting requests are dispatched.
 
 pub mod driver;
 pub mod scheduler;
+pub mod tenants;
 
 pub use driver::{Answer, Answered, Host, HostOptions, Mode, QueuePair};
+pub use tenants::TenantHost;

@@ -22,6 +22,7 @@ pub mod results;
 pub mod series;
 pub mod spans;
 mod summary;
+pub mod tenants;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
@@ -33,3 +34,4 @@ pub use latency::{Latencies, LatencyFold};
 pub use pictures::Pictures;
 pub use recorder::{Detail, EndedBy, Ending, Finished, Recorder, Warmup};
 pub use results::{Cost, Label, RunResults};
+pub use tenants::TenantInfo;

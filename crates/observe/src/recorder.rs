@@ -12,6 +12,7 @@ use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
 use crate::summary;
+use crate::tenants::{TenantFold, TenantInfo};
 use hybridsim_cache::CacheEvent;
 use hybridsim_disk::DiskEvent;
 use hybridsim_engine::event::kind_of;
@@ -134,6 +135,8 @@ pub struct Recorder<'a> {
     counters: Counters,
     latency: LatencyFold,
     breakdown: Breakdown,
+    tenants: TenantFold,
+    tenant_infos: Vec<TenantInfo>,
     series: Option<Box<SeriesFold>>,
     busy: Option<Box<BusyFold>>,
     marks: MarkFold,
@@ -174,6 +177,8 @@ impl<'a> Recorder<'a> {
             counters: Counters::new(nodes.len(), SimTime::ZERO),
             latency: LatencyFold::default(),
             breakdown: Breakdown::default(),
+            tenants: TenantFold::default(),
+            tenant_infos: Vec::new(),
             series: (detail == Detail::Full).then(Box::default),
             busy: (detail == Detail::Full).then(Box::default),
             marks: MarkFold::default(),
@@ -194,6 +199,13 @@ impl<'a> Recorder<'a> {
     /// As [`Recorder::starting_at`], before the first event.
     pub fn start_at(&mut self, base: SimDuration) {
         self.base = base;
+    }
+
+    /// For a system that these workloads share, in the order of their numbers in events.
+    #[must_use]
+    pub fn with_tenants(mut self, tenants: Vec<TenantInfo>) -> Self {
+        self.tenant_infos = tenants;
+        self
     }
 
     /// Passes every event on to `sink`, with times since the start of the run.
@@ -217,6 +229,7 @@ impl<'a> Recorder<'a> {
         self.counters.take(events);
         self.latency.take(events);
         self.breakdown.take(events);
+        self.tenants.take(events);
     }
 
     #[cold]
@@ -267,7 +280,10 @@ impl<'a> Recorder<'a> {
             ending,
         };
         let violations = self.invariants.finish(ending.time, ending.by == EndedBy::Completion);
-        let results = summary::results(&run, &self.fingerprint, label, cost, warnings, violations);
+        let mut results =
+            summary::results(&run, &self.fingerprint, label, cost, warnings, violations);
+        let end_ns = ending.time.as_ns();
+        results.tenants = self.tenants.results(&self.tenant_infos, since.as_ns(), end_ns);
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));
         let mut pictures = series.map(|series| summary::pictures(&run, series));
@@ -346,6 +362,7 @@ impl Recorder<'_> {
     #[inline(never)]
     fn add_rare(&mut self, record: &EventRecord) {
         self.add(record);
+        self.tenants.add(record);
     }
 }
 

@@ -85,12 +85,51 @@ pub struct RunResults {
     pub breakdown_ns: BreakdownResult,
     /// Sums over all components; flash keys are `null` without flash.
     pub totals: Totals,
+    /// The workloads that share the system; `null` with one `[workload]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<Tenants>,
     /// Metrics by component path, such as `hybrid/flash`.
     pub components: BTreeMap<String, Component>,
     /// Conditions that affect how the results should be read, in sentences.
     pub warnings: Vec<String>,
     /// Violated invariants, in sentences; empty in a sound run.
     pub violations: Vec<String>,
+}
+
+/// Workloads that share the system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tenants {
+    /// Jain's index of the requests completed per weight: 1 when all tenants have what their
+    /// weights say, 1/n when one of n has everything.
+    pub fairness: Option<f64>,
+    /// Results by name of the workload.
+    pub by_name: BTreeMap<String, TenantResult>,
+}
+
+/// A workload of several, in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantResult {
+    /// Its weight.
+    pub weight: u32,
+    /// Requests completed.
+    pub requests: u64,
+    /// Share of the requests of all tenants.
+    pub share: Option<f64>,
+    /// Requests per simulated second of the whole window.
+    pub iops: Option<f64>,
+    /// Bytes read and written per simulated second of the whole window.
+    pub bytes_per_s: Option<f64>,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// When its last request completed, from the start of the window. Earlier than the end of the
+    /// run where others had more to do.
+    pub last_completion_ns: u64,
+    /// Latency from arrival to completion.
+    pub latency_ns: ByKind<LatencyResult>,
+    /// Mean latency divided by that of the same workload alone on the system (`run --slowdown`).
+    pub slowdown: Option<f64>,
 }
 
 /// The part of the run excluded from the statistics.

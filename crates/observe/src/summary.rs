@@ -73,6 +73,7 @@ pub fn results(
         throughput: throughput(run),
         breakdown_ns: breakdown(run.breakdown),
         totals: totals(&components, latency_ns.all.count),
+        tenants: None,
         latency_ns,
         components,
         warnings,
@@ -161,7 +162,7 @@ fn partial_energy(components: &BTreeMap<String, Component>) -> Option<String> {
     })
 }
 
-fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
+pub fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
     ByKind {
         all: latency(&fold.all()),
         read: latency(fold.of(Op::Read)),

@@ -1,14 +1,16 @@
 //! The metrics of the summary table, with units and number of digits.
 
 use hybridsim_observe::RunResults;
-use hybridsim_observe::results::Redundancy;
+use hybridsim_observe::results::{Redundancy, TenantResult};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A metric of all runs, formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
     /// Group of the table.
     pub group: &'static str,
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
     /// Unit of all values; empty for counts and ratios.
     pub unit: &'static str,
     /// One value per run; [`NONE`] where there is none.
@@ -200,10 +202,49 @@ pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (kind.value)(run)).collect();
         values.iter().any(Option::is_some).then(|| {
             let (unit, values) = show(kind.units, &values);
-            Figure { group: kind.group, label: kind.label, unit, values }
+            Figure { group: kind.group, label: kind.label.into(), unit, values }
         })
     };
-    KINDS.iter().filter_map(figure).collect()
+    KINDS.iter().filter_map(figure).chain(tenant_figures(runs)).collect()
+}
+
+type TenantValue = fn(&TenantResult) -> Option<f64>;
+
+/// The metrics of each of several workloads.
+const TENANT_KINDS: &[(&str, &[Unit], TenantValue)] = &[
+    ("share", SHARE, |tenant| tenant.share),
+    ("throughput", RATE, |tenant| tenant.iops),
+    ("bandwidth", BYTES_RATE, |tenant| tenant.bytes_per_s),
+    ("mean", TIME, |tenant| tenant.latency_ns.all.mean),
+    ("p99", TIME, |tenant| {
+        let latency = &tenant.latency_ns.all;
+        latency.p99.filter(|_| latency.count >= 1_000).map(|ns| ns as f64)
+    }),
+    ("slowdown", COUNT, |tenant| tenant.slowdown),
+];
+
+fn tenant_figures(runs: &[&RunResults]) -> Vec<Figure> {
+    let group = "Workloads";
+    let all = || runs.iter().filter_map(|run| run.tenants.as_ref());
+    let names: BTreeSet<&String> = all().flat_map(|tenants| tenants.by_name.keys()).collect();
+    let figure = |label: Cow<'static, str>, units, values: Vec<Option<f64>>| {
+        values.iter().any(Option::is_some).then(|| {
+            let (unit, values) = show(units, &values);
+            Figure { group, label, unit, values }
+        })
+    };
+    let fairness = runs.iter().map(|run| run.tenants.as_ref()?.fairness).collect();
+    let several = all().any(|tenants| tenants.by_name.len() > 1);
+    let fairness = figure("Fairness (Jain)".into(), COUNT, fairness).filter(|_| several);
+    let mut figures: Vec<Figure> = fairness.into_iter().collect();
+    for name in names {
+        for &(label, units, value) in TENANT_KINDS {
+            let of = |run: &&RunResults| value(run.tenants.as_ref()?.by_name.get(name)?);
+            let values = runs.iter().map(of).collect();
+            figures.extend(figure(format!("{name} {label}").into(), units, values));
+        }
+    }
+    figures
 }
 
 /// Formats values in a common unit, or each in its own where they differ too much.

@@ -119,7 +119,7 @@ fn names(runs: &[Run]) -> Vec<String> {
 fn groups(figures: &[Figure]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for figure in figures {
-        let row = Row { label: figure.label, unit: figure.unit, values: &figure.values };
+        let row = Row { label: &figure.label, unit: figure.unit, values: &figure.values };
         match groups.last_mut() {
             Some(group) if group.name == figure.group => group.rows.push(row),
             _ => groups.push(Group { name: figure.group, rows: vec![row] }),

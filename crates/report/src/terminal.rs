@@ -104,7 +104,8 @@ fn row(
     unit_width: usize,
     style: Style,
 ) {
-    let _ = write!(out, "  {}{}", figure.label, " ".repeat(label_width - figure.label.width()));
+    let _ =
+        write!(out, "  {}{}", clean(&figure.label), " ".repeat(label_width - figure.label.width()));
     for (value, width) in figure.values.iter().zip(widths) {
         out.push_str(&right(value, width + 2));
     }

@@ -21,9 +21,17 @@ pub fn inline(scenario: &Scenario, system: &ComponentTree) -> String {
 fn host(scenario: &Scenario, system: &ComponentTree) -> Item {
     let mut capacities = BTreeMap::new();
     gather(system, &mut capacities);
-    let mut lines = vec![format!("{} loop", scenario.host.text("mode"))];
-    lines.push(format!("depth {}", scenario.host.count("queue_depth")));
-    lines.push(scenario.host.entry("scheduler").name.clone());
+    let depth = format!("depth {}", scenario.host.count("queue_depth"));
+    let lines = match scenario.tenants.len() {
+        0 => {
+            let mode = format!("{} loop", scenario.host.text("mode"));
+            vec![mode, depth, scenario.host.entry("scheduler").name.clone()]
+        }
+        count => {
+            let arbitration = scenario.host.text_opt("arbitration").unwrap_or("round-robin");
+            vec![format!("{count} workloads"), depth, arbitration.to_owned()]
+        }
+    };
     let below = vec![item(scenario, &scenario.components[scenario.system], &capacities)];
     Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below }
 }

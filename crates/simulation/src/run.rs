@@ -6,8 +6,8 @@ pub use crate::error::RunError;
 use crate::error::section;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
-use crate::scenario::Scenario;
 use crate::scenario::resolve::{self, Resolved};
+use crate::scenario::{Scenario, Tenant};
 use crate::state::{self, CachedStates, PreconditionCache};
 use crate::warnings;
 use crate::workload::{self, Opened};
@@ -20,9 +20,12 @@ use hybridsim_engine::{
     ComponentTree, EventSink, Fault, Machine, PowerFailureInjector, PreparedStates, SimDuration,
     SimTime, Source, StateError, Stream,
 };
-use hybridsim_host::{Host, HostOptions, Mode};
+use hybridsim_host::tenants::{Shared, TenantOptions};
+use hybridsim_host::{Host, HostOptions, Mode, TenantHost};
+use hybridsim_observe::results::ratio;
 use hybridsim_observe::{
-    Cost, Detail, EndedBy, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
+    Cost, Detail, EndedBy, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, TenantInfo,
+    Warmup,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -177,7 +180,8 @@ impl<'a> Assembled<'a> {
         if is_full {
             machine.enable_detailed_events();
         }
-        let recorder = Recorder::new(machine.describe(), detail, warmup(scenario));
+        let recorder = Recorder::new(machine.describe(), detail, warmup(scenario))
+            .with_tenants(tenant_infos(scenario));
         if save_state {
             // Fail before the run, not hours later.
             machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
@@ -298,15 +302,23 @@ fn state_keys(scenario: &Scenario, registry: &Registry) -> BTreeMap<String, Stri
 /// # Errors
 /// As [`run`].
 pub fn check(scenario: &Scenario, registry: &Registry) -> Result<Checked, RunError> {
-    let parts = parts(scenario, registry)?;
-    let mut source = MeteredSource::new(parts.source, WorkloadProgress::default());
-    let read = source.next();
-    read.map_err(|reason| RunError::Trace(format!("{}: {reason}", workload::name(scenario))))?;
+    let Parts { system, submitter, warnings } = parts(scenario, registry)?;
+    let sources = match submitter {
+        Submitter::One { source, .. } => vec![(workload::name(scenario), source)],
+        Submitter::Tenants(_, tenants) => {
+            let names = scenario.tenants.iter().map(|tenant| tenant.name.clone());
+            names.zip(tenants.into_iter().map(|(_, source)| source)).collect()
+        }
+    };
+    for (name, source) in sources {
+        let read = MeteredSource::new(source, WorkloadProgress::default()).next();
+        read.map_err(|reason| RunError::Trace(format!("{name}: {reason}")))?;
+    }
     Ok(Checked {
-        capacity_sectors: parts.system.component.capacity(),
-        loses_writes: parts.system.loses_writes(),
-        system: parts.system.path,
-        warnings: parts.warnings.list(),
+        capacity_sectors: system.component.capacity(),
+        loses_writes: system.loses_writes(),
+        system: system.path,
+        warnings: warnings.list(),
     })
 }
 
@@ -324,9 +336,7 @@ pub struct Checked {
 /// What a run consists of.
 struct Parts {
     system: ComponentTree,
-    host: HostOptions,
-    scheduler: Box<dyn Scheduler>,
-    source: Box<dyn Source>,
+    submitter: Submitter,
     warnings: workload::Warnings,
 }
 
@@ -341,46 +351,115 @@ pub(crate) struct Attachment {
 pub(crate) fn attachment(scenario: &Scenario, registry: &Registry) -> Result<Attachment, RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
+    let scheduler = scheduler(scenario, registry)?;
+    Ok(Attachment { system, host, scheduler })
+}
+
+fn scheduler(scenario: &Scenario, registry: &Registry) -> Result<Box<dyn Scheduler>, RunError> {
     let scheduler = scenario.host.entry("scheduler");
     let entry = registry
         .find::<SchedulerEntry>(&scheduler.name)
         .expect("a checked scenario names a registered scheduler");
-    let scheduler =
-        (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?;
-    Ok(Attachment { system, host, scheduler })
+    (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))
+}
+
+/// What submits requests to the system.
+enum Submitter {
+    One { host: HostOptions, scheduler: Box<dyn Scheduler>, source: Box<dyn Source> },
+    Tenants(Shared, Vec<(TenantOptions, Box<dyn Source>)>),
 }
 
 /// Builds the system and the scheduler, and opens the workload.
 fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
-    let Attachment { system, host, scheduler } = attachment(scenario, registry)?;
+    let system = build::system(scenario, registry)?;
+    let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let capacity = system.component.capacity();
-    let Opened { source, mut warnings, one_at_a_time } =
-        workload::open(scenario, registry, capacity)?;
+    let (submitter, mut warnings) = match scenario.tenants.is_empty() {
+        true => one_workload(scenario, registry, host, capacity)?,
+        false => tenants(scenario, registry, host, capacity)?,
+    };
+    warnings.before.extend(warnings::without_effect(scenario, registry));
+    Ok(Parts { system, submitter, warnings })
+}
+
+fn one_workload(
+    scenario: &Scenario,
+    registry: &Registry,
+    mut host: HostOptions,
+    capacity: u64,
+) -> Result<(Submitter, workload::Warnings), RunError> {
+    let scheduler = scheduler(scenario, registry)?;
+    let mut opened = workload::open(scenario, registry, capacity)?;
+    match mode(scenario, host.mode, &mut opened)? {
+        Submission::AsAsked => {}
+        Submission::OneAtATime => host = HostOptions::closed(1),
+        Submission::Closed => host = HostOptions::closed(host.queue_depth),
+    }
+    let Opened { source, warnings, .. } = opened;
+    Ok((Submitter::One { host, scheduler, source }, warnings))
+}
+
+fn tenants(
+    scenario: &Scenario,
+    registry: &Registry,
+    host: HostOptions,
+    capacity: u64,
+) -> Result<(Submitter, workload::Warnings), RunError> {
+    let (mut list, mut all) = (Vec::new(), workload::Warnings::default());
+    for opened in workload::open_tenants(scenario, registry, capacity)? {
+        let workload::OpenedTenant { tenant, view, mut opened } = opened;
+        let problems = |list| section(&view, &view.workload_key, list);
+        let mut options = TenantOptions::read(&tenant.settings, &host).map_err(problems)?;
+        let depth = match mode(&view, options.mode, &mut opened)? {
+            Submission::AsAsked => None,
+            Submission::OneAtATime => Some(1),
+            Submission::Closed => Some(options.queue_depth),
+        };
+        if let Some(depth) = depth {
+            (options.mode, options.queue_depth, options.outstanding) = (Mode::Closed, depth, depth);
+        }
+        all.add(&tenant.name, opened.warnings);
+        list.push((options, opened.source));
+    }
+    Ok((Submitter::Tenants(Shared::read(&scenario.host, &host), list), all))
+}
+
+/// How a workload is submitted.
+enum Submission {
+    AsAsked,
+    /// In a closed loop of one request, which replaces an open loop.
+    OneAtATime,
+    /// In a closed loop, which replaces an open one.
+    Closed,
+}
+
+/// How the workload of `scenario` is submitted if `mode` is asked for.
+fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submission, RunError> {
+    let source = &opened.source;
     let by_time = scenario.source.generator.as_ref();
     let by_time = by_time.is_some_and(|choice| choice.settings.has("duration"));
-    let host = match host.mode {
-        Mode::Open if one_at_a_time => HostOptions::closed(1),
-        Mode::Open if !source.has_times() && is_untimed(scenario) => {
-            let message = "neither the workload nor the system has times (`timing = \"none\"`): \
-                           requests follow each other in a closed loop";
-            warnings.before.push(message.to_owned());
-            HostOptions::closed(host.queue_depth)
-        }
-        _ => host,
-    };
-    if host.mode == Mode::Open && by_time && !source.has_times() {
+    if mode == Mode::Open && opened.one_at_a_time {
+        return Ok(Submission::OneAtATime);
+    }
+    if mode == Mode::Open && !source.has_times() && is_untimed(scenario) {
+        let message = "neither the workload nor the system has times (`timing = \"none\"`): \
+                       requests follow each other in a closed loop";
+        opened.warnings.before.push(message.to_owned());
+        return Ok(Submission::Closed);
+    }
+    if mode == Mode::Open && by_time && !source.has_times() {
         let message = "needs arrival times (`interarrival_ms`), or a closed loop, which ends after \
                        this time (`mode = \"closed\"` under [host])";
         let problem = Problem::new("duration", message);
-        return Err(section(scenario, "workload.generator", vec![problem]).into());
+        let key = format!("{}.generator", scenario.workload_key);
+        return Err(section(scenario, &key, vec![problem]).into());
     }
-    if host.mode == Mode::Closed && source.waits() {
+    if mode == Mode::Closed && source.waits() {
         let message = "this workload waits for completions itself: use \"open\"";
         let problem = Problem::new("mode", message);
         return Err(section(scenario, "host", vec![problem]).into());
     }
-    warnings.before.extend(warnings::without_effect(scenario, registry));
-    Ok(Parts { system, host, scheduler, source, warnings })
+    Ok(Submission::AsAsked)
 }
 
 /// Builds the tree of host and system; returns it with the warnings of the workload and the mode.
@@ -389,11 +468,61 @@ fn assemble(
     registry: &Registry,
     progress: &WorkloadProgress,
 ) -> Result<(ComponentTree, workload::Warnings, Mode), RunError> {
-    let Parts { system, host, scheduler, source, warnings } = parts(scenario, registry)?;
-    let mode = host.mode;
-    let source = Box::new(MeteredSource::new(source, progress.clone()));
-    let host = Host::new(host, source, scheduler).with_positioner(system.component.positioner());
-    Ok((ComponentTree::inner("host", host, vec![system]), warnings, mode))
+    let Parts { system, submitter, warnings } = parts(scenario, registry)?;
+    let metered = |source, progress: &WorkloadProgress| -> Box<dyn Source> {
+        Box::new(MeteredSource::new(source, progress.clone()))
+    };
+    let (root, mode) = match submitter {
+        Submitter::One { host, scheduler, source } => {
+            let positioner = system.component.positioner();
+            let root = Host::new(host, metered(source, progress), scheduler);
+            let root = root.with_positioner(positioner);
+            (ComponentTree::inner("host", root, vec![system]), host.mode)
+        }
+        Submitter::Tenants(shared, tenants) => {
+            let closed = tenants.iter().any(|(options, _)| options.mode == Mode::Closed);
+            // The progress shown is that of the first.
+            let own = |at: usize| if at == 0 { progress.clone() } else { Default::default() };
+            let tenants = tenants.into_iter().enumerate();
+            let tenants =
+                tenants.map(|(at, (options, source))| (options, metered(source, &own(at))));
+            let root = TenantHost::new(shared, tenants.collect());
+            let mode = if closed { Mode::Closed } else { Mode::Open };
+            (ComponentTree::inner("host", root, vec![system]), mode)
+        }
+    };
+    Ok((root, warnings, mode))
+}
+
+/// Sets the slowdown of each workload of several: its mean latency in `results` divided by that in
+/// a run of the same requests without the others.
+///
+/// # Errors
+/// As [`run`]; a run that ends early leaves the slowdown out.
+pub fn add_slowdowns(
+    scenario: &Scenario,
+    registry: &Registry,
+    results: &mut RunResults,
+) -> Result<(), RunError> {
+    let Some(tenants) = &mut results.tenants else { return Ok(()) };
+    for (at, tenant) in scenario.tenants.iter().enumerate() {
+        let alone = run(&scenario.alone(at), registry, Options::default())?;
+        let mean = alone.results.latency_ns.all.mean.filter(|_| alone.fault.is_none());
+        if let Some(result) = tenants.by_name.get_mut(&tenant.name) {
+            let shared = result.latency_ns.all.mean;
+            result.slowdown = shared.zip(mean).and_then(|(shared, mean)| ratio(shared, mean));
+        }
+    }
+    Ok(())
+}
+
+/// The workloads of several, as results show them.
+fn tenant_infos(scenario: &Scenario) -> Vec<TenantInfo> {
+    let info = |tenant: &Tenant| TenantInfo {
+        name: tenant.name.clone(),
+        weight: tenant.settings.count("weight") as u32,
+    };
+    scenario.tenants.iter().map(info).collect()
 }
 
 /// Whether no device of the scenario models time.

@@ -1,7 +1,8 @@
 //! Warnings of a run: what the user gave that had no effect, and results to read with care.
 
 use crate::build;
-use crate::scenario::{RunSettings, Scenario, WORKLOAD};
+use crate::scenario::tenants::TENANT;
+use crate::scenario::{HOST, RunSettings, Scenario, WORKLOAD};
 use hybridsim_config::effect;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
@@ -18,13 +19,17 @@ const LOST_SHARE_MAX: f64 = 0.1;
 /// Keys that the user gave and that have no effect on the run; called once the system is built.
 pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     let run = [("run".to_owned(), &scenario.run_keys, RunSettings::PARAMS)];
-    let host = [("host".to_owned(), &scenario.host, hybridsim_host::driver::PARAMS)];
+    let host = HOST.iter().map(|list| ("host".to_owned(), &scenario.host, *list));
     let workload = WORKLOAD.iter().map(|list| ("workload".to_owned(), &scenario.workload, *list));
+    let tenants = scenario.tenants.iter().flat_map(|tenant| {
+        let key = format!("workload.{}", tenant.name);
+        TENANT.iter().map(move |list| (key.clone(), &tenant.settings, *list))
+    });
     let components = scenario.components.iter().map(|component| {
         let path = format!("component.{}", component.name);
         (path, &component.settings, component.description.params)
     });
-    let tables = run.into_iter().chain(host).chain(workload).chain(components);
+    let tables = run.into_iter().chain(host).chain(workload).chain(tenants).chain(components);
     let keys = tables.flat_map(|(path, settings, params)| {
         effect::without_effect(settings, params, registry, &path)
     });

@@ -1,10 +1,11 @@
 //! A scenario's workload: a trace with its replay options, or a generator.
 
 use crate::error::{RunError, section};
-use crate::scenario::Scenario;
-use hybridsim_config::param::EntryChoice;
+use crate::scenario::{Scenario, Tenant};
+use hybridsim_config::param::{EntryChoice, Problem};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::Source;
+use hybridsim_config::units::write_bytes;
+use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
 use hybridsim_workload::shape::{self, ReplayError};
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
@@ -17,6 +18,8 @@ const SPAN_BYTES_MIN: u64 = 1 << 20;
 #[derive(Default)]
 pub struct Warnings {
     trace: Option<shape::Warnings>,
+    /// Those of several workloads, by name.
+    tenants: Vec<(String, Warnings)>,
     /// Those known before the run.
     pub(crate) before: Vec<String>,
 }
@@ -32,7 +35,16 @@ impl Warnings {
             };
             format!("trace{}: {}{times}", warning.location, warning.message)
         });
-        self.before.iter().cloned().chain(of_trace).collect()
+        let of_tenants = self.tenants.iter().flat_map(|(name, warnings)| {
+            let list = warnings.list().into_iter();
+            list.map(move |warning| format!("workload {name}: {warning}"))
+        });
+        self.before.iter().cloned().chain(of_trace).chain(of_tenants).collect()
+    }
+
+    /// Adds the warnings of one of several workloads.
+    pub(crate) fn add(&mut self, name: &str, warnings: Self) {
+        self.tenants.push((name.to_owned(), warnings));
     }
 }
 
@@ -54,7 +66,7 @@ pub fn open(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<O
     };
     let source = generator(scenario, registry, choice, capacity)?;
     let before = small_span(choice).into_iter().collect();
-    let warnings = Warnings { trace: None, before };
+    let warnings = Warnings { before, ..Warnings::default() };
     Ok(Opened { source, warnings, one_at_a_time: false })
 }
 
@@ -80,11 +92,11 @@ fn generator(
         settings: &choice.settings,
         registry,
         seed: scenario.seed(),
-        path: "workload",
+        path: &scenario.stream,
         capacity_sectors,
     };
-    (entry.build)(&input)
-        .map_err(|list| RunError::Scenario(section(scenario, "workload.generator", list)))
+    let key = format!("{}.generator", scenario.workload_key);
+    (entry.build)(&input).map_err(|list| RunError::Scenario(section(scenario, &key, list)))
 }
 
 fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
@@ -95,7 +107,9 @@ fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Open
     };
     let replay =
         shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
-            ReplayError::Settings(list) => RunError::Scenario(section(scenario, "workload", list)),
+            ReplayError::Settings(list) => {
+                RunError::Scenario(section(scenario, &scenario.workload_key, list))
+            }
             ReplayError::Trace(error) => RunError::Trace(error.to_string()),
             ReplayError::DoesNotFit(message) => {
                 RunError::Trace(format!("{}: {message}", scenario.trace_path().display()))
@@ -117,8 +131,105 @@ fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Open
                        request (host.mode = \"closed\", host.queue_depth = 1)";
         before.push(message.to_owned());
     }
-    let warnings = Warnings { trace: Some(replay.warnings()), before };
+    let warnings = Warnings { trace: Some(replay.warnings()), before, ..Warnings::default() };
     Ok(Opened { source: Box::new(replay), warnings, one_at_a_time })
+}
+
+/// A workload of several, opened.
+pub struct OpenedTenant<'a> {
+    pub tenant: &'a Tenant,
+    /// The scenario with this workload as its only one.
+    pub view: Scenario,
+    pub opened: Opened,
+}
+
+/// Opens all workloads of several, each for its part of a system of `capacity` sectors.
+///
+/// # Errors
+/// As [`open`], and a part that is not within the system.
+pub fn open_tenants<'a>(
+    scenario: &'a Scenario,
+    registry: &Registry,
+    capacity: u64,
+) -> Result<Vec<OpenedTenant<'a>>, RunError> {
+    let one = |tenant: &'a Tenant| {
+        let view = scenario.seen_by(tenant);
+        let (start, sectors) = namespace(&view, tenant, capacity)?;
+        let mut opened = open(&view, registry, sectors)?;
+        if start > 0 {
+            opened.source = Box::new(Namespace { inner: opened.source, start });
+        }
+        Ok(OpenedTenant { tenant, view, opened })
+    };
+    scenario.tenants.iter().map(one).collect()
+}
+
+/// First sector and sectors of the part of the system that a workload addresses.
+fn namespace(view: &Scenario, tenant: &Tenant, capacity: u64) -> Result<(u64, u64), RunError> {
+    let start = tenant.settings.bytes_opt("namespace_start").unwrap_or(0);
+    let problem = |key, message: String| {
+        let problem = Problem::new(key, message);
+        Err(RunError::Scenario(section(view, &view.workload_key, vec![problem])))
+    };
+    let rest = (capacity * SECTOR_BYTES).saturating_sub(start);
+    if !start.is_multiple_of(SECTOR_BYTES) || rest == 0 {
+        let whole = write_bytes(capacity * SECTOR_BYTES);
+        let message = format!("must be a multiple of 512 bytes within the device ({whole})");
+        return problem("namespace_start", message);
+    }
+    let size = tenant.settings.bytes_opt("namespace_size").unwrap_or(rest);
+    if !size.is_multiple_of(SECTOR_BYTES) || size == 0 || size > rest {
+        let rest = write_bytes(rest);
+        let message = format!("must be a multiple of 512 bytes, at most {rest} from its start");
+        return problem("namespace_size", message);
+    }
+    Ok((start / SECTOR_BYTES, size / SECTOR_BYTES))
+}
+
+/// A workload whose addresses count from sector `start` of the device.
+struct Namespace {
+    inner: Box<dyn Source>,
+    start: u64,
+}
+
+impl Source for Namespace {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let mut next = self.inner.next()?;
+        if let Some(arrival) = &mut next
+            && arrival.request.op != Op::Flush
+        {
+            arrival.request.lba.0 += self.start;
+        }
+        Ok(next)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.inner.progress()
+    }
+
+    fn has_times(&self) -> bool {
+        self.inner.has_times()
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.inner.reads_ahead()
+    }
+
+    fn waits(&self) -> bool {
+        self.inner.waits()
+    }
+
+    fn take_back(&mut self) {
+        self.inner.take_back();
+    }
+
+    fn completed(&mut self, request: &Request, now: SimTime) {
+        let mut request = *request;
+        if request.op != Op::Flush {
+            request.lba.0 -= self.start;
+        }
+        self.inner.completed(&request, now);
+    }
 }
 
 /// How the scenario's trace is opened.
@@ -137,6 +248,10 @@ pub fn open_options(scenario: &Scenario) -> OpenOptions {
 
 /// What to call the workload in results.
 pub fn name(scenario: &Scenario) -> String {
+    if !scenario.tenants.is_empty() {
+        let names: Vec<&str> = scenario.tenants.iter().map(|tenant| &tenant.name[..]).collect();
+        return names.join(", ");
+    }
     match &scenario.source.generator {
         Some(choice) => choice.name.clone(),
         None => scenario

@@ -7,7 +7,7 @@
 //! one, or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice.
 //! Memory grows with the requests outstanding, never with the workload.
 
-mod check;
+pub(crate) mod check;
 mod options;
 mod queue_pair;
 
@@ -28,7 +28,7 @@ use std::rc::Rc;
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
 /// The requests that had not completed when the run ended with the last arrival.
-const UNFINISHED_REQUESTS: u8 = 1;
+pub(crate) const UNFINISHED_REQUESTS: u8 = 1;
 
 /// The timer of a scheduler that holds requests.
 const HELD: u64 = 1;
@@ -339,24 +339,6 @@ impl Host {
         }
     }
 
-    fn report_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
-        let Request { op, sectors, lba, .. } = done.request;
-        let latency = ctx.now().since(SimTime::from_ns(done.tag));
-        let queued = latency - done.latency;
-        let queue = done.breakdown.get(LatencyPhase::Queue) + queued;
-        if !queue.is_zero() {
-            ctx.emit(CommonEvent::PhaseTime { op, phase: LatencyPhase::Queue, duration: queue });
-        }
-        for (phase, duration) in done.breakdown.phases_after(LatencyPhase::Queue) {
-            ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
-        }
-        ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
-        if done.outcome == Outcome::Failed {
-            ctx.emit(CommonEvent::Failed { op, sectors });
-            ctx.emit(CommonEvent::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
-        }
-    }
-
     /// With no request outstanding: lets due requests arrive.
     fn go_on(&mut self, ctx: &mut Ctx<'_>) {
         match self.options.mode {
@@ -377,6 +359,25 @@ impl Host {
             ctx.emit(CommonEvent::Custom { name: UNFINISHED_REQUESTS, value: self.outstanding });
             ctx.halt();
         }
+    }
+}
+
+/// Emits the latency of a request with its phases.
+pub(crate) fn report_completed(ctx: &mut Ctx<'_>, done: &Completion) {
+    let Request { op, sectors, lba, .. } = done.request;
+    let latency = ctx.now().since(SimTime::from_ns(done.tag));
+    let queued = latency - done.latency;
+    let queue = done.breakdown.get(LatencyPhase::Queue) + queued;
+    if !queue.is_zero() {
+        ctx.emit(CommonEvent::PhaseTime { op, phase: LatencyPhase::Queue, duration: queue });
+    }
+    for (phase, duration) in done.breakdown.phases_after(LatencyPhase::Queue) {
+        ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
+    }
+    ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
+    if done.outcome == Outcome::Failed {
+        ctx.emit(CommonEvent::Failed { op, sectors });
+        ctx.emit(CommonEvent::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
     }
 }
 
@@ -417,7 +418,7 @@ impl Component for Host {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        self.report_completed(ctx, done);
+        report_completed(ctx, done);
         self.at_device -= 1;
         self.outstanding -= 1;
         if let Some(check) = &mut self.check {

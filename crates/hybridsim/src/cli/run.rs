@@ -133,7 +133,10 @@ fn read_all(
 fn differing_work(scenarios: &[Scenario]) -> Option<String> {
     let (first, rest) = scenarios.split_first()?;
     let keys = |scenario: &Scenario| {
-        let pairs = scenario.workload.iter().filter(|(key, _)| *key != "trace");
+        let tenants = scenario.tenants.iter().map(|tenant| &tenant.settings);
+        let settings = [&scenario.workload].into_iter().chain(tenants);
+        let pairs =
+            settings.flat_map(|settings| settings.iter()).filter(|(key, _)| *key != "trace");
         pairs.map(|(key, value)| (key, value.clone())).collect::<Vec<_>>()
     };
     let same = |other: &Scenario| {
@@ -224,7 +227,11 @@ fn one(
     let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
     let done = run::run(scenario, registry, options);
     progress.finish();
-    Ok(done?)
+    let mut done = done?;
+    if args.slowdown && done.fault.is_none() {
+        run::add_slowdowns(scenario, registry, &mut done.results)?;
+    }
+    Ok(done)
 }
 
 pub(super) fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {

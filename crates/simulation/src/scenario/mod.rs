@@ -6,6 +6,7 @@ pub mod manual;
 mod replicas;
 pub mod resolve;
 pub mod schema;
+pub mod tenants;
 
 use crate::text;
 use hybridsim_config::check::Checker;
@@ -18,6 +19,7 @@ use hybridsim_engine::SimDuration;
 use std::path::{Path, PathBuf};
 
 pub use components::ScenarioComponent;
+pub use tenants::Tenant;
 
 hybridsim_config::params! {
     /// The `[run]` table.
@@ -61,6 +63,10 @@ hybridsim_config::params! {
 pub(crate) const WORKLOAD: &[&[Param]] =
     &[SourceSettings::PARAMS, hybridsim_workload::shape::PARAMS];
 
+/// The declared keys of `[host]`.
+pub(crate) const HOST: &[&[Param]] =
+    &[hybridsim_host::driver::PARAMS, hybridsim_host::tenants::HOST_PARAMS];
+
 /// What stands for standard input in place of a file.
 pub const STANDARD_INPUT: &str = "-";
 
@@ -81,10 +87,15 @@ pub struct Scenario {
     pub run: RunSettings,
     /// The same, to be resolved.
     pub(crate) run_keys: Settings,
-    /// The source of requests of `[workload]`.
+    /// The source of requests of `[workload]`; none where `tenants` have theirs.
     pub source: SourceSettings,
     /// Checked `[workload]`.
     pub workload: Settings,
+    /// Several workloads that share the system, in the order of the scenario.
+    pub tenants: Vec<Tenant>,
+    /// The table of the workload, for messages, and the name of its random stream.
+    pub(crate) workload_key: String,
+    pub(crate) stream: String,
     /// Checked `[host]`.
     pub host: Settings,
     /// All components; children come before their parents.
@@ -223,13 +234,22 @@ fn check_root(
         let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();
         checker.problem(root.get("run").map(|item| &item.span), "run", message, None);
     }
-    let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
-    let workload = workload(checker, root);
+    let host = section(checker, root, "host", HOST);
+    let tables = tenants::tables(root);
+    tenants::check_host(checker, root, &host, tables.is_some());
+    let tenants = tables.as_ref().map_or(Vec::new(), |tables| tenants::check(checker, tables));
+    let workload = match tables {
+        Some(_) => Settings::default(),
+        None => workload(checker, root),
+    };
     let (components, system) = components::check(checker, root, &base, sources)?;
     let name = sources[0].name.clone();
     // Settings with problems may lack values.
     let run = checker.problems.is_empty().then(|| RunSettings::from_settings(&run_keys))?;
-    let source = SourceSettings::from_settings(&workload);
+    let source = match tenants.first() {
+        Some(tenant) => SourceSettings { generator: None, trace: None, ..tenant.source.clone() },
+        None => SourceSettings::from_settings(&workload),
+    };
     Some(Scenario {
         title,
         name,
@@ -237,6 +257,9 @@ fn check_root(
         run_keys,
         source,
         workload,
+        tenants,
+        workload_key: "workload".to_owned(),
+        stream: "workload".to_owned(),
         host,
         components,
         system,
@@ -250,6 +273,10 @@ fn check_root(
 /// its other keys, which describe how to replay that source. Without a source the keys apply to
 /// the trace of the command line.
 fn replace_workload(root: &mut Table) -> Option<String> {
+    if tenants::tables(root).is_some() {
+        root.remove("workload");
+        return Some("--trace replaces all workloads of the scenario".to_owned());
+    }
     let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
     if table.get("trace").is_none() && table.get("generator").is_none() {
         return None;
@@ -313,39 +340,61 @@ fn section(
 }
 
 fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
-    let settings = section(checker, root, "workload", WORKLOAD);
-    let span = root.get("workload").map(|item| &item.span);
+    let empty = Table::default();
+    match root.get("workload") {
+        Some(Item { value: Datum::Table(table), span }) => {
+            workload_table(checker, table, Some(span), "workload", WORKLOAD)
+        }
+        Some(_) => section(checker, root, "workload", WORKLOAD),
+        None => workload_table(checker, &empty, None, "workload", WORKLOAD),
+    }
+}
+
+/// Checks the table `key`, which describes a source of requests.
+fn workload_table(
+    checker: &mut Checker<'_>,
+    table: &Table,
+    span: Option<&Span>,
+    key: &str,
+    groups: &[&'static [Param]],
+) -> Settings {
+    let settings = checker.settings(table, groups, &[], key, span);
     match (settings.has("trace"), settings.has("generator")) {
         (true, true) => {
             let message = "give either `trace` or `generator`, not both".to_owned();
-            checker.problem(span, "workload", message, None);
+            checker.problem(span, key, message, None);
         }
         (false, false) => {
-            let help = "write `trace = \"FILE\"` or `generator = \"...\"` under [workload], \
-                        or pass --trace FILE";
+            let help = format!(
+                "write `trace = \"FILE\"` or `generator = \"...\"` under [{key}], or pass --trace \
+                 FILE"
+            );
             let message = "has no source of requests".to_owned();
-            checker.problem(span, "workload", message, Some(help.to_owned()));
+            checker.problem(span, key, message, Some(help));
         }
-        (false, true) => replay_keys(checker, root, &settings),
+        (false, true) => replay_keys(checker, table, &settings, key),
         (true, false) => {}
     }
     settings
 }
 
 /// Rejects replay options of traces beside a generator, which would ignore them.
-fn replay_keys(checker: &mut Checker<'_>, root: &Table, settings: &Settings) {
-    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return };
-    let defaults = checker.settings(&Table::default(), WORKLOAD, &[], "workload", None);
+fn replay_keys(checker: &mut Checker<'_>, table: &Table, settings: &Settings, path: &str) {
+    let defaults = checker.settings(&Table::default(), WORKLOAD, &[], path, None);
     let value = |of: &Settings, key: &str| {
         of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
     };
-    for (key, span, _) in table.iter().filter(|(key, ..)| *key != "generator") {
+    let is_replay = |key: &str| {
+        let own = hybridsim_host::tenants::PARAMS;
+        key != "generator" && !own.iter().any(|param| param.name == key)
+    };
+    for (key, span, _) in table.iter().filter(|(key, ..)| is_replay(key)) {
         // Resolved scenarios spell out every default.
         if value(settings, key) != value(&defaults, key) {
             let message = "is a replay option of traces, and this workload is generated".to_owned();
             let help = "set it in the generator if that has such a key (see `hybridsim explain`), \
                         or remove it";
-            checker.problem(Some(span), &format!("workload.{key}"), message, Some(help.into()));
+            checker.problem(Some(span), &format!("{path}.{key}"), message, Some(help.into()));
         }
     }
 }

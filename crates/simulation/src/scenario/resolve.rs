@@ -1,7 +1,8 @@
 //! A checked scenario written back as TOML with every value spelt out, so that a result can be
 //! run again from itself.
 
-use super::{RunSettings, Scenario, ScenarioComponent, WORKLOAD};
+use super::tenants::TENANT;
+use super::{HOST, RunSettings, Scenario, ScenarioComponent, WORKLOAD};
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
@@ -28,8 +29,15 @@ impl Resolved {
         if workload.contains_key("trace") {
             workload.insert("trace".into(), absolute(&scenario.trace_path()));
         }
+        for tenant in &scenario.tenants {
+            let mut table = write(&tenant.settings, TENANT, registry);
+            if let Some(trace) = &tenant.source.trace {
+                table.insert("trace".into(), absolute(&scenario.base.join(trace)));
+            }
+            workload.insert(tenant.name.clone(), table.into());
+        }
         root.insert("workload".into(), workload.into());
-        let host = write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry);
+        let host = write(&scenario.host, HOST, registry);
         root.insert("host".into(), host.into());
         let components = scenario.components.iter();
         let components =

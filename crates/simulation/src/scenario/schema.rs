@@ -1,6 +1,7 @@
 //! `hybridsim schema`: the scenario format as JSON Schema (draft 2020-12), for editors.
 
-use super::{RunSettings, WORKLOAD};
+use super::tenants::TENANT;
+use super::{HOST, RunSettings, WORKLOAD};
 use crate::presets;
 use hybridsim_config::check::{plain_number, takes};
 use hybridsim_config::param::{Kind, Param};
@@ -32,8 +33,8 @@ pub fn schema(registry: &Registry) -> Value {
             "title": { "type": "string", "description": "What to call the run in results." },
             "system": { "type": "string", "description": "The top component." },
             "run": table(&[RunSettings::PARAMS], true),
-            "host": table(&[hybridsim_host::driver::PARAMS], true),
-            "workload": table(WORKLOAD, true),
+            "host": table(HOST, true),
+            "workload": workload(),
             "component": {
                 "type": "object",
                 "additionalProperties": { "$ref": "#/$defs/component" },
@@ -41,6 +42,13 @@ pub fn schema(registry: &Registry) -> Value {
         },
         "$defs": definitions,
     })
+}
+
+/// One workload, or several in tables of their own.
+fn workload() -> Value {
+    let mut one = table(WORKLOAD, true);
+    one["additionalProperties"] = table(TENANT, true);
+    one
 }
 
 /// The table of `entry`, which names it as its `kind`.

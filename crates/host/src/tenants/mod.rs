@@ -1,0 +1,425 @@
+//! A host with several tenants: workloads that share one device.
+//!
+//! Each tenant has a submission queue of its own, in order of arrival. An [`Arbiter`] chooses the
+//! queue the next request is issued from while fewer than `queue_depth` requests are at the device.
+//! A tenant with a rate limit takes part only when its limit allows the next request. The time from
+//! arrival to issue is that of the phase `queue`, whether it is spent behind other requests of the
+//! tenant, behind other tenants, or for a rate limit.
+//!
+//! With one tenant without limits the host emits the same events as [`Host`](crate::Host) with the
+//! scheduler `fcfs`.
+
+mod arbitration;
+mod limit;
+mod options;
+
+pub use arbitration::{Arbiter, Arbitration};
+pub use limit::RateLimit;
+pub use options::{HOST_PARAMS, PARAMS, Shared, TenantOptions};
+
+use crate::driver::{Mode, UNFINISHED_REQUESTS, check::Check, report_completed};
+use hybridsim_engine::{
+    Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
+    PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
+};
+use std::collections::VecDeque;
+
+/// The timers of tenant `t`: `TIMERS * t`, plus what the timer is for.
+const TIMERS: u64 = 3;
+/// Its next request arrives.
+const ARRIVAL: u64 = 0;
+/// A think time has passed.
+const THOUGHT: u64 = 1;
+/// Its rate limit allows the next request.
+const ALLOWED: u64 = 2;
+
+/// A workload and its queue.
+struct Tenant {
+    options: TenantOptions,
+    source: Box<dyn Source>,
+    limit: RateLimit,
+    /// Requests that have arrived, with their times of arrival.
+    queue: VecDeque<(Request, SimTime)>,
+    /// Open loop: the request read ahead of its time.
+    next: Option<Arrival>,
+    /// Closed loop with think time: requests due in this order.
+    thinking: VecDeque<Request>,
+    exhausted: bool,
+    /// The workload waits for completions.
+    reacts: bool,
+    outstanding: u64,
+    at_device: u32,
+    last_arrival: SimTime,
+    /// Its timer for arrivals, and that of its rate limit, while they are in the future.
+    armed: SimTime,
+    allowed_armed: SimTime,
+}
+
+impl Tenant {
+    fn new(options: TenantOptions, source: Box<dyn Source>) -> Self {
+        Self {
+            limit: RateLimit::new(options.iops_max, options.bandwidth_max),
+            options,
+            source,
+            queue: VecDeque::new(),
+            next: None,
+            thinking: VecDeque::new(),
+            exhausted: false,
+            reacts: false,
+            outstanding: 0,
+            at_device: 0,
+            last_arrival: SimTime::ZERO,
+            armed: SimTime::ZERO,
+            allowed_armed: SimTime::ZERO,
+        }
+    }
+
+    /// Whether a request could be issued but for the rate limit.
+    fn has_request(&self) -> bool {
+        !self.queue.is_empty() && self.at_device < self.options.queue_depth
+    }
+
+    fn is_done(&self) -> bool {
+        self.exhausted && self.outstanding == 0 && self.thinking.is_empty()
+    }
+
+    /// The next request of the workload, with its time since the run began.
+    fn pull(&mut self, ctx: &mut Ctx<'_>, began: SimDuration) -> Option<Arrival> {
+        if self.exhausted {
+            return None;
+        }
+        match self.source.next() {
+            Ok(Some(Arrival { at, request })) => return Some(Arrival { at: at + began, request }),
+            Ok(None) if self.source.waits() => return None,
+            Ok(None) => {}
+            Err(reason) => ctx.fault(Fault::Workload(reason)),
+        }
+        self.exhausted = true;
+        None
+    }
+
+    /// Open loop: reads the next request.
+    fn look_ahead(&mut self, ctx: &mut Ctx<'_>, began: SimDuration) {
+        self.next = self.pull(ctx, began);
+        let Some(arrival) = self.next else { return };
+        if arrival.at < self.last_arrival || arrival.at == SimTime::NEVER {
+            let before = self.last_arrival;
+            ctx.fault(Fault::Workload(format!(
+                "a request arrives at {} after one at {before}; times must not go back and must \
+                 stay below 584 years: sort or scale the workload",
+                arrival.at
+            )));
+            (self.next, self.exhausted) = (None, true);
+        }
+        self.last_arrival = arrival.at;
+    }
+}
+
+/// The root component of a system that several workloads share.
+pub struct TenantHost {
+    shared: Shared,
+    tenants: Vec<Tenant>,
+    arbiter: Arbiter,
+    /// The tenant of the request of this number.
+    owners: Vec<u16>,
+    at_device: u32,
+    outstanding: u64,
+    /// Requests in all queues.
+    queued: u32,
+    reported_depth: u32,
+    /// The run has ended with the last arrival, before every request had completed.
+    ended: bool,
+    /// Requests lost in the last power failure.
+    lost: u64,
+    /// When the run began, after time zero where it continues from a restored state.
+    began: SimDuration,
+    check: Option<Check>,
+}
+
+impl TenantHost {
+    /// A host for tenants that have these options and workloads.
+    pub fn new(shared: Shared, tenants: Vec<(TenantOptions, Box<dyn Source>)>) -> Self {
+        let classes: Vec<(u32, bool)> =
+            tenants.iter().map(|(options, _)| (options.weight, options.urgent)).collect();
+        let tenants = tenants.into_iter().map(|(options, source)| Tenant::new(options, source));
+        Self {
+            arbiter: Arbiter::new(shared.arbitration, shared.burst, &classes),
+            shared,
+            tenants: tenants.collect(),
+            owners: Vec::new(),
+            at_device: 0,
+            outstanding: 0,
+            queued: 0,
+            reported_depth: 0,
+            ended: false,
+            lost: 0,
+            began: SimDuration::ZERO,
+            check: None,
+        }
+    }
+
+    /// Open loop: lets every due request of a tenant arrive, and sets the timer for its next.
+    fn arrive_due(&mut self, ctx: &mut Ctx<'_>, at: usize) {
+        while let Some(arrival) = self.tenants[at].next {
+            let tenant = &mut self.tenants[at];
+            if arrival.at > ctx.now() {
+                if tenant.armed <= ctx.now() || arrival.at < tenant.armed {
+                    tenant.armed = arrival.at;
+                    ctx.wake_at(arrival.at, TIMERS * at as u64 + ARRIVAL);
+                }
+                return;
+            }
+            self.arrive(ctx, at, arrival.request);
+            self.tenants[at].look_ahead(ctx, self.began);
+        }
+    }
+
+    /// Closed loop: the request that follows a completion, or one of the first.
+    fn follow(&mut self, ctx: &mut Ctx<'_>, at: usize) {
+        if let Some(arrival) = self.tenants[at].pull(ctx, self.began) {
+            self.arrive(ctx, at, arrival.request);
+        }
+    }
+
+    fn arrive(&mut self, ctx: &mut Ctx<'_>, at: usize, request: Request) {
+        let Request { op, sectors, lba, .. } = request;
+        ctx.emit(CommonEvent::Arrived { op, sectors, lba });
+        let now = ctx.now();
+        let tenant = &mut self.tenants[at];
+        tenant.outstanding += 1;
+        self.outstanding += 1;
+        if tenant.outstanding > self.shared.outstanding_max && tenant.options.mode == Mode::Open {
+            let max = self.shared.outstanding_max;
+            (tenant.next, tenant.exhausted) = (None, true);
+            ctx.fault(Fault::Overload(format!(
+                "overload: more than {max} requests of workload {} are outstanding at {now}, it \
+                 asks for more than its share of the system; slow it down, use `mode = \
+                 \"closed\"`, or raise `outstanding_max` under [host]",
+                at + 1
+            )));
+            return;
+        }
+        tenant.queue.push_back((request, now));
+        self.queued += 1;
+        self.dispatch(ctx);
+    }
+
+    /// Issues requests while the device takes them.
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        while self.queued > 0 && self.at_device < self.shared.queue_depth {
+            let tenants = &self.tenants;
+            let ready = |at: usize| tenants[at].has_request() && tenants[at].limit.next() <= now;
+            let Some(at) = self.arbiter.choose(&ready) else { break };
+            self.issue(ctx, at);
+        }
+        if self.at_device < self.shared.queue_depth {
+            self.await_limits(ctx);
+        }
+        self.report_depth(ctx);
+    }
+
+    /// Sets the timers of tenants that only their rate limit keeps from issuing a request.
+    fn await_limits(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        for (at, tenant) in self.tenants.iter_mut().enumerate() {
+            let next = tenant.limit.next();
+            if tenant.has_request() && next > now && tenant.allowed_armed != next {
+                tenant.allowed_armed = next;
+                ctx.wake_at(next, TIMERS * at as u64 + ALLOWED);
+            }
+        }
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, at: usize) {
+        let tenant = &mut self.tenants[at];
+        let Some((mut request, arrived)) = tenant.queue.pop_front() else { return };
+        tenant.at_device += 1;
+        tenant.limit.issued(&request, ctx.now());
+        self.queued -= 1;
+        self.at_device += 1;
+        if let Some(check) = &mut self.check {
+            check.begin(ctx, &mut request);
+        }
+        let id = ctx.issue(0, request, arrived.as_ns());
+        if let Some(check) = &mut self.check {
+            check.issued(id);
+        }
+        let number = id.0 as usize;
+        if number >= self.owners.len() {
+            self.owners.resize(number + 1, 0);
+        }
+        self.owners[number] = at as u16;
+    }
+
+    fn report_depth(&mut self, ctx: &mut Ctx<'_>) {
+        if self.queued != self.reported_depth {
+            self.reported_depth = self.queued;
+            ctx.emit(CommonEvent::QueueDepth { depth: self.queued });
+        }
+    }
+
+    /// With no request outstanding: lets due requests arrive.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>) {
+        for at in 0..self.tenants.len() {
+            match self.tenants[at].options.mode {
+                Mode::Open => self.arrive_due(ctx, at),
+                Mode::Closed => {
+                    (0..self.tenants[at].options.outstanding).for_each(|_| self.follow(ctx, at));
+                }
+            }
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn halt_if_done(&mut self, ctx: &mut Ctx<'_>) {
+        if self.tenants.iter().all(Tenant::is_done) {
+            ctx.halt();
+        } else if self.shared.ends_early
+            && !self.ended
+            && self.tenants.iter().all(|tenant| tenant.exhausted)
+        {
+            self.ended = true;
+            ctx.emit(CommonEvent::Custom { name: UNFINISHED_REQUESTS, value: self.outstanding });
+            ctx.halt();
+        }
+    }
+
+    /// Tells the workload of a completion; one that waits for it may have an earlier request now.
+    fn source_completed(&mut self, ctx: &mut Ctx<'_>, at: usize, request: &Request) {
+        let (now, began) = (ctx.now(), self.began);
+        let tenant = &mut self.tenants[at];
+        if !tenant.reacts || tenant.exhausted {
+            tenant.source.completed(request, now - began);
+            return;
+        }
+        if tenant.next.take().is_some() {
+            tenant.source.take_back();
+        }
+        tenant.source.completed(request, now - began);
+        tenant.last_arrival = now;
+        tenant.look_ahead(ctx, began);
+        self.arrive_due(ctx, at);
+    }
+}
+
+impl Component for TenantHost {
+    fn capacity(&self) -> u64 {
+        0
+    }
+
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
+            kind: "host",
+            custom: &["failed_requests", "unfinished_requests"],
+            ..ComponentInfo::default()
+        }
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.began = ctx.now().since(SimTime::ZERO);
+        self.check = ctx.verifying().then(Check::default);
+        for tenant in &mut self.tenants {
+            tenant.reacts = tenant.source.waits();
+            if tenant.options.mode == Mode::Open {
+                tenant.look_ahead(ctx, self.began);
+            } else if tenant.reacts {
+                ctx.fault(Fault::Workload(
+                    "this workload waits for completions itself; use `mode = \"open\"`".to_owned(),
+                ));
+            }
+        }
+        self.go_on(ctx);
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {
+        ctx.device_fault("the host is the root and takes no requests");
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        report_completed(ctx, done);
+        let at = self.owners[done.id.0 as usize] as usize;
+        let Request { op, sectors, .. } = done.request;
+        let latency = ctx.now().since(SimTime::from_ns(done.tag));
+        ctx.emit(CommonEvent::TenantCompleted { op, sectors, tenant: at as u16, latency });
+        self.at_device -= 1;
+        self.outstanding -= 1;
+        self.tenants[at].at_device -= 1;
+        self.tenants[at].outstanding -= 1;
+        if let Some(check) = &mut self.check {
+            check.end(ctx, done);
+        }
+        let request = Request { data: DataSlice::NONE, ..done.request };
+        self.source_completed(ctx, at, &request);
+        self.dispatch(ctx);
+        let tenant = &mut self.tenants[at];
+        if tenant.options.mode == Mode::Closed {
+            if tenant.options.think_time.is_zero() {
+                self.follow(ctx, at);
+            } else if let Some(arrival) = tenant.pull(ctx, self.began) {
+                tenant.thinking.push_back(arrival.request);
+                ctx.wake_after(tenant.options.think_time, TIMERS * at as u64 + THOUGHT);
+            }
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        let at = (token / TIMERS) as usize;
+        match token % TIMERS {
+            ARRIVAL => self.arrive_due(ctx, at),
+            THOUGHT => {
+                if let Some(request) = self.tenants[at].thinking.pop_front() {
+                    self.arrive(ctx, at, request);
+                }
+            }
+            _ => self.dispatch(ctx),
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        if self.outstanding > 0 && !self.ended {
+            let (count, now) = (self.outstanding, ctx.now());
+            ctx.fault(Fault::Invariant(format!(
+                "{count} requests had not completed when no event was pending at {now}"
+            )));
+        }
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for TenantHost {
+    /// As for a host with one workload: requests that had not completed are lost, and each workload
+    /// continues after them.
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        if self.tenants.iter().any(|tenant| tenant.reacts) {
+            return Err(
+                "a workload waits for completions, some of which a power failure would take \
+                 away; use times that do not depend on them"
+                    .to_owned(),
+            );
+        }
+        for tenant in &mut self.tenants {
+            tenant.queue.clear();
+            tenant.thinking.clear();
+            (tenant.outstanding, tenant.at_device) = (0, 0);
+            (tenant.armed, tenant.allowed_armed) = (SimTime::ZERO, SimTime::ZERO);
+        }
+        self.lost = std::mem::take(&mut self.outstanding);
+        (self.at_device, self.queued) = (0, 0);
+        if let Some(check) = &mut self.check {
+            check.power_cut();
+        }
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.emit(CommonEvent::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
+        self.report_depth(ctx);
+        self.go_on(ctx);
+    }
+}

@@ -1,0 +1,104 @@
+//! Several workloads that share one system: the tables `[workload.NAME]`.
+
+use super::{Scenario, SourceSettings, WORKLOAD, workload_table};
+use hybridsim_config::check::Checker;
+use hybridsim_config::document::{Datum, Item, Table};
+use hybridsim_config::param::{Param, Settings, Value};
+use hybridsim_host::tenants;
+
+/// The declared keys of `[workload.NAME]`.
+pub(crate) const TENANT: &[&[Param]] = &[WORKLOAD[0], WORKLOAD[1], tenants::PARAMS];
+
+/// More than this would be a sweep.
+const TENANTS_MAX: usize = 256;
+
+/// A workload of several.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    /// Its name in results.
+    pub name: String,
+    /// The name of its random stream.
+    pub(crate) stream: String,
+    /// Its source of requests.
+    pub source: SourceSettings,
+    /// Its checked table.
+    pub settings: Settings,
+}
+
+/// The tables of several workloads; `None` where `[workload]` describes one.
+pub(super) fn tables(root: &Table) -> Option<Vec<(&str, &Item, &Table)>> {
+    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
+    let is_key = |name: &str| {
+        WORKLOAD.iter().copied().flatten().any(|p| p.name == name || p.formerly.contains(&name))
+    };
+    let mut tables = Vec::new();
+    for (name, _, item) in table.iter() {
+        match &item.value {
+            Datum::Table(table) if !is_key(name) => tables.push((name, item, table)),
+            _ => return None,
+        }
+    }
+    Some(tables).filter(|tables| !tables.is_empty())
+}
+
+/// Checks the tables of several workloads.
+pub(super) fn check(checker: &mut Checker<'_>, tables: &[(&str, &Item, &Table)]) -> Vec<Tenant> {
+    if tables.len() > TENANTS_MAX {
+        let message = format!("at most {TENANTS_MAX} workloads share a system");
+        checker.problem(Some(&tables[TENANTS_MAX].1.span), "workload", message, None);
+    }
+    let one = |(name, item, table): &(&str, &Item, &Table)| {
+        let key = format!("workload.{name}");
+        let settings = workload_table(checker, table, Some(&item.span), &key, TENANT);
+        // One workload alone draws the numbers it draws as `[workload]`.
+        let stream = if tables.len() == 1 { "workload".to_owned() } else { key };
+        (name.to_string(), stream, settings)
+    };
+    let checked: Vec<_> = tables.iter().map(one).collect();
+    if !checker.problems.is_empty() {
+        // Settings with problems may lack values.
+        return Vec::new();
+    }
+    let tenant = |(name, stream, settings): (String, String, Settings)| {
+        let source = SourceSettings::from_settings(&settings);
+        Tenant { name, stream, source, settings }
+    };
+    checked.into_iter().map(tenant).collect()
+}
+
+/// Checks `[host]` against the number of workloads.
+pub(super) fn check_host(checker: &mut Checker<'_>, root: &Table, host: &Settings, shared: bool) {
+    let Some(Item { value: Datum::Table(table), span }) = root.get("host") else { return };
+    if shared && host.entry_opt("scheduler").is_some_and(|choice| choice.name != "fcfs") {
+        let message = "orders one queue, and each of several workloads has its own".to_owned();
+        let help = "remove it, or choose `arbitration` and weights".to_owned();
+        checker.problem(Some(span), "host.scheduler", message, Some(help));
+    }
+    for key in ["arbitration", "arbitration_burst"] {
+        if let Some(item) = table.get(key).filter(|_| !shared) {
+            let message = "chooses between the queues of several workloads".to_owned();
+            let help = "remove it, or write [workload.NAME] tables".to_owned();
+            checker.problem(Some(&item.span), &format!("host.{key}"), message, Some(help));
+        }
+    }
+}
+
+impl Scenario {
+    /// The scenario as the workload `tenant` of several sees it: with that as its only one.
+    pub(crate) fn seen_by(&self, tenant: &Tenant) -> Self {
+        let mut view = self.clone();
+        view.source = tenant.source.clone();
+        view.workload = tenant.settings.clone();
+        view.workload_key = format!("workload.{}", tenant.name);
+        view.stream.clone_from(&tenant.stream);
+        if let Some(mode) = tenant.settings.text_opt("mode") {
+            view.host.set("mode", Value::Text(mode.to_owned()));
+        }
+        view
+    }
+
+    /// The scenario with one of several workloads, which submits the same requests as among them.
+    pub fn alone(&self, at: usize) -> Self {
+        Self { tenants: vec![self.tenants[at].clone()], ..self.clone() }
+    }
+}
