@@ -514,8 +514,8 @@ events! {
             /// Length in sectors.
             sectors: u32 => B,
         },
-        /// The request that completed last is of this tenant, where several workloads share the host
-        /// (host only).
+        /// The request that completed last is of this tenant, where several workloads share the
+        /// host (host only).
         TenantCompleted = 133 "tenant_completed" {
             /// Operation.
             op: Op => A,

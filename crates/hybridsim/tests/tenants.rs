@@ -103,7 +103,10 @@ fn the_urgent_class_precedes_all_others() {
 
 /// Completions of a tenant in any window of time, the device being of constant latency.
 fn most_in(events: &[EventRecord], tenant: u16, window_ns: u64) -> usize {
-    let of_tenant = |record: &&EventRecord| matches!(record.event(), Some(CommonEvent::TenantCompleted { tenant: t, .. }) if t == tenant);
+    let of_tenant = |record: &&EventRecord| match record.event() {
+        Some(CommonEvent::TenantCompleted { tenant: of, .. }) => of == tenant,
+        _ => false,
+    };
     let times: Vec<u64> =
         events.iter().filter(of_tenant).map(|record| record.time.as_ns()).collect();
     let end = |at: usize| times.partition_point(|time| *time < times[at] + window_ns);
@@ -137,8 +140,8 @@ fn open_and_closed_workloads_and_depths_of_their_own() {
     let text = "[host]\nqueue_depth = 4\n\
                 [workload.open]\nqueue_depth = 1\n\
                 generator = { kind = \"uniform\", requests = 5000, interarrival_ms = 0.2 }\n\
-                [workload.batch]\nmode = \"closed\"\noutstanding = 16\nnamespace_start = \"32MiB\"\n\
-                namespace_size = \"1MiB\"\n\
+                [workload.batch]\nmode = \"closed\"\noutstanding = 16\n\
+                namespace_start = \"32MiB\"\nnamespace_size = \"1MiB\"\n\
                 generator = { kind = \"uniform\", requests = 9000 }\n";
     let (done, events) = observed(text);
     assert_eq!((tenant(&done, "open").requests, tenant(&done, "batch").requests), (5_000, 9_000));
@@ -176,8 +179,8 @@ fn slowdown_is_against_a_run_alone() {
 
 #[test]
 fn a_resolved_scenario_is_the_same_run() {
-    let text = "[host]\nmode = \"closed\"\nqueue_depth = 4\narbitration = \"weighted-round-robin\"\n\
-                [workload.a]\nweight = 3\niops_max = 9000\n\
+    let text = "[host]\nmode = \"closed\"\nqueue_depth = 4\n\
+                arbitration = \"weighted-round-robin\"\n[workload.a]\nweight = 3\niops_max = 9000\n\
                 generator = { kind = \"uniform\", requests = 2000 }\n\
                 [workload.b]\nbandwidth_max = \"9MB/s\"\nnamespace_start = \"1MiB\"\n\
                 generator = { kind = \"zipf\", requests = 2000 }\n";
@@ -208,6 +211,7 @@ fn mistakes_are_reported_with_their_place() {
     check(&format!("{two}[host]\nmode = \"closed\"\nscheduler = \"sptf\"\n"), "host.scheduler");
     let one = format!("[workload]\n{generator}[host]\nmode = \"closed\"\n");
     check(&format!("{one}arbitration = \"round-robin\"\n"), "host.arbitration");
+    check(&format!("[workload]\nfit = true\n[workload.a]\n{generator}"), "workload.a.fit");
     check("[host]\nmode = \"closed\"\n[workload.a]\nweight = 2\n", "has no source of requests");
     let keys = |keys: &str| format!("[host]\nmode = \"closed\"\n{two}{keys}");
     check(&keys("wieght = 2\n"), "did you mean `weight`");

@@ -5,8 +5,8 @@ use super::index::PageIndex;
 use super::list::SlotList;
 use serde::{Deserialize, Serialize};
 
-/// Two lists of page numbers in the order in which they were added, each up to a limit. A page is in
-/// one of them at most, so one look-up finds it.
+/// Two lists of page numbers in the order in which they were added, each up to a limit. A page is
+/// in one of them at most, so one look-up finds it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct GhostPair {
     /// By page, twice its slot in its list, plus the number of that list.

@@ -4,9 +4,9 @@ use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimDuration, SimTime};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The limits of a tenant. Each request moves the time of the next by what it may cost at the rate; a
-/// request that was issued late, because the device was busy, lets the next be early by as much, but
-/// not further ones. So in no time are more issued than the rate times its length, plus two.
+/// The limits of a tenant. Each request moves the time of the next by what it costs at the rate. A
+/// request that was issued late, because the device was busy, lets the next be as much earlier,
+/// but no further ones. So in no time are more issued than the rate times its length, plus two.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateLimit {
     /// Requests per second.

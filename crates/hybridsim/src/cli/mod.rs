@@ -117,7 +117,8 @@ struct SimulateArgs {
     /// Verify that every read returns valid data
     #[arg(long)]
     verify: bool,
-    /// With several workloads: also run each alone, and report how much slower it is among the others
+    /// With several workloads: also run each alone, and report how much slower it is with the
+    /// others
     #[arg(long)]
     slowdown: bool,
     /// Precondition devices again instead of restoring cached states

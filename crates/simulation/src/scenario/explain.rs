@@ -1,6 +1,6 @@
 //! `hybridsim explain KEY` and `hybridsim list`: the contents of the registry.
 
-use super::{RunSettings, WORKLOAD, manual};
+use super::{HOST, RunSettings, WORKLOAD, manual};
 use crate::presets;
 use hybridsim_config::check::{near, takes};
 use hybridsim_config::param::{Kind, Param};
@@ -29,8 +29,9 @@ pub fn all(registry: &Registry) -> Vec<Known> {
     let mut known = Vec::new();
     let sections = [
         ("run", &[RunSettings::PARAMS][..]),
-        ("host", &[hybridsim_host::driver::PARAMS][..]),
+        ("host", HOST),
         ("workload", WORKLOAD),
+        ("workload.NAME", &[hybridsim_host::tenants::PARAMS][..]),
     ];
     for (owner, groups) in sections {
         for params in groups {

@@ -343,6 +343,7 @@ fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
     let empty = Table::default();
     match root.get("workload") {
         Some(Item { value: Datum::Table(table), span }) => {
+            tenants::check_mixed(checker, table);
             workload_table(checker, table, Some(span), "workload", WORKLOAD)
         }
         Some(_) => section(checker, root, "workload", WORKLOAD),

@@ -25,12 +25,14 @@ pub struct Tenant {
     pub settings: Settings,
 }
 
+/// Whether `[workload]` declares `name`, so that no workload can have it for a name.
+fn is_key(name: &str) -> bool {
+    WORKLOAD.iter().copied().flatten().any(|p| p.name == name || p.formerly.contains(&name))
+}
+
 /// The tables of several workloads; `None` where `[workload]` describes one.
 pub(super) fn tables(root: &Table) -> Option<Vec<(&str, &Item, &Table)>> {
     let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
-    let is_key = |name: &str| {
-        WORKLOAD.iter().copied().flatten().any(|p| p.name == name || p.formerly.contains(&name))
-    };
     let mut tables = Vec::new();
     for (name, _, item) in table.iter() {
         match &item.value {
@@ -39,6 +41,23 @@ pub(super) fn tables(root: &Table) -> Option<Vec<(&str, &Item, &Table)>> {
         }
     }
     Some(tables).filter(|tables| !tables.is_empty())
+}
+
+/// Reports keys of `[workload]` beside tables of several workloads.
+pub(super) fn check_mixed(checker: &mut Checker<'_>, table: &Table) {
+    let is_workload = |name: &str, item: &Item| match &item.value {
+        Datum::Table(table) if !is_key(name) => {
+            table.get("trace").is_some() || table.get("generator").is_some()
+        }
+        _ => false,
+    };
+    if let Some((name, ..)) = table.iter().find(|(name, _, item)| is_workload(name, item)) {
+        for (key, span, _) in table.iter().filter(|(key, _, item)| !is_workload(key, item)) {
+            let message = format!("stands beside [workload.{name}], one of several workloads");
+            let help = format!("move it into the tables it is for: workload.{name}.{key}");
+            checker.problem(Some(span), &format!("workload.{key}"), message, Some(help));
+        }
+    }
 }
 
 /// Checks the tables of several workloads.
