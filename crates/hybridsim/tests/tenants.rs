@@ -171,7 +171,7 @@ fn slowdown_is_against_a_run_alone() {
     assert_eq!(tenant(&done, "a").slowdown, None);
     run::add_slowdowns(&scenario, &registry, &mut done.results).expect("each can run");
     for name in ["a", "b"] {
-        // Alone, four requests are served at once; together, eight share four places.
+        // Alone, four requests are served at once; together, eight share four slots.
         let slowdown = tenant(&done, name).slowdown.expect("requested");
         assert!((1.98..2.02).contains(&slowdown), "{name}: {slowdown}");
     }

@@ -85,7 +85,7 @@ pub struct RunResults {
     pub breakdown_ns: BreakdownResult,
     /// Sums over all components; flash keys are `null` without flash.
     pub totals: Totals,
-    /// The workloads that share the system; `null` with one `[workload]`.
+    /// The workloads that share the system; absent with one `[workload]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenants: Option<Tenants>,
     /// Metrics by component path, such as `hybrid/flash`.

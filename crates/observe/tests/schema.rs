@@ -10,7 +10,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- generated: begin -->\n";
 const END: &str = "<!-- generated: end -->\n";
 /// Python names of the structs that become classes, in order of definition.
-const CLASSES: [(&str, &str); 14] = [
+const CLASSES: [(&str, &str); 16] = [
     ("WarmupResult", "Warmup"),
     ("LatencyResult", "Latency"),
     ("ByKind", "Latencies"),
@@ -25,6 +25,8 @@ const CLASSES: [(&str, &str); 14] = [
     ("CustomResult", "Custom"),
     ("Component", "Component"),
     ("RunResults", "Document"),
+    ("Tenants", "Tenants"),
+    ("TenantResult", "Tenant"),
 ];
 const LINE_MAX: usize = 100;
 
@@ -146,7 +148,8 @@ fn reference(structs: &[Struct]) -> String {
     for one in structs.iter().filter(|one| !["RunResults", "Label"].contains(&&*one.name)) {
         let fields = structs.iter().flat_map(|other| &other.fields);
         let holders = fields.filter(|field| field.mentions(&one.name) && !field.is_flattened());
-        let keys: Vec<String> = holders.map(|field| format!("`{}`", field.name)).collect();
+        let mut keys: Vec<String> = holders.map(|field| format!("`{}`", field.name)).collect();
+        keys.dedup();
         let title = one.doc.trim_end_matches('.').split(['.', ';', ':']).next();
         let title = title.expect("a first part");
         match keys.is_empty() {

@@ -285,7 +285,7 @@ impl TenantHost {
         }
     }
 
-    /// Tells the workload of a completion; one that waits for it may have an earlier request now.
+    /// Reports a completion to the workload; one that waits for it may have an earlier request now.
     fn source_completed(&mut self, ctx: &mut Ctx<'_>, at: usize, request: &Request) {
         let (now, began) = (ctx.now(), self.began);
         let tenant = &mut self.tenants[at];
