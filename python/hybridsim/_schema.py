@@ -442,9 +442,51 @@ class Document:
     """Mean latency by phase."""
     totals: Totals
     """Sums over all components; flash keys are ``None`` without flash."""
+    tenants: Tenants | None = None
+    """The workloads that share the system; absent with one `[workload]`."""
     components: Mapping[str, Component]
     """Metrics by component path, such as `hybrid/flash`."""
     warnings: tuple[str, ...]
     """Conditions that affect how the results should be read, in sentences."""
     violations: tuple[str, ...]
     """Violated invariants, in sentences; empty in a sound run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenants:
+    """Workloads that share the system."""
+
+    fairness: float | None = None
+    """Jain's index of the requests completed per weight: 1 when all tenants have what their
+    weights say, 1/n when one of n has everything.
+    """
+    by_name: Mapping[str, Tenant]
+    """Results by name of the workload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A workload of several, in the measured window."""
+
+    weight: int
+    """Its weight."""
+    requests: int
+    """Requests completed."""
+    share: float | None = None
+    """Share of the requests of all tenants."""
+    iops: float | None = None
+    """Requests per simulated second of the whole window."""
+    bytes_per_s: float | None = None
+    """Bytes read and written per simulated second of the whole window."""
+    read_bytes: int
+    """Bytes read."""
+    write_bytes: int
+    """Bytes written."""
+    last_completion_ns: int
+    """When its last request completed, from the start of the window. Earlier than the end of the
+    run where others had more to do.
+    """
+    latency_ns: Latencies
+    """Latency from arrival to completion."""
+    slowdown: float | None = None
+    """Mean latency divided by that of the same workload alone on the system (`run --slowdown`)."""

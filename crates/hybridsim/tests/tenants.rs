@@ -57,6 +57,12 @@ fn one_workload_in_a_table_of_its_own_is_the_workload() {
                 |table: &str| format!("[run]\n{run}[host]\n{host}[{table}]\n{generator}{more}\n");
             let (one, _) = observed(&text("workload"));
             let (tenant, _) = observed(&text("workload.database"));
+            if run.contains("power_cut_every") {
+                // Failures fall between messages, and only the host of one workload announces
+                // requests to the device.
+                assert!(tenant.results.power_cuts > 0 && tenant.results.requests_lost > 0);
+                continue;
+            }
             assert_eq!(one.results.fingerprint, tenant.results.fingerprint, "{host}{run}");
             assert!(one.results.requests >= 2_900 && one.results.tenants.is_none());
             let found = tenant.results.tenants.expect("a table of its own");
@@ -124,7 +130,8 @@ fn a_limited_workload_never_exceeds_its_limit() {
     assert!(most_in(&events, 1, 10_000_000) > 300, "the other has the rest");
     let iops = tenant(&done, "limited").iops.expect("requests");
     assert!((1_495.0..=1_501.0).contains(&iops), "{iops}");
-    let other = tenant(&done, "other").iops.expect("requests");
+    let other = tenant(&done, "other");
+    let other = other.requests as f64 * 1e9 / other.last_completion_ns as f64;
     assert!((38_300.0..38_600.0).contains(&other), "no time of the device is lost: {other}");
 
     let (done, events) = observed(&limited("bandwidth_max = \"2MiB/s\"\n"));

@@ -7,7 +7,8 @@
 //! tenant, behind other tenants, or for a rate limit.
 //!
 //! With one tenant without limits the host emits the same events as [`Host`](crate::Host) with the
-//! scheduler `fcfs`.
+//! scheduler `fcfs`. Only power failures are at other times: they are drawn between messages, and
+//! this host does not announce requests to the device.
 
 mod arbitration;
 mod limit;
