@@ -50,7 +50,8 @@ def main():
     parser.add_argument("--policy", default="all")
     parser.add_argument("--sample", type=int, action="append", metavar="PAGES")
     options = parser.parse_args()
-    print("| trace | pages | sample | mean error | max error | mean stated | within stated | MiB | s |")
+    print("| trace | pages | sample | mean error | max error | mean stated | within stated "
+          "| MiB | s |")
     print("|---|" + "---:|" * 8)
     for trace in options.traces:
         found = curves(options, trace, 1 << 24)
