@@ -9,7 +9,7 @@ use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
 use hybridsim_simulation::exports::{self, RequestLog};
 use hybridsim_simulation::run::{self as simulator, Options, RunError, RunOutput, RunProgress};
-use hybridsim_simulation::scenario::{Diagnostics, Input, Scenario};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;

@@ -360,7 +360,7 @@ fn scheduler(scenario: &Scenario, registry: &Registry) -> Result<Box<dyn Schedul
     let entry = registry
         .find::<SchedulerEntry>(&scheduler.name)
         .expect("a checked scenario names a registered scheduler");
-    (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))
+    Ok((entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?)
 }
 
 /// What submits requests to the system.
