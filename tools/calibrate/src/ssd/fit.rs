@@ -13,14 +13,16 @@ use std::cell::RefCell;
 
 /// Halvings of the steps in the first search, beside another number of dies, in the last one, and
 /// after constants were put back.
-const HALVINGS: [u32; 4] = [3, 2, 5, 2];
-/// A constant whose value may change by this much of the mean error is not identified.
+const HALVINGS: [u32; 4] = [3, 2, 5, 3];
+/// A constant whose value may change by this much of the distance is not identified.
 const TOLERANCE: f64 = 0.003;
 /// Channels, and dies of each, that are tried.
 const CHANNELS: (u64, u64) = (1, 32);
 const DIES: (u64, u64) = (1, 256);
 /// Weight of the median and of the 99th percentile, where the rate has 1.
 const WEIGHTS: [(f64, f64); 2] = [(50.0, 0.5), (99.0, 0.25)];
+/// Distances above this one count less than their square.
+const LARGE: f64 = 0.2;
 /// The jobs are run with so many times the requests when they are judged.
 const JUDGED_EFFORT: u64 = 4;
 
@@ -84,13 +86,19 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How far `ours` is from `theirs`: a weighted mean of logarithms.
+/// How far `ours` is from `theirs`: a weighted mean of squared distances of logarithms. Large ones
+/// count less (Cauchy's loss), so that a few jobs that the drive treats in its own way do not spoil
+/// the others.
 fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
-    let mut sum = libm::log(ours.iops / theirs.iops).abs();
+    let square = |ours: f64, theirs: f64| {
+        let log = libm::log(ours / theirs) / LARGE;
+        LARGE * LARGE * libm::log1p(log * log)
+    };
+    let mut sum = square(ours.iops, theirs.iops);
     let mut weights = 1.0;
     for (percent, weight) in WEIGHTS {
         if let Some(measured) = theirs.percentile(percent) {
-            sum += weight * libm::log(ours.percentile(percent) / measured).abs();
+            sum += weight * square(ours.percentile(percent), measured);
             weights += weight;
         }
     }
@@ -107,7 +115,7 @@ struct Fit<'a, 'r> {
 }
 
 impl Fit<'_, '_> {
-    /// The mean distance of the drive at `point` from what was measured.
+    /// The distance of the drive at `point` from what was measured, as a root mean square.
     fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
         let mut costs = Vec::new();
         for bench in &self.benches {
@@ -117,7 +125,7 @@ impl Fit<'_, '_> {
             let ran = bench.run(self.drive, point)?;
             costs.extend(ran.iter().zip(&bench.measured.delivered).map(|(a, b)| apart(a, b)));
         }
-        Ok(mean(&costs))
+        Ok(mean(&costs).sqrt())
     }
 
     /// The constants that come closest, from those of `start` on.
@@ -146,13 +154,14 @@ impl Fit<'_, '_> {
         }
     }
 
-    /// Directions in which one constant makes up for another: the read time for the overhead, the
-    /// channel for the host link.
+    /// Directions in which one constant makes up for another.
     fn compensating(&self) -> Vec<Vec<(usize, f64)>> {
         let place = |name: &str| self.free.iter().position(|&at| CONSTANTS[at].name == name);
         let pairs = [
             ("read_time", STEP / 2.0, "read_overhead", -STEP),
+            ("read_time", STEP / 4.0, "channel_rate", STEP),
             ("channel_rate", STEP, "host_rate", -STEP / 2.0),
+            ("request_interval", STEP, "host_rate", STEP),
         ];
         let both = |(one, by, other, back): (&str, f64, &str, f64)| {
             Some(vec![(place(one)?, by), (place(other)?, back)])
@@ -239,19 +248,22 @@ pub(super) fn calibrate<'r>(
     let shows = |op: Op| fitted.iter().any(|job| job.delivered.iter().any(|one| one.op == op));
     let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
     let free: Vec<usize> = (0..CONSTANTS.len()).filter(is_shown).collect();
-    let benches: Vec<Bench<'_>> =
-        fitted.iter().map(|job| Bench::new(drive, job, 1)).collect::<Result<_, _>>()?;
     let start = drive.point();
+    let benches = |point: &Point| -> Result<Vec<Bench<'_>>, CalibrateError> {
+        fitted.iter().map(|job| Bench::new(drive, point, job, 1)).collect()
+    };
     let from = match shows(Op::Read) {
         // Only reads show how many dies there are: writes end in the buffer.
         true => {
             let free = free.iter().copied();
             let free = free.filter(|&at| CONSTANTS[at].shown_by != Some(Op::Write)).collect();
+            let benches = benches(&start)?;
             let benches = benches.iter().filter(|bench| bench.reads()).collect();
             Fit { drive, benches, free, go_on }.search_dies(&start)?
         }
         false => start.clone(),
     };
+    let benches = benches(&from)?;
     let fit = Fit { drive, benches: benches.iter().collect(), free, go_on };
     let searched = fit.search(&from, HALVINGS[2])?;
     let (point, constants) = identify(fit, &start, searched)?;
@@ -315,7 +327,7 @@ pub(super) fn simulate(
     point: &Point,
 ) -> Result<Vec<JobResult>, CalibrateError> {
     let one = |(job, fitted): (&MeasuredJob, bool)| {
-        let ran = Bench::new(drive, job, JUDGED_EFFORT)?.run(drive, point)?;
+        let ran = Bench::new(drive, point, job, JUDGED_EFFORT)?.run(drive, point)?;
         let simulated = ran.iter().map(Simulated::delivered).collect();
         Ok(JobResult { measured: job.clone(), simulated, fitted })
     };

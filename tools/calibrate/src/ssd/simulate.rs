@@ -17,8 +17,8 @@ const PAGES: u64 = 1 << 14;
 /// Blocks of a plane, and fewest pages of a block.
 const BLOCKS: u64 = 8;
 const BLOCK_PAGES_MIN: u64 = 24;
-/// Least over-provisioning.
-const SPARE_MIN: f64 = 0.5;
+/// Least over-provisioning: with so few blocks, less would make sequential writes copy pages.
+const SPARE_MIN: f64 = 1.0;
 /// Pages that are counted, at least, and requests for each that is outstanding.
 const COUNTED_PAGES: u64 = 3_000;
 const ROUNDS: u64 = 3;
@@ -60,27 +60,30 @@ impl Simulated {
 }
 
 impl<'a> Bench<'a> {
-    /// `measured`, to be run on variants of `drive`, with `effort` times the least number of
-    /// requests.
+    /// `measured`, to be run on variants of `drive` with the dies of `point`, with `effort` times
+    /// the least number of requests.
     ///
     /// # Errors
     /// When the drive cannot take such requests.
     pub fn new(
         drive: &Drive<'_>,
+        point: &Point,
         measured: &'a MeasuredJob,
         effort: u64,
     ) -> Result<Self, CalibrateError> {
         let MeasuredJob { workload, bytes, depth, read_percent, .. } = *measured;
         let writes = measured.delivered.iter().any(|one| one.op == Op::Write);
         let settings = &drive.start.component.settings;
-        // Writes count from when the buffer has filled.
-        let buffer = if writes { settings.bytes("write_buffer") / bytes } else { 0 };
-        let warmup = buffer + depth;
+        let mut small = settings.clone();
+        point.write(&mut small);
+        shrink(&mut small);
+        // Writes count from when the buffer is full and blocks are erased as fast as written.
+        let before = settings.bytes("write_buffer") + spare_bytes(&small);
+        let warmup = if writes { before / bytes + depth } else { depth };
         let pages = bytes.div_ceil(settings.bytes("page_size"));
         let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
         let mut component = drive.start.table();
-        let precondition = if is_read(measured) { "fill" } else { "none" };
-        component.insert("precondition".into(), precondition.into());
+        component.insert("precondition".into(), "fill".into());
         let text = |value: &str| Toml::from(value);
         let count = |value: u64| Toml::from(value as i64);
         let generator = [
@@ -139,6 +142,17 @@ impl<'a> Bench<'a> {
         };
         Ok(self.measured.delivered.iter().map(one).collect())
     }
+}
+
+/// Bytes that a filled drive takes before it needs the first erased block.
+fn spare_bytes(settings: &Settings) -> u64 {
+    let pages: u64 =
+        ["channels", "dies_per_channel", "planes_per_die", "blocks_per_plane", "pages_per_block"]
+            .iter()
+            .map(|key| settings.count(key))
+            .product();
+    let spare = settings.number("over_provisioning");
+    ((settings.bytes("page_size") * pages) as f64 * spare / (1.0 + spare)) as u64
 }
 
 fn is_read(job: &MeasuredJob) -> bool {
