@@ -107,7 +107,7 @@ impl Table<'_> {
         let is_known = self.columns[at].name != "p99_us" || row.measured() >= 1000;
         let Some(cell) = row.cells[at].as_ref().filter(|_| is_known) else { return "-".to_owned() };
         let half = cell.estimate.half_width.map(|half| format!(" +-{}", number(half)));
-        let noise = if cell.is_noise { " ~" } else { "" };
+        let noise = if cell.is_noise == Some(true) { " ~" } else { "" };
         format!("{}{}{noise}", number(cell.estimate.mean), half.unwrap_or_default())
     }
 

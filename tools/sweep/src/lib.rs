@@ -117,7 +117,7 @@ fn one(point: &Point, job: &Job<'_>) -> Option<Outcome> {
     let share = match job.memory.take(point.memory) {
         Ok(share) => share,
         // Not stored: another computer may have more.
-        Err(refused) => return Some(Outcome::Failed(refused)),
+        Err(refused) => return Some(Outcome::Refused(refused)),
     };
     if job.interrupted.load(Ordering::Relaxed) {
         return None;

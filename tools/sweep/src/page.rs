@@ -43,7 +43,7 @@ fn page_row(row: &Row<'_>, keys: &[sweep::Key]) -> sweep::Row {
     let cell = |cell: &Option<Cell>| {
         cell.as_ref().map(|cell| {
             let (mean, half) = (cell.estimate.mean, cell.estimate.half_width);
-            sweep::Cell { mean, half, noise: cell.is_noise }
+            sweep::Cell { mean, half, noise: cell.is_noise == Some(true) }
         })
     };
     sweep::Row {

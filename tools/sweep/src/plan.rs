@@ -60,6 +60,8 @@ pub struct Point {
     pub input: Input,
     /// The trace that it replays, and the hash of its contents.
     pub trace: Option<(PathBuf, String)>,
+    /// Whether several workloads replay traces, which are read where they are.
+    pub has_tenant_traces: bool,
     /// Memory that its simulation needs, in bytes; an estimate.
     pub memory: u64,
     /// Why it cannot be simulated, if its scenario is invalid.
@@ -72,6 +74,19 @@ impl Point {
         match &self.problem {
             Some(problem) => Some(Outcome::Failed(problem.clone())),
             None => store?.load(&self.key),
+        }
+    }
+
+    /// Checks that it can be simulated on another computer.
+    ///
+    /// # Errors
+    /// When it needs files that are not sent there.
+    pub fn check_remote(&self) -> Result<(), String> {
+        match self.has_tenant_traces {
+            true => Err("traces of several workloads are not sent to other computers; run the \
+                         sweep on this one"
+                .to_owned()),
+            false => Ok(()),
         }
     }
 
@@ -165,15 +180,11 @@ impl Plan {
     /// # Errors
     /// When the plan sets the seed itself.
     pub fn repeat(&mut self, seeds: Seeds) -> Result<(), Diagnostics> {
-        if seeds != Seeds::Count(1) && self.keys().contains(&SEED) {
-            let message = format!("`{SEED}` varies: leave it out, or the number of seeds");
-            return Err(Diagnostics::single(message));
-        }
         self.seeds = match seeds {
             Seeds::Count(count) => Seeds::Count(count.max(1)),
             list => list,
         };
-        Ok(())
+        self.check_keys().map_err(Diagnostics::single)
     }
 
     fn with_file(mut self, table: &Table) -> Result<Self, String> {
@@ -269,11 +280,9 @@ impl Plan {
         let listed = self.listed.as_ref().map_or(&alone, |(_, rows)| rows);
         let times = (traces.len() as u64).saturating_mul(repetitions.max(1));
         let times = usize::try_from(times).unwrap_or(usize::MAX).saturating_mul(listed.len());
-        let drawn =
-            self.sampling.combine(&self.vary, POINTS_MAX / times.max(1)).map_err(|error| {
-                // The limit counts traces, seeds and listed points as well.
-                error.replace(&(POINTS_MAX / times.max(1)).to_string(), &POINTS_MAX.to_string())
-            })?;
+        self.check_keys()?;
+        // The limit counts traces, seeds and listed points as well.
+        let drawn = self.sampling.combine(&self.vary, times, POINTS_MAX)?;
         let mut rows = Vec::with_capacity(drawn.len() * times);
         for trace in traces {
             for head in listed {
@@ -284,6 +293,24 @@ impl Plan {
             }
         }
         Ok(rows)
+    }
+
+    /// Checks that no key has two values at one point.
+    fn check_keys(&self) -> Result<(), String> {
+        let keys: Vec<&str> = self.varied().collect();
+        if self.seeds != Seeds::Count(1) && keys.contains(&SEED) {
+            return Err(format!("`{SEED}` varies: leave it out, or the number of seeds"));
+        }
+        if let Seeds::List(list) = &self.seeds
+            && let Some((_, seed)) =
+                list.iter().enumerate().find(|(at, seed)| list[..*at].contains(seed))
+        {
+            return Err(format!("seed {seed} is in the list twice"));
+        }
+        match keys.iter().enumerate().find(|(at, key)| keys[..*at].contains(key)) {
+            Some((_, key)) => Err(format!("`{key}` varies twice, in the listed points as well")),
+            None => Ok(()),
+        }
     }
 
     fn point(&self, trace: Option<&PathBuf>, values: &[String], repetition: u64) -> Point {
@@ -306,6 +333,7 @@ impl Plan {
             seed: None,
             input,
             trace: None,
+            has_tenant_traces: false,
             memory: 0,
             problem: None,
         }
@@ -337,6 +365,8 @@ impl Plan {
             let hash = contents.of(&path);
             (path, hash)
         });
+        point.has_tenant_traces =
+            scenario.tenants.iter().any(|tenant| tenant.source.trace.is_some());
         point.memory = hybridsim_simulation::memory::needed(&scenario);
         Ok(())
     }
@@ -421,6 +451,98 @@ mod tests {
         let again = plan.points(&registry).unwrap_or_else(|error| panic!("{error}"));
         assert!(points.iter().zip(&again).all(|(a, b)| a.key == b.key && a.key.len() == 64));
         assert_ne!(points[0].key, points[1].key);
+    }
+
+    fn planned(folder: &Path, vary_options: &[&str], seeds: Seeds) -> Result<Plan, Diagnostics> {
+        let base = folder.join("base.toml");
+        fs::write(&base, SCENARIO).expect("it can be written");
+        let vary: Vec<Vary> = vary_options.iter().map(|option| vary(option)).collect();
+        let mut plan = Plan::read(&base, &[], &vary, &[])?;
+        plan.repeat(seeds)?;
+        Ok(plan)
+    }
+
+    fn done(point: &Point, latency_ns: f64) -> Outcome {
+        let outcome = crate::simulate(&point.input, &standard(), false, || true);
+        let Some(Outcome::Done(mut run)) = outcome else { panic!("{outcome:?}") };
+        run.latency_ns.all.mean = Some(latency_ns);
+        Outcome::Done(run)
+    }
+
+    #[test]
+    fn a_value_given_twice_is_two_rows_and_no_two_seeds() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let points = |options: &[&str], seeds: Seeds| {
+            let plan = planned(folder.path(), options, seeds);
+            plan.and_then(|plan| plan.points(&standard())).unwrap_or_else(|error| panic!("{error}"))
+        };
+        for (seeds, each) in [(Seeds::Count(1), 1), (Seeds::Count(2), 2)] {
+            let points = points(&["host.queue_depth=1,1"], seeds);
+            let outcome = done(&points[0], 1000.0);
+            let finished: Vec<(&Point, &Outcome)> =
+                points.iter().map(|point| (point, &outcome)).collect();
+            let table = crate::Table::new(&["host.queue_depth"], &[], &finished).expect("a table");
+            assert_eq!(table.rows.len(), 2);
+            assert_eq!(table.seeds(), each);
+            let cell = table.rows[1].cells[1].as_ref().expect("a mean");
+            assert_eq!(cell.estimate.half_width.is_some(), each > 1);
+            assert_eq!(cell.is_noise, (each > 1).then_some(true));
+        }
+    }
+
+    #[test]
+    fn a_column_that_one_run_has_is_a_column() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = planned(folder.path(), &["host.queue_depth=1,2"], Seeds::Count(1));
+        let points = plan.and_then(|plan| plan.points(&standard()));
+        let points = points.unwrap_or_else(|error| panic!("{error}"));
+        let Outcome::Done(mut run) = done(&points[1], 1.0) else { panic!("it is done") };
+        let device = run.components.get_mut("d").expect("the device");
+        device.constants.insert("size".to_owned(), 5.0);
+        let outcomes = [done(&points[0], 1.0), Outcome::Done(run)];
+        let finished: Vec<(&Point, &Outcome)> = points.iter().zip(&outcomes).collect();
+        let table =
+            |path: &str| crate::Table::new(&["host.queue_depth"], &[path.to_owned()], &finished);
+        let found = table("components.d.constants.size").expect("one run has it");
+        let last = |at: usize| found.rows[at].cells.last().expect("a column").is_some();
+        assert!(!last(0) && last(1));
+        assert!(table("components.d.constants.siez").is_err());
+    }
+
+    #[test]
+    fn rows_without_a_seed_are_compared_at_the_others() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = planned(folder.path(), &["host.queue_depth=1,2"], Seeds::Count(3));
+        let points = plan.and_then(|plan| plan.points(&standard()));
+        let points = points.unwrap_or_else(|error| panic!("{error}"));
+        let outcomes = [10.0, 20.0, 30.0, 20.5, 29.6].map(|mean| done(&points[0], mean));
+        // The second row lacks its first seed, which is not finished.
+        let there = points.iter().take(3).chain(&points[4..]);
+        let finished: Vec<(&Point, &Outcome)> = there.zip(&outcomes).collect();
+        let table = crate::Table::new(&["host.queue_depth"], &[], &finished).expect("a table");
+        let cell = table.rows[1].cells[1].as_ref().expect("a mean");
+        assert_eq!(cell.is_noise, Some(true));
+    }
+
+    #[test]
+    fn plans_that_are_too_large_or_set_a_key_twice_are_errors() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = |options: &[&str], listed: Option<&str>, seeds: Seeds| {
+            let base = planned(folder.path(), options, Seeds::Count(1));
+            let mut plan = base.unwrap_or_else(|error| panic!("{error}"));
+            if let Some(key) = listed {
+                plan.list(vec![key.to_owned()], vec![vec!["1".to_owned()]]);
+            }
+            let repeated = plan.repeat(seeds);
+            let found = repeated.and_then(|()| plan.points(&standard()));
+            found.expect_err("an error").to_string()
+        };
+        let depth = ["host.queue_depth=1,2"];
+        assert!(error(&depth, None, Seeds::Count(1_000_000_000_000)).contains("100000 points"));
+        assert!(error(&["run.seed=1,2"], None, Seeds::Count(2)).contains("run.seed"));
+        assert!(error(&depth, None, Seeds::List(vec![3, 3])).contains("seed 3"));
+        assert!(error(&depth, Some("host.queue_depth"), Seeds::Count(1)).contains("queue_depth"));
+        assert!(error(&depth, Some("run.seed"), Seeds::Count(2)).contains("run.seed"));
     }
 
     #[test]

@@ -29,9 +29,9 @@ impl Estimate {
         Some(Self { mean, half_width })
     }
 
-    /// Whether the interval contains zero; `false` with one value, of which nothing is known.
-    pub fn may_be_zero(&self) -> bool {
-        self.half_width.is_some_and(|half| self.mean.abs() <= half)
+    /// Whether the interval contains zero; `None` with one value, of which nothing is known.
+    pub fn may_be_zero(&self) -> Option<bool> {
+        self.half_width.map(|half| self.mean.abs() <= half)
     }
 }
 
@@ -48,11 +48,13 @@ fn student_t(degrees: usize) -> f64 {
     }
 }
 
-/// Whether two series of values at the same seeds may have equal means: the interval of the
-/// differences, seed by seed, contains zero.
-pub fn may_be_equal(one: &[f64], other: &[f64]) -> bool {
-    let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| one - other).collect();
-    one.len() == other.len() && Estimate::of(&differences).is_some_and(|it| it.may_be_zero())
+/// Whether two series of seeds and values may have equal means: the interval of the differences at
+/// the seeds that both have contains zero. `None` with fewer than two such seeds.
+pub fn may_be_equal(one: &[(u64, f64)], other: &[(u64, f64)]) -> Option<bool> {
+    let at = |seed: u64| other.iter().find(|(other, _)| *other == seed);
+    let difference = |(seed, value): &(u64, f64)| Some(value - at(*seed)?.1);
+    let differences: Vec<f64> = one.iter().filter_map(difference).collect();
+    Estimate::of(&differences)?.may_be_zero()
 }
 
 #[cfg(test)]
@@ -74,10 +76,21 @@ mod tests {
     #[test]
     fn differences_are_judged_seed_by_seed() {
         // A shift that is small beside the spread, yet the same at every seed.
-        assert!(!may_be_equal(&[10.0, 20.0, 30.0], &[11.0, 21.1, 30.9]));
-        assert!(may_be_equal(&[10.0, 20.0, 30.0], &[11.0, 19.0, 30.5]));
-        assert!(may_be_equal(&[5.0, 5.0], &[5.0, 5.0]));
-        assert!(!may_be_equal(&[5.0], &[5.0]), "one value says nothing");
-        assert!(!may_be_equal(&[], &[]));
+        let seeds = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<Vec<_>>();
+        let may = |one: &[f64], other: &[f64]| may_be_equal(&seeds(one), &seeds(other));
+        assert_eq!(may(&[10.0, 20.0, 30.0], &[11.0, 21.1, 30.9]), Some(false));
+        assert_eq!(may(&[10.0, 20.0, 30.0], &[11.0, 19.0, 30.5]), Some(true));
+        assert_eq!(may(&[5.0, 5.0], &[5.0, 5.0]), Some(true));
+        assert_eq!(may(&[5.0], &[5.0]), None, "one value says nothing");
+        assert_eq!(may(&[], &[]), None);
+    }
+
+    #[test]
+    fn only_equal_seeds_are_compared() {
+        let all = [(0, 10.0), (1, 20.0), (2, 30.0)];
+        // By position the values would differ by about 10.
+        let later = [(1, 20.5), (2, 29.6), (3, 40.0)];
+        assert_eq!(may_be_equal(&all, &later), Some(true));
+        assert_eq!(may_be_equal(&all, &later[1..]), None, "one seed in common");
     }
 }

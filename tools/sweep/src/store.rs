@@ -13,6 +13,8 @@ pub enum Outcome {
     Done(Box<RunResults>),
     /// It failed, with this message.
     Failed(String),
+    /// It did not fit into the memory of this computer; another may have more.
+    Refused(String),
 }
 
 /// A folder of outcomes by the key of their point.
@@ -49,17 +51,36 @@ impl Store {
         let outcome = serde_json::from_str(&text).ok()?;
         match outcome {
             Outcome::Failed(_) if self.retry => None,
+            Outcome::Refused(_) => None,
             known => Some(known),
         }
     }
 
-    /// Stores `outcome`.
+    /// Stores `outcome`, unless it depends on the computer.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
+        if matches!(outcome, Outcome::Refused(_)) {
+            return Ok(());
+        }
         let text = serde_json::to_string(outcome).expect("results can be written as JSON");
         hybridsim_simulation::state::write(&self.path(key), text.as_bytes())
             .map_err(|error| format!("cannot write to {}: {error}", self.folder.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_depends_on_the_computer_is_not_stored() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = Store::open(folder.path(), false).expect("a store");
+        store.save("small", &Outcome::Refused("needs 9GiB".to_owned())).expect("no error");
+        store.save("wrong", &Outcome::Failed("worn out".to_owned())).expect("it can be written");
+        assert!(store.load("small").is_none());
+        assert!(matches!(store.load("wrong"), Some(Outcome::Failed(_))));
     }
 }

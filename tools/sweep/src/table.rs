@@ -59,6 +59,8 @@ pub struct Row<'p> {
     pub point: &'p Point,
     /// Its outcomes by seed.
     pub outcomes: Vec<&'p Outcome>,
+    /// The point of each outcome.
+    points: Vec<&'p Point>,
     /// Its statistics, by column; none where a seed failed.
     pub cells: Vec<Option<Cell>>,
 }
@@ -68,9 +70,11 @@ pub struct Row<'p> {
 pub struct Cell {
     /// Its mean over the seeds.
     pub estimate: Estimate,
-    /// Whether the difference from the first combination is within noise.
-    pub is_noise: bool,
-    values: Vec<f64>,
+    /// Whether the difference from the first combination is within noise; `None` with fewer than
+    /// two seeds that both have.
+    pub is_noise: Option<bool>,
+    /// Seeds and values.
+    values: Vec<(u64, f64)>,
 }
 
 impl Row<'_> {
@@ -78,7 +82,7 @@ impl Row<'_> {
     pub fn results(&self) -> impl Iterator<Item = &RunResults> {
         self.outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Done(run) => Some(&**run),
-            Outcome::Failed(_) => None,
+            Outcome::Failed(_) | Outcome::Refused(_) => None,
         })
     }
 
@@ -86,7 +90,7 @@ impl Row<'_> {
     pub fn error(&self) -> Option<&str> {
         self.outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Done(_) => None,
-            Outcome::Failed(reason) => Some(reason.as_str()),
+            Outcome::Failed(reason) | Outcome::Refused(reason) => Some(reason.as_str()),
         })
     }
 
@@ -101,7 +105,7 @@ impl<'p> Table<'p> {
     /// their paths in the results.
     ///
     /// # Errors
-    /// A path that the results do not have.
+    /// A path that no results have.
     pub fn new(
         keys: &[&str],
         paths: &[String],
@@ -109,15 +113,26 @@ impl<'p> Table<'p> {
     ) -> Result<Self, String> {
         let mut rows: Vec<Row<'p>> = Vec::new();
         for (point, outcome) in finished {
-            match rows.last_mut().filter(|row| row.point.repeats(point)) {
-                Some(row) => row.outcomes.push(outcome),
+            // A combination that is in the plan twice is two rows: its seeds start again.
+            let repeats = |row: &&mut Row<'_>| {
+                let is_later =
+                    row.points.last().is_none_or(|last| point.repetition > last.repetition);
+                is_later && row.point.repeats(point)
+            };
+            match rows.last_mut().filter(repeats) {
+                Some(row) => {
+                    row.outcomes.push(outcome);
+                    row.points.push(point);
+                }
                 None => {
-                    rows.push(Row { point, outcomes: vec![outcome], cells: Vec::new() });
+                    let (outcomes, points) = (vec![*outcome], vec![*point]);
+                    rows.push(Row { point, outcomes, points, cells: Vec::new() });
                 }
             }
         }
+        check(&rows, paths)?;
         for row in &mut rows {
-            row.cells = cells(row, paths)?;
+            row.cells = cells(row, paths);
         }
         if let Some((first, others)) = rows.split_first_mut() {
             others.iter_mut().for_each(|row| compare(&mut row.cells, &first.cells));
@@ -137,26 +152,49 @@ impl<'p> Table<'p> {
     }
 }
 
-fn cells(row: &Row<'_>, paths: &[String]) -> Result<Vec<Option<Cell>>, String> {
+/// Checks that each path leads to a number in some results: a component may be in a few only.
+fn check(rows: &[Row<'_>], paths: &[String]) -> Result<(), String> {
+    for path in paths {
+        let mut wrong = None;
+        for run in rows.iter().flat_map(Row::results) {
+            match Numbers::new(run).check(path) {
+                Ok(()) => {
+                    wrong = None;
+                    break;
+                }
+                Err(error) => {
+                    wrong.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn cells(row: &Row<'_>, paths: &[String]) -> Vec<Option<Cell>> {
     let runs: Vec<&RunResults> = row.results().collect();
     if runs.len() < row.outcomes.len() {
-        return Ok(vec![None; STANDARD.len() + paths.len()]);
+        return vec![None; STANDARD.len() + paths.len()];
     }
     let cell = |values: Vec<Option<f64>>| {
         let values: Vec<f64> = values.into_iter().collect::<Option<_>>()?;
         let estimate = Estimate::of(&values)?;
-        Some(Cell { estimate, is_noise: false, values })
+        let seeds = row.points.iter().map(|point| point.seed.unwrap_or(point.repetition));
+        let values = seeds.zip(values).collect();
+        Some(Cell { estimate, is_noise: None, values })
     };
     let standard = STANDARD.iter().map(|(_, read)| runs.iter().map(|run| read(run)).collect());
     let mut cells: Vec<Option<Cell>> = standard.map(cell).collect();
     if !paths.is_empty() {
         let numbers: Vec<Numbers> = runs.iter().map(|run| Numbers::new(run)).collect();
         for path in paths {
-            numbers.iter().try_for_each(|numbers| numbers.check(path))?;
             cells.push(cell(numbers.iter().map(|numbers| numbers.get(path)).collect()));
         }
     }
-    Ok(cells)
+    cells
 }
 
 fn compare(cells: &mut [Option<Cell>], first: &[Option<Cell>]) {

@@ -221,12 +221,21 @@ impl Sampling {
         }
     }
 
-    /// The combinations of `vary`, at most `most` of them.
+    /// The combinations of `vary`, each of which is run `times` times, at most `total` runs.
     ///
     /// # Errors
     /// When there are more, or a grid has a range.
-    pub(crate) fn combine(self, vary: &[Vary], most: usize) -> Result<Vec<Vec<String>>, String> {
-        let too_many = || format!("the sweep has more than {most} points; split it");
+    pub(crate) fn combine(
+        self,
+        vary: &[Vary],
+        times: usize,
+        total: usize,
+    ) -> Result<Vec<Vec<String>>, String> {
+        let too_many = || format!("the sweep has more than {total} points; split it");
+        if times > total {
+            return Err(too_many());
+        }
+        let most = total / times.max(1);
         match self {
             Self::Grid => grid(vary, most, too_many),
             Self::Random(count) | Self::LatinHypercube(count) if count > most => Err(too_many()),
@@ -332,7 +341,7 @@ mod tests {
     #[test]
     fn a_latin_hypercube_uses_every_slice_of_every_key_once() {
         let keys = [vary("a=1..40"), vary("b=0.0..1.0"), vary("c=x,y")];
-        let rows = Sampling::LatinHypercube(40).combine(&keys, 1000).expect("a plan");
+        let rows = Sampling::LatinHypercube(40).combine(&keys, 1, 1000).expect("a plan");
         let whole: BTreeSet<&String> = rows.iter().map(|row| &row[0]).collect();
         assert_eq!(whole.len(), 40, "each of the 40 numbers once");
         let tenths: BTreeSet<u64> = rows
@@ -342,20 +351,23 @@ mod tests {
         assert_eq!(tenths.len(), 40);
         assert_eq!(rows.iter().filter(|row| row[2] == "x").count(), 20, "as often as `y`");
         assert_ne!(rows[0], rows[1]);
-        let again = Sampling::LatinHypercube(40).combine(&keys, 1000);
+        let again = Sampling::LatinHypercube(40).combine(&keys, 1, 1000);
         assert_eq!(again.as_ref(), Ok(&rows), "the same at every call");
     }
 
     #[test]
     fn more_random_points_include_the_fewer() {
         let keys = [vary("a=0.0..1.0"), vary("b=log:1us..1000us")];
-        let some = Sampling::Random(5).combine(&keys, 100).expect("a plan");
-        let more = Sampling::Random(50).combine(&keys, 100).expect("a plan");
+        let some = Sampling::Random(5).combine(&keys, 1, 100).expect("a plan");
+        let more = Sampling::Random(50).combine(&keys, 1, 100).expect("a plan");
         assert_eq!(some[..], more[..5]);
         let small = more.iter().filter(|row| row[1].len() <= "\"30us\"".len()).count();
         assert!((15..35).contains(&small), "half are below the geometric mean: {small}");
-        assert!(Sampling::Random(101).combine(&keys, 100).is_err());
-        assert!(Sampling::Grid.combine(&keys, 100).expect_err("a range").contains("`a`"));
+        assert!(Sampling::Random(101).combine(&keys, 1, 100).is_err());
+        assert!(Sampling::Random(51).combine(&keys, 2, 100).is_err());
+        assert!(Sampling::Grid.combine(&[], 101, 100).is_err(), "seeds count as points");
+        let range = Sampling::Grid.combine(&keys, 2000, 100_000).expect_err("a range");
+        assert!(range.contains("`a`") && range.contains("latin-hypercube:50,"), "{range}");
         assert!(Sampling::parse("random:0").is_err() && Sampling::parse("sobol:4").is_err());
         assert_eq!(Sampling::parse("lhs:4"), Ok(Sampling::LatinHypercube(4)));
     }

@@ -65,6 +65,8 @@ impl Cluster<'_> {
         if tasks.is_empty() {
             return Ok(outcomes);
         }
+        let checked = points.iter().try_for_each(Point::check_remote);
+        checked.map_err(|error| Failure::usage(format!("--dask: {error}")))?;
         let mut child = self.start(store)?;
         let stdin = child.stdin.take().expect("its standard input is a pipe");
         let stdout = child.stdout.take().expect("its standard output is a pipe");

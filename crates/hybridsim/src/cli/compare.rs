@@ -4,11 +4,11 @@ use super::CompareArgs;
 use super::output::{Failure, print};
 use super::progress::Steps;
 use super::run::{interrupt_flag, names, prepare};
-use super::sweep::{verdict, write_tables};
+use super::sweep::{table, verdict, write_tables};
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::scenario::Input;
-use hybridsim_sweep::{Job, Memory, Outcome, Plan, Point, Seeds, Table};
+use hybridsim_sweep::{Job, Memory, Outcome, Plan, Point, Seeds};
 
 /// Runs every scenario at all seeds.
 pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> {
@@ -35,12 +35,12 @@ pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> 
         finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
     let shown: Vec<(&Point, &Outcome)> =
         rows.iter().map(|(point, outcome)| (*point, outcome)).collect();
-    let table = Table::new(&["scenario"], &args.simulate.columns, &shown);
-    let table = table.map_err(|error| Failure::usage(format!("--column: {error}")))?;
+    let (table, columns) = table(&["scenario"], &args.simulate.columns, &shown)?;
     if let Some(out) = &args.simulate.out {
         write_tables(out, "compare", &table, "Comparison")?;
     }
     print(&if args.simulate.json { table.json() } else { table.terminal() })?;
+    columns?;
     verdict(&rows, points.len())
 }
 

@@ -151,19 +151,29 @@ fn run(
 }
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
-    let (table, unknown) = match Table::new(keys, &args.columns, rows) {
-        Ok(table) => (table, None),
-        // The points are not lost: without the columns there is a table of the others.
-        Err(unknown) => (Table::new(keys, &[], rows).map_err(Failure::usage)?, Some(unknown)),
-    };
+    let (table, columns) = table(keys, &args.columns, rows)?;
     if let Some(out) = &args.out {
         let title = args.file.file_stem().unwrap_or_default().to_string_lossy();
         write_tables(out, "sweep", &table, &format!("Sweep of {title}"))?;
     }
     print(&if args.json { table.json() } else { table.terminal() })?;
-    match unknown {
-        Some(message) => Err(Failure::AfterResults(Exit::Usage, format!("--column: {message}"))),
-        None => Ok(()),
+    columns
+}
+
+/// The table of `rows` with the further `columns`, and the failure of a column that no run has:
+/// the runs are not lost, there is a table of the other columns.
+pub(super) fn table<'p>(
+    keys: &[&str],
+    columns: &[String],
+    rows: &[(&'p Point, &'p Outcome)],
+) -> Result<(Table<'p>, Result<(), Failure>), Failure> {
+    match Table::new(keys, columns, rows) {
+        Ok(table) => Ok((table, Ok(()))),
+        Err(unknown) => {
+            let table = Table::new(keys, &[], rows).map_err(Failure::usage)?;
+            let message = format!("--column: {unknown}");
+            Ok((table, Err(Failure::AfterResults(Exit::Usage, message))))
+        }
     }
 }
 
@@ -192,7 +202,7 @@ pub(super) fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Fa
         );
         return Err(Failure::AfterResults(Exit::Interrupted, message));
     }
-    let failed = |(_, outcome): &&(&Point, Outcome)| matches!(outcome, Outcome::Failed(_));
+    let failed = |(_, outcome): &&(&Point, Outcome)| !matches!(outcome, Outcome::Done(_));
     match rows.iter().filter(failed).count() {
         0 => Ok(()),
         count => {
