@@ -514,7 +514,7 @@ events! {
             /// Length in sectors.
             sectors: u32 => B,
         },
-        /// The request that completed last is of this tenant, where several workloads share the
+        /// The request that completes next is of this tenant, where several workloads share the
         /// host (host only).
         TenantCompleted = 133 "tenant_completed" {
             /// Operation.

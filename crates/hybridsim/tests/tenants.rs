@@ -5,7 +5,8 @@ use hybridsim_engine::{CommonEvent, EventRecord};
 use hybridsim_observe::results::TenantResult;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
-use hybridsim_simulation::scenario::{Input, Scenario, resolve::resolve};
+use hybridsim_simulation::scenario::resolve::{Resolved, resolve};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 /// A device that serves 40,000 requests per second, four at a time.
@@ -176,12 +177,54 @@ fn slowdown_is_against_a_run_alone() {
     let registry = standard();
     let mut done = run::run(&scenario, &registry, Options::default()).expect("it can run");
     assert_eq!(tenant(&done, "a").slowdown, None);
-    run::add_slowdowns(&scenario, &registry, &mut done.results).expect("each can run");
+    let results = &mut done.results;
+    run::add_slowdowns(&scenario, &registry, results, None, &mut |_| true).expect("each can run");
     for name in ["a", "b"] {
         // Alone, four requests are served at once; together, eight share four slots.
         let slowdown = tenant(&done, name).slowdown.expect("requested");
         assert!((1.98..2.02).contains(&slowdown), "{name}: {slowdown}");
     }
+}
+
+#[test]
+fn a_warm_up_leaves_the_same_requests_for_all_figures() {
+    let text = "[run]\nwarmup_requests = 100\n[host]\nmode = \"closed\"\nqueue_depth = 4\n\
+                [workload.a]\ngenerator = { kind = \"uniform\", requests = 300 }\n\
+                [workload.b]\ngenerator = { kind = \"uniform\", requests = 300 }\n";
+    let (done, _) = observed(text);
+    let requests = tenant(&done, "a").requests + tenant(&done, "b").requests;
+    assert_eq!(requests, done.results.latency_ns.all.count);
+    assert_eq!((requests, done.results.warmup.requests), (500, 100));
+}
+
+#[test]
+fn the_contents_of_all_traces_are_in_the_identity_of_a_run() {
+    let text = "[host]\nmode = \"closed\"\n[workload.a]\ntrace = \"a.csv\"\n\
+                [workload.b]\ntrace = \"b.csv\"\n";
+    let scenario = scenario(text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let registry = standard();
+    let resolved = Resolved::new(&scenario, &registry);
+    let with = |hash: &str| {
+        resolved.with_files(&scenario, |path| match path.ends_with("b.csv") {
+            true => hash.to_owned(),
+            false => "the same".to_owned(),
+        })
+    };
+    assert!(with("one").contains("trace = \"one\"") && with("one") != with("two"));
+}
+
+#[test]
+fn a_trace_replaces_several_workloads_and_their_arbitration() {
+    let generator = "generator = { kind = \"uniform\", requests = 10 }\n";
+    let text = format!(
+        "[host]\narbitration = \"weighted-round-robin\"\narbitration_burst = 2\n\
+         [workload.a]\nweight = 2\n{generator}[workload.b]\n{generator}{DEVICE}"
+    );
+    let source = SourceText { name: "test".to_owned(), text };
+    let trace = Some(PathBuf::from("some.csv"));
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace };
+    let found = Scenario::check(input, &standard()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert!(found.tenants.is_empty() && found.source.trace.is_some());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::scenario::Scenario;
 use std::fs;
+use std::path::Path;
 
 /// What a run takes besides the tables of its devices: readers, queues, statistics.
 const BASE_BYTES: u64 = 8 << 20;
@@ -47,10 +48,53 @@ pub fn available() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    let group = |name: &str| {
-        fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok()
-    };
-    let used = group("memory.current").unwrap_or(0);
-    let limit = group("memory.max").map_or(u64::MAX, |limit| limit.saturating_sub(used));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = in_groups(Path::new("/sys/fs/cgroup"), &groups).unwrap_or(u64::MAX);
     Some((kib * 1024).min(limit))
+}
+
+/// What the control groups below `root` leave, of which `groups` is `/proc/self/cgroup`: the least
+/// of the process's own group and those above it. `None` without a limit.
+fn in_groups(root: &Path, groups: &str) -> Option<u64> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+    let left = |group: &Path| {
+        let read = |name: &str| fs::read_to_string(root.join(group).join(name)).ok();
+        let limit: u64 = read("memory.max")?.trim().parse().ok()?;
+        let used: u64 = read("memory.current")?.trim().parse().ok()?;
+        let stat = read("memory.stat").unwrap_or_default();
+        let cached = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+        // Cached file pages that were not used lately are freed on demand.
+        let cached: u64 = cached.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0);
+        Some(limit.saturating_sub(used.saturating_sub(cached)))
+    };
+    Path::new(own).ancestors().filter_map(left).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_files_count_as_free_and_every_group_limits() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |group: &str, max: &str, current: &str, cached: &str| {
+            let group = folder.path().join(group);
+            fs::create_dir_all(&group).expect("it can be made");
+            let stat = format!("anon 5\ninactive_file {cached}\nactive_file 9\n");
+            for (name, text) in
+                [("memory.max", max), ("memory.current", current), ("memory.stat", &stat)]
+            {
+                fs::write(group.join(name), text).expect("it can be written");
+            }
+        };
+        let groups = "1:cpu:/\n0::/user/job\n";
+        assert_eq!(in_groups(folder.path(), groups), None);
+        write("user/job", "1000\n", "900\n", "700");
+        assert_eq!(in_groups(folder.path(), groups), Some(800));
+        write("user", "500\n", "400\n", "50");
+        assert_eq!(in_groups(folder.path(), groups), Some(150));
+        write("user", "max\n", "400\n", "50");
+        assert_eq!(in_groups(folder.path(), groups), Some(800));
+        assert_eq!(in_groups(folder.path(), "0::/\n"), None);
+    }
 }

@@ -503,10 +503,18 @@ pub fn add_slowdowns(
     scenario: &Scenario,
     registry: &Registry,
     results: &mut RunResults,
+    cache: Option<&PreconditionCache>,
+    on_progress: &mut OnProgress<'_>,
 ) -> Result<(), RunError> {
     let Some(tenants) = &mut results.tenants else { return Ok(()) };
     for (at, tenant) in scenario.tenants.iter().enumerate() {
-        let alone = run(&scenario.alone(at), registry, Options::default())?;
+        let mut on_progress = |now: &RunProgress| on_progress(now);
+        let options = Options {
+            on_progress: Some(&mut on_progress),
+            cache: cache.cloned(),
+            ..Options::default()
+        };
+        let alone = run(&scenario.alone(at), registry, options)?;
         let mean = alone.results.latency_ns.all.mean.filter(|_| alone.fault.is_none());
         if let Some(result) = tenants.by_name.get_mut(&tenant.name) {
             let shared = result.latency_ns.all.mean;

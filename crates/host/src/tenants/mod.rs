@@ -338,11 +338,12 @@ impl Component for TenantHost {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        report_completed(ctx, done);
         let at = self.owners[done.id.0 as usize] as usize;
         let Request { op, sectors, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
+        // Before the completion, with which a warm-up may end.
         ctx.emit(CommonEvent::TenantCompleted { op, sectors, tenant: at as u16, latency });
+        report_completed(ctx, done);
         self.at_device -= 1;
         self.outstanding -= 1;
         self.tenants[at].at_device -= 1;

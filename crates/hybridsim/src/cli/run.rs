@@ -57,6 +57,13 @@ pub fn simulate(
 ) -> Result<(), Failure> {
     let compare = matches!(kind, Kind::Compare);
     let scenarios = read_all(registry, paths, args)?;
+    let counts =
+        |scenario: &Scenario| !scenario.tenants.is_empty() && scenario.run.warmup_requests > 0;
+    if args.slowdown && scenarios.iter().any(counts) {
+        let message = "--slowdown: run.warmup_requests counts the requests of all workloads, so a \
+                       workload alone has another warm-up; use run.warmup_time";
+        return Err(Failure::usage(message.to_owned()));
+    }
     if let Some(text) = differing_work(&scenarios) {
         note(&text);
     }
@@ -224,12 +231,21 @@ fn one(
     let cache = PreconditionCache::standard().filter(|_| !args.no_cache);
     let sink = exports.filter(|exports| exports.listens());
     let sink = sink.map(|exports| exports as &mut dyn EventSink);
+    let again = cache.clone();
     let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
-    let done = run::run(scenario, registry, options);
+    let mut done = run::run(scenario, registry, options);
+    let slowed = match &mut done {
+        Ok(done) if args.slowdown && done.fault.is_none() => {
+            let results = &mut done.results;
+            run::add_slowdowns(scenario, registry, results, again.as_ref(), &mut on_progress)
+        }
+        _ => Ok(()),
+    };
     progress.finish();
     let mut done = done?;
-    if args.slowdown && done.fault.is_none() {
-        run::add_slowdowns(scenario, registry, &mut done.results)?;
+    slowed?;
+    if args.slowdown && done.fault.is_none() && interrupted.load(Ordering::Relaxed) {
+        done.fault = Some(Fault::Interrupted);
     }
     Ok(done)
 }

@@ -275,6 +275,9 @@ fn check_root(
 fn replace_workload(root: &mut Table) -> Option<String> {
     if tenants::tables(root).is_some() {
         root.remove("workload");
+        if let Some(host) = root.table_mut("host") {
+            tenants::ARBITRATION.iter().for_each(|key| drop(host.remove(key)));
+        }
         return Some("--trace replaces all workloads of the scenario".to_owned());
     }
     let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };

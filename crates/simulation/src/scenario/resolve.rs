@@ -69,6 +69,14 @@ impl Resolved {
         if let Some(state) = &scenario.run.state {
             replace("run", "state", &scenario.base.join(state));
         }
+        for tenant in &scenario.tenants {
+            if let Some(trace) = &tenant.source.trace
+                && let Some(Toml::Table(workload)) = root.get_mut("workload")
+                && let Some(Toml::Table(table)) = workload.get_mut(&tenant.name)
+            {
+                table.insert("trace".into(), contents(&scenario.base.join(trace)).into());
+            }
+        }
         text(&root)
     }
 

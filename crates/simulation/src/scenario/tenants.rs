@@ -12,6 +12,9 @@ pub(crate) const TENANT: &[&[Param]] = &[WORKLOAD[0], WORKLOAD[1], tenants::PARA
 /// More than this would be a sweep.
 const TENANTS_MAX: usize = 256;
 
+/// The keys of `[host]` that only several workloads have.
+pub(super) const ARBITRATION: [&str; 2] = ["arbitration", "arbitration_burst"];
+
 /// A workload of several.
 #[derive(Clone, Debug)]
 pub struct Tenant {
@@ -93,7 +96,7 @@ pub(super) fn check_host(checker: &mut Checker<'_>, root: &Table, host: &Setting
         let help = "remove it, or choose `arbitration` and weights".to_owned();
         checker.problem(Some(span), "host.scheduler", message, Some(help));
     }
-    for key in ["arbitration", "arbitration_burst"] {
+    for key in ARBITRATION {
         if let Some(item) = table.get(key).filter(|_| !shared) {
             let message = "chooses between the queues of several workloads".to_owned();
             let help = "remove it, or write [workload.NAME] tables".to_owned();
@@ -106,6 +109,7 @@ impl Scenario {
     /// The scenario as the workload `tenant` of several sees it: with that as its only one.
     pub(crate) fn seen_by(&self, tenant: &Tenant) -> Self {
         let mut view = self.clone();
+        view.tenants.clear();
         view.source = tenant.source.clone();
         view.workload = tenant.settings.clone();
         view.workload_key = format!("workload.{}", tenant.name);
