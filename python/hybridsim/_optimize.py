@@ -80,11 +80,12 @@ def main() -> int:
     sys.path.insert(0, os.getcwd())
     try:
         search = _search(request)
-        best = search.best
         if request["out"] is not None:
             folder = pathlib.Path(request["out"])
-            search.report(folder / "search.html", "Search")
             search.table().to_csv(folder / "search.csv")
+            if any(trial.objectives is not None for trial in search.trials):
+                search.report(folder / "search.html", "Search")
+        feasible = any(trial.feasible for trial in search.trials)
         if request["json"]:
             trials = [
                 {
@@ -96,9 +97,12 @@ def main() -> int:
                 }
                 for trial in search.trials
             ]
-            print(json.dumps({"best": dict(best.values), "trials": trials}, indent=2))
+            best = dict(search.best.values) if feasible else None
+            print(json.dumps({"best": best, "trials": trials}, indent=2))
         else:
             print("\n".join(_lines(search)))
+        if not feasible:
+            _ = search.best  # Raises with the reason.
     except (Error, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -164,15 +164,13 @@ def simulate(task: Task, place: Place, data: bytes | None = None) -> str:
     """
     store = place.store if _is_shared(place) else None
     if store is not None:
-        known = pathlib.Path(store, f"{task.key}.json")
-        with contextlib.suppress(OSError, ValueError):
-            text = known.read_text("utf-8")
-            if "done" in json.loads(text):
-                return text  # It was finished by a worker that has been lost since.
+        known = _core.completed_outcome(store, task.key)
+        if known is not None:
+            return known  # It was finished by a worker that has been lost since.
     trace = None if task.replayed is None else _locate(*task.replayed, data)
     with _memory(place.memory).share(task.memory) as limit:
         if limit is None:
-            return json.dumps({"failed": _memory(place.memory).refusal(task.memory)})
+            return json.dumps({"refused": _memory(place.memory).refusal(task.memory)})
         outcome = _child().run(task, trace, place.cache, limit)
     if store is not None:
         _core.save_outcome(store, task.key, outcome)
@@ -311,7 +309,7 @@ class _Child:
                     continue
                 self.stop()
                 text = f"used {used >> 20}MiB of memory, more than the {limit >> 20}MiB it may use"
-                return json.dumps({"failed": text})
+                return json.dumps({"refused": text})
             except BaseException:
                 self.stop()
                 raise

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import units
-from ._run import ScenarioLike, check
-from .errors import ArgumentError, Error, missing, path_text
+from . import _toml, units
+from ._run import ScenarioLike, _source, check
+from .errors import ArgumentError, Error, ScenarioError, missing, path_text
 from .results import Result
-from .sweeps import _MISSING, Point, Range, Sweep, _find, sweep
+from .sweeps import _MISSING, Point, Range, Sweep, _find, _is_whole, sweep
 from .table import Table
 
 __all__ = ["Objective", "Search", "Trial", "optimize"]
@@ -192,6 +192,10 @@ def optimize(
     `trials` in all. `batch` combinations are proposed and run at a time. `options` are those of
     `sweep`: with ``store`` no combination is simulated twice, and ``executor`` may be a cluster.
     """
+    if batch is not None and not (_is_whole(batch) and batch >= 1):
+        raise ArgumentError(f"batch must be at least 1, not {batch!r}")
+    if not _is_whole(trials):
+        raise ArgumentError(f"trials must be a whole number, not {trials!r}")
     search = _Searcher(scenario, vary, objectives, trace, constraints, prices, options)
     rungs = list(parts)
     if rungs and len(search.objectives) > 1:
@@ -201,7 +205,7 @@ def optimize(
     if rungs:
         search.parts = [{_length_key(scenario, trace): count} for count in rungs]
     study = _study(search, storage, seed)
-    size = batch or os.cpu_count() or 1
+    size = (os.cpu_count() or 1) if batch is None else batch
     while (left := trials - len(study.trials_that_count())) > 0:
         study.run_batch(min(size, left))
     return Search(search.objectives, tuple(study.known()), study.again)
@@ -225,6 +229,9 @@ class _Searcher:
         refused = {"sample", "traces"} & options.keys()
         if refused:
             raise ArgumentError(f"a search has no option {refused.pop()!r}")
+        overrides = options.get("overrides")
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise ArgumentError(f"overrides must map keys to values, not {overrides!r}")
         self.scenario, self.trace, self.options = scenario, trace, options
         self.vary: dict[str, Any] = {
             key: values if isinstance(values, Range) else list(values)
@@ -241,6 +248,26 @@ class _Searcher:
         if COST in [*paths, *(bound.path for bound in self.bounds)] and not self.prices:
             raise ArgumentError("cost needs prices")
         self.parts: list[dict[str, int]] = []
+
+    def identity(self) -> str:
+        """What the values of a trial depend on, besides the combination."""
+        trace = None if self.trace is None else path_text(self.trace)
+        seeds = self.options.get("seeds")
+        try:
+            scenario = check(self.scenario, trace)
+        except ScenarioError:  # It may lack the keys that vary.
+            scenario = str(_source(self.scenario))
+        known = {
+            "objectives": [dataclasses.astuple(objective) for objective in self.objectives],
+            "constraints": [dataclasses.astuple(bound) for bound in self.bounds],
+            "prices": self.prices,
+            "vary": list(self.vary),
+            "parts": self.parts,
+            "scenario": scenario,
+            "overrides": _toml.plain(self.options.get("overrides") or {}),
+            "seeds": seeds if seeds is None or _is_whole(seeds) else list(seeds),
+        }
+        return json.dumps(known, sort_keys=True, default=str)
 
     def run(self, rows: list[dict[str, Any]], part: Mapping[str, int] | None = None) -> Sweep:
         """Runs combinations, on a part of the workload if so wished."""
@@ -426,6 +453,8 @@ def _study(search: _Searcher, storage: str | os.PathLike[str] | None, seed: int)
     )
     if [direction.name.lower() for direction in study.directions] != wishes:
         raise Error(f"{storage} holds a search with other objectives")
+    if storage is not None:
+        _claim(study, search.identity(), path_text(storage))
     # A resumed search draws other numbers than it drew before.
     start = seed + len(study.get_trials())
 
@@ -434,6 +463,17 @@ def _study(search: _Searcher, storage: str | os.PathLike[str] | None, seed: int)
     else:
         study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True)
     return _Study(search, study, optuna)
+
+
+def _claim(study: Any, identity: str, storage: str) -> None:
+    """Keeps what is searched with the study; one that was kept must be the same."""
+    kept = study.user_attrs.get("search")
+    if kept is None:
+        study.set_user_attr("search", identity)
+    elif kept != identity:
+        before, now = json.loads(kept), json.loads(identity)
+        different = ", ".join(name for name in now if before.get(name) != now[name])
+        raise Error(f"{storage} holds a search with other {different}; choose another file")
 
 
 def _suggest(trial: Any, key: str, values: Any) -> Any:

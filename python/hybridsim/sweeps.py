@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import html
 import json
+import operator
 import os
 import pathlib
 import tomllib
@@ -66,8 +67,8 @@ def compare(
     skip_bad_lines: bool = False,
 ) -> Comparison:
     """Runs several scenarios, one after another; `trace` and the rest are as in `run`."""
-    if isinstance(scenarios, (str, os.PathLike, Mapping)):
-        raise Error("compare takes a list of scenarios")
+    if isinstance(scenarios, (str, os.PathLike, Mapping)) or not isinstance(scenarios, Iterable):
+        raise ArgumentError("compare takes a list of scenarios")
     options: dict[str, Any] = {"overrides": overrides, "seed": seed, "verify": verify}
     options |= _reading(format, fit, skip_bad_lines)
     return Comparison(run(scenario, trace, **options) for scenario in scenarios)
@@ -237,6 +238,12 @@ def sweep(
     A point that fails is a `Point` with an `error`, like those of the command.
     """
     sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
+    if not isinstance(sample, str):
+        raise ArgumentError(f"sample must be text such as 'random:50', not {sample!r}")
+    if memory is not None and not (_is_whole(memory) and 0 < memory < 1 << 64):
+        raise ArgumentError(f"memory must be a number of bytes, not {memory!r}")
+    if executor is not None and not isinstance(executor, str) and not hasattr(executor, "submit"):
+        raise ArgumentError(f"executor must have a method submit, not {executor!r}")
     varied, listed, texts = _varied(vary)
     wanted = [path_text(path) for path in _several(traces, "traces")]
     if trace is not None:
@@ -249,17 +256,16 @@ def sweep(
         listed,
         sample,
         [_local(path) for path in wanted],
-        seeds if seeds is None or isinstance(seeds, int) else _values("seeds", seeds),
+        _seeds(seeds),
         folder,
         retry,
     )
-    _complete(study, texts, executor, memory, folder, progress)
+    _complete(study, executor, memory, folder, progress)
     return Sweep(tuple(_points(study, texts)), study)
 
 
 def _complete(
     study: _core.Study,
-    texts: Mapping[str, Mapping[str, Any]],
     executor: Any,
     memory: int | None,
     folder: str | None,
@@ -280,11 +286,20 @@ def _complete(
     try:
         if executor is None and not study.uses_python:
             study.run(None, memory, True, finished)
-        elif executor is None and _has_classes(texts):
-            for number in missing_points:  # Classes are registered in this process only.
+        elif executor is None and study.uses_registered:
+            for number in missing_points:  # Only this process knows the class.
                 study.put(number, _core.run_task(study.task(number), True))
                 finished()
         else:
+            if executor is not None and study.uses_registered:
+                raise ArgumentError(
+                    "other processes do not know a class that is registered in this one: put it "
+                    'into a module and name it as {"kind": "python", "class": "module:Class"}, or '
+                    "leave out executor"
+                )
+            problem = None if executor is None else study.remote_problem()
+            if problem is not None:
+                raise ArgumentError(f"executor: {problem}")
             _distribute(study, executor, memory, folder, finished)
     finally:
         line.end()
@@ -317,7 +332,7 @@ def _distribute(
         where = pool.workers if isinstance(pool, DaskPool) else str
         for number, outcome in stack.enter_context(contextlib.closing(run_all(tasks, pool))):
             study.put(number, outcome)
-            finished('"failed"' in outcome[:12], where())
+            finished(not outcome.startswith('{"done"'), where())
 
 
 def _points(study: _core.Study, texts: Mapping[str, Mapping[str, Any]]) -> Iterator[Point]:
@@ -326,7 +341,7 @@ def _points(study: _core.Study, texts: Mapping[str, Mapping[str, Any]]) -> Itera
         at = {key: _value(text, texts.get(key, {})) for key, text in pairs}
         outcome = json.loads(study.outcome(number) or '{"failed": "it was not run"}')
         if "done" not in outcome:
-            yield Point(at, seed, None, str(outcome["failed"]))
+            yield Point(at, seed, None, str(outcome.get("failed") or outcome.get("refused")))
         else:
             yield Point(at, seed, Result.from_json(json.dumps(outcome["done"])), None)
 
@@ -335,7 +350,7 @@ def _varied(vary: Any) -> tuple[list[Any], Any, dict[str, dict[str, Any]]]:
     """Keys with their values, and listed combinations, as TOML; the values of a key by text."""
     if isinstance(vary, Mapping):
         if not vary:
-            raise Error("vary must map at least one key to its values")
+            raise ArgumentError("vary must map at least one key to its values")
         given: list[Any] = []
         texts: dict[str, dict[str, Any]] = {}
         for key, values in vary.items():
@@ -349,7 +364,7 @@ def _varied(vary: Any) -> tuple[list[Any], Any, dict[str, dict[str, Any]]]:
     rows = _values("vary", vary)
     keys = list(rows[0]) if isinstance(rows[0], Mapping) else []
     if not keys or any(not isinstance(row, Mapping) or list(row) != keys for row in rows):
-        raise Error("vary must be a mapping, or a list of mappings with the same keys")
+        raise ArgumentError("vary must be a mapping, or a list of mappings with the same keys")
     texts = {key: {_text(row[key]): row[key] for row in rows} for key in keys}
     return [], (keys, [[_text(row[key]) for key in keys] for row in rows]), texts
 
@@ -361,10 +376,6 @@ def _text(value: Any) -> str:
 def _value(text: str, known: Mapping[str, Any]) -> Any:
     """The value with this text in TOML: the caller's own object, where there is one."""
     return known[text] if text in known else tomllib.loads(f"v = {text}")["v"]
-
-
-def _has_classes(texts: Mapping[str, Mapping[str, Any]]) -> bool:
-    return any(isinstance(value, type) for known in texts.values() for value in known.values())
 
 
 def _several(values: Any, name: str) -> list[Any]:
@@ -390,11 +401,29 @@ def _local(path: str) -> str:
 
 def _values(key: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise Error(f"{key}: expected a list of values, not {values!r}")
+        raise ArgumentError(f"{key}: expected a list of values, not {values!r}")
     known = list(values)
     if not known:
-        raise Error(f"{key}: the list of values is empty")
+        raise ArgumentError(f"{key}: the list of values is empty")
     return known
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _seeds(seeds: Any) -> int | list[int] | None:
+    if seeds is None:
+        return None
+    if _is_whole(seeds):
+        if not 1 <= seeds < 1 << 64:
+            raise ArgumentError(f"seeds must be at least 1, not {seeds!r}")
+        return operator.index(seeds)
+    known = _values("seeds", seeds)
+    wrong = next((seed for seed in known if not (_is_whole(seed) and 0 <= seed < 1 << 64)), None)
+    if wrong is not None:
+        raise ArgumentError(f"seeds are whole numbers from 0 on, not {wrong!r}")
+    return [operator.index(seed) for seed in known]
 
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:

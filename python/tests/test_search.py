@@ -178,3 +178,20 @@ def test_what_a_search_refuses(ssd):
         hybridsim.optimize(ssd, vary, "totals.eraces", trials=1)
     with pytest.raises(hybridsim.Error, match="single objective"):
         hybridsim.optimize(ssd, vary, ["totals.erases", "simulated_ns"], parts=[100])
+
+
+def test_a_storage_of_another_search_is_refused(fifo, tmp_path):
+    def optimize(constraint, **options):
+        vary = {SHARE: [0.3, 0.6]}
+        kept = {"storage": tmp_path / "search.journal", "store": tmp_path / "points"}
+        bounds = [constraint]
+        return hybridsim.optimize(
+            fifo, vary, AMPLIFICATION, constraints=bounds, trials=2, batch=2, **kept, **options
+        )
+
+    assert len(optimize("requests>=1").trials) == 2
+    assert len(optimize("requests>=1").trials) == 2
+    with pytest.raises(hybridsim.Error, match="other constraints"):
+        optimize("requests>=2")
+    with pytest.raises(hybridsim.Error, match="other overrides, seeds"):
+        optimize("requests>=1", overrides={"host.queue_depth": 2}, seeds=2)

@@ -16,6 +16,7 @@ import sysconfig
 import time
 
 import hybridsim
+import policies
 import pytest
 from hybridsim import _toml
 
@@ -135,14 +136,32 @@ def test_a_point_that_kills_its_process_fails_alone(ssd, tmp_path):
         assert columns(again) == columns(swept)
 
 
-def test_sizes_beyond_the_memory_are_refused_with_the_figure(ssd):
+def test_sizes_beyond_the_memory_are_refused_with_the_figure(ssd, tmp_path):
     vary = {"component.ssd.blocks_per_plane": [16, 1_000_000]}
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        for executor in (None, pool):
-            swept = hybridsim.sweep(ssd, vary, executor=executor, memory=64 << 20)
+        for name, executor in (("threads", None), ("pool", pool)):
+            store = tmp_path / name
+            options = {"executor": executor, "memory": 64 << 20, "store": store}
+            swept = hybridsim.sweep(ssd, vary, **options)
             assert swept.points[0].error is None
             assert "needs about" in swept.points[1].error
             assert "64MiB" in swept.points[1].error
+            assert stored(store) == 1, "another computer may have more memory"
+
+
+def test_classes_registered_in_this_process_run_in_it(ssd):
+    class LocalFtl(policies.PageFtl):
+        pass
+
+    vary = {"host.queue_depth": [1, 2]}
+    overrides = {"component.ssd.ftl": LocalFtl}
+    swept = hybridsim.sweep(ssd, vary, overrides=overrides)
+    assert [point.error for point in swept.points] == [None, None]
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+        pytest.raises(hybridsim.errors.ArgumentError, match="module:Class"),
+    ):
+        hybridsim.sweep(ssd, vary, overrides=overrides, executor=pool)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

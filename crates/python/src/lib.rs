@@ -39,7 +39,9 @@ mod _core {
     #[pymodule_export]
     use crate::session::Session;
     #[pymodule_export]
-    use crate::study::{Study, available_memory, contents, run_task, save_outcome};
+    use crate::study::{
+        Study, available_memory, completed_outcome, contents, run_task, save_outcome,
+    };
     #[pymodule_export]
     use crate::trace::{TraceReader, convert, trace_info};
 

@@ -48,6 +48,7 @@ pub struct Study {
     outcomes: Vec<Option<Outcome>>,
     store: Option<Store>,
     uses_python: bool,
+    uses_registered: bool,
 }
 
 #[pymethods]
@@ -87,14 +88,18 @@ impl Study {
             let points = plan.points_or_failures(&registry).map_err(wrong)?;
             let store = folder.map(|folder| Store::open(&folder, retry)).transpose();
             let store = store.map_err(|error| failure::raise(py, "Error", error))?;
-            let outcomes = points.iter().map(|point| point.known(store.as_ref())).collect();
-            let uses_python = |point: &Point| {
-                Scenario::check(point.input.clone(), &registry)
-                    .is_ok_and(|scenario| plugin::uses_python(&scenario))
-            };
-            let uses_python = points.iter().any(uses_python);
+            let outcomes: Vec<Option<Outcome>> =
+                points.iter().map(|point| point.known(store.as_ref())).collect();
+            let (mut uses_python, mut uses_registered) = (false, false);
+            for (point, outcome) in points.iter().zip(&outcomes) {
+                let Ok(scenario) = Scenario::check(point.input.clone(), &registry) else {
+                    continue;
+                };
+                uses_python |= plugin::uses_python(&scenario);
+                uses_registered |= outcome.is_none() && plugin::uses_registered(&scenario);
+            }
             let keys = plan.keys().into_iter().map(str::to_owned).collect();
-            Ok(Self { keys, points, outcomes, store, uses_python })
+            Ok(Self { keys, points, outcomes, store, uses_python, uses_registered })
         })
     }
 
@@ -110,10 +115,22 @@ impl Study {
         self.uses_python
     }
 
+    /// Whether a missing point uses a class that is registered in this process only.
+    #[getter]
+    fn uses_registered(&self) -> bool {
+        self.uses_registered
+    }
+
     /// Values in TOML, seed and key of each point.
     fn points(&self) -> Vec<(Vec<String>, Option<u64>, String)> {
         let point = |point: &Point| (point.values.clone(), point.seed, point.key.clone());
         self.points.iter().map(point).collect()
+    }
+
+    /// Why a point without an outcome cannot be simulated on another computer.
+    fn remote_problem(&self) -> Option<String> {
+        let mut points = self.missing_points().into_iter().map(|at| &self.points[at]);
+        points.find_map(|point| point.check_remote().err())
     }
 
     /// The numbers of the points without an outcome, one for each key.
@@ -322,6 +339,15 @@ fn json(outcome: &Outcome) -> String {
 #[pyfunction]
 pub fn available_memory() -> Option<u64> {
     Some(Memory::available().limit()).filter(|limit| *limit < u64::MAX)
+}
+
+/// The outcome that is stored under a key, if that run completed.
+#[pyfunction]
+pub fn completed_outcome(py: Python<'_>, folder: PathBuf, key: &str) -> PyResult<Option<String>> {
+    failure::guarded(|| {
+        let store = Store::open(&folder, true).map_err(|error| failure::raise(py, "Error", error));
+        Ok(store?.load(key).as_ref().map(json))
+    })
 }
 
 /// Stores an outcome under a key.

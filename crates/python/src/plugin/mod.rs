@@ -169,6 +169,22 @@ fn asks_for_python(settings: &Settings) -> bool {
     })
 }
 
+/// Whether a policy of `scenario` is a class registered in this process, which others do not have.
+pub fn uses_registered(scenario: &Scenario) -> bool {
+    fn asks(settings: &Settings) -> bool {
+        settings.iter().any(|(_, value)| match value {
+            Value::Entry(choice) => {
+                let class = choice.settings.text_opt("class");
+                class.is_some_and(|class| !class.contains(':')) || asks(&choice.settings)
+            }
+            Value::Tables(tables) => tables.iter().any(asks),
+            _ => false,
+        })
+    }
+    let components = scenario.components.iter().map(|component| &component.settings);
+    components.chain([&scenario.host]).any(asks)
+}
+
 /// Makes an object of the class `settings` name with `arguments`; its other settings become keyword
 /// arguments.
 ///
