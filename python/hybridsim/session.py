@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from . import _core, _run
 from ._run import ScenarioLike
+from .errors import ArgumentError
 from .results import Result
 
 
@@ -52,6 +53,8 @@ class Session:
         versions: bool = False,
         power_may_fail: bool = False,
     ) -> None:
+        if detail not in ("bare", "full"):
+            raise ArgumentError(f'detail is "bare" or "full", not {detail!r}')
         sets = _run._sets(overrides, seed, False)
         source = _run._source(scenario)
         full = detail == "full"
@@ -96,7 +99,10 @@ class Session:
         return next(iter(_completions(self._core.next_completion())), None)
 
     def cut_power(self, at_ns: int | None = None) -> list[Completion]:
-        """The power fails at `at_ns`, or now, and comes back; returns the requests that ended."""
+        """The power fails just after `at_ns`, or now, and comes back.
+
+        Returns the requests that ended; those that had arrived are lost.
+        """
         return _completions(self._core.cut_power(at_ns))
 
     def finish(self) -> Result:

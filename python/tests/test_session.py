@@ -70,6 +70,16 @@ def test_a_power_failure_loses_what_a_volatile_buffer_holds():
     assert not survives(flush=False, write_cache=True)
 
 
+def test_without_power_failures_the_power_cannot_be_cut():
+    session = hybridsim.Session(SSD)
+    with pytest.raises(hybridsim.ArgumentError, match="power_may_fail"):
+        session.cut_power()
+    session.submit("read", 0, 4096)
+    assert session.next_completion().outcome == "done"
+    with pytest.raises(hybridsim.ArgumentError, match="ful"):
+        hybridsim.Session(SSD, detail="ful")
+
+
 def test_wrong_requests_are_refused():
     session = hybridsim.Session(SSD)
     for request in [("read", 1, 512), ("read", 0, 0), ("erase", 0, 512), ("read", 1 << 50, 512)]:

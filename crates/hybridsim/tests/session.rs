@@ -224,3 +224,29 @@ fn a_power_failure_loses_what_is_outstanding() {
     let done = session.finish(&registry, None, Vec::new()).expect("it ends");
     assert_eq!((done.results.power_cuts, done.results.requests_lost), (1, lost));
 }
+
+#[test]
+fn a_request_that_arrives_with_the_power_failure_is_lost() {
+    let registry = standard();
+    let disk = scenario(Path::new(""), component("disk", DISK), true);
+    let options = Options { power_may_fail: true, ..Options::default() };
+    let mut session = Session::open(&disk, &registry, options).expect("it opens");
+    let write = Request::new(Op::Write, Lba(0), 8);
+    for round in 0..3 {
+        let at = session.submit(write, session.now()).expect("it fits").at;
+        session.cut_power(at).expect("a disk models it");
+        let answer = session.answer().expect("it is lost");
+        assert_eq!((answer.number, answer.outcome), (2 * round, Answered::Lost));
+        session.submit(write, at).expect("it fits");
+        let answer = session.next_completion().expect("it runs").expect("the next");
+        assert_eq!((answer.number, answer.outcome), (2 * round + 1, Answered::Done));
+    }
+}
+
+#[test]
+fn without_power_failures_the_power_cannot_be_cut() {
+    let disk = scenario(Path::new(""), component("disk", DISK), true);
+    let mut session = Session::open(&disk, &standard(), Options::default()).expect("it opens");
+    let error = session.cut_power(SimTime::ZERO).expect_err("nothing would be lost");
+    assert!(error.to_string().contains("power_may_fail"), "{error}");
+}

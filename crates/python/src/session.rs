@@ -18,6 +18,7 @@ pub struct Session {
     /// `None` once finished.
     inner: Option<session::Session>,
     fault: Option<Fault>,
+    power_may_fail: bool,
 }
 
 #[pymethods]
@@ -41,7 +42,7 @@ impl Session {
             let options = Options { detail, versions, power_may_fail, ..Options::default() };
             let inner = session::Session::open(&scenario, &plugin::registry(), options)
                 .map_err(|error| refusal(py, &error, None))?;
-            Ok(Self { inner: Some(inner), fault: None })
+            Ok(Self { inner: Some(inner), fault: None, power_may_fail })
         })
     }
 
@@ -106,6 +107,10 @@ impl Session {
 
     /// Returns what has ended, or is lost.
     fn cut_power(&mut self, py: Python<'_>, at_ns: Option<u64>) -> PyResult<Vec<Ended>> {
+        if !self.power_may_fail {
+            let message = "open the session with power_may_fail=True";
+            return Err(failure::raise(py, "ArgumentError", message));
+        }
         self.step(py, |inner| {
             let at = at_ns.map_or(inner.now(), SimTime::from_ns);
             inner.cut_power(at)?;

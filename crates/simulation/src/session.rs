@@ -15,7 +15,7 @@ use crate::state::{self, PreconditionCache};
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    Arrival, ComponentTree, DataSlice, Fault, Op, Request, SimTime, StateError,
+    Arrival, ComponentTree, DataSlice, Fault, Op, Request, SimDuration, SimTime, StateError,
 };
 pub use hybridsim_host::{Answer, Answered};
 use hybridsim_host::{Host, HostOptions, QueuePair};
@@ -93,6 +93,7 @@ pub struct Session {
     /// The time the caller has advanced to; components may be behind it.
     advanced: SimTime,
     wall: Duration,
+    power_may_fail: bool,
     save_state: bool,
 }
 
@@ -108,6 +109,11 @@ impl Session {
         options: Options<'_>,
     ) -> Result<Self, RunError> {
         let Options { detail, mut on_progress, cache, .. } = options;
+        let mut scenario = scenario.clone();
+        if options.state.is_some() {
+            scenario.run.state = None;
+        }
+        let scenario = &scenario;
         drop(registry.take_plugin_error());
         let Attachment { system, host, scheduler } = run::attachment(scenario, registry)?;
         let host = HostOptions { outstanding_max: u64::MAX, ..HostOptions::open(host.queue_depth) };
@@ -140,6 +146,7 @@ impl Session {
             last: SimTime::ZERO,
             advanced: SimTime::ZERO,
             wall: Duration::ZERO,
+            power_may_fail: options.power_may_fail,
             save_state: options.save_state,
         })
     }
@@ -190,6 +197,9 @@ impl Session {
     pub fn advance_to(&mut self, time: SimTime) -> Result<(), Fault> {
         self.advanced = self.advanced.max(time);
         while self.outstanding() > 0 && self.step(Some(time))? {}
+        if self.outstanding() > 0 && self.assembled.machine.next_event().is_none() {
+            return Err(self.stuck());
+        }
         Ok(())
     }
 
@@ -223,13 +233,21 @@ impl Session {
         Some(next - *base)
     }
 
-    /// The power fails at `at`, or as soon after as possible, and comes back at once. Requests
-    /// that have arrived end as [`Answered::Lost`].
+    /// The power fails a nanosecond after `at`, or as soon after as possible, and comes back at
+    /// once. Requests that have arrived, also at `at` itself, end as [`Answered::Lost`].
     ///
     /// # Errors
-    /// A component that does not model power failures, or the fault that ends the run.
+    /// A session without `power_may_fail`, a component that does not model power failures, or the
+    /// fault that ends the run.
     pub fn cut_power(&mut self, at: SimTime) -> Result<(), Fault> {
-        let at = at.max(self.advanced);
+        if !self.power_may_fail {
+            let message = "the session was opened without `power_may_fail`";
+            return Err(Fault::Workload(message.to_owned()));
+        }
+        let Assembled { machine, base, .. } = &self.assembled;
+        let earliest = machine.earliest_arrival() - *base;
+        // A request that arrives at the instant of the failure would be issued after it.
+        let at = at.max(self.advanced).max(earliest) + SimDuration::from_ns(1);
         self.advanced = at;
         while self.step(Some(at))? {}
         let Assembled { machine, recorder, base, .. } = &mut self.assembled;
