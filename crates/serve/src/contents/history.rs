@@ -17,6 +17,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io;
 
+/// The longest range that is decided by one read: 4 MiB.
+const UNDECIDED_SECTORS_MAX: u64 = 8192;
+
 /// The simulated system returned a version that can no longer be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale {
@@ -42,11 +45,9 @@ impl Write {
         }
     }
 
-    fn bytes(&self) -> u64 {
-        match &self.data {
-            Data::Bytes(bytes) => bytes.len() as u64,
-            Data::Zeros => 0,
-        }
+    /// Bytes it covers that a flush settles: none before it is acknowledged.
+    fn kept(&self) -> u64 {
+        self.acknowledged.map_or(0, |_| self.sectors * SECTOR as u64)
     }
 }
 
@@ -90,7 +91,8 @@ impl History {
         &mut self.store
     }
 
-    /// Bytes kept besides the store.
+    /// Bytes that acknowledged writes cover which a flush would settle. Zeros count as well: after
+    /// a power failure, what is known of each of their sectors takes memory.
     pub fn kept_bytes(&self) -> u64 {
         self.kept_bytes
     }
@@ -111,9 +113,7 @@ impl History {
 
     /// A write is submitted.
     pub fn write(&mut self, version: u64, first: u64, sectors: u64, data: Data) {
-        let write = Write { first, data, sectors, acknowledged: None };
-        self.kept_bytes += write.bytes();
-        self.recent.insert(version, write);
+        self.recent.insert(version, Write { first, data, sectors, acknowledged: None });
     }
 
     /// A write completed. A forced one is durable.
@@ -128,6 +128,7 @@ impl History {
         }
         if let Some(write) = self.recent.get_mut(&version) {
             write.acknowledged = Some(order);
+            self.kept_bytes += write.kept();
         }
         Ok(())
     }
@@ -150,15 +151,27 @@ impl History {
 
     fn settle(&mut self, version: u64) -> io::Result<()> {
         let Some(write) = self.recent.remove(&version) else { return Ok(()) };
-        self.kept_bytes -= write.bytes();
-        let mut bytes = [0; SECTOR];
-        for sector in write.first..write.first + write.sectors {
+        self.kept_bytes -= write.kept();
+        let (mut sector, end) = (write.first, write.first + write.sectors);
+        while sector < end {
             // A forced write may have been settled before an earlier one that was flushed later.
-            if self.settled.get(sector) > version {
+            let is_later = |at: &u64| self.settled.get(*at) > version;
+            if is_later(&sector) {
+                sector += 1;
                 continue;
             }
-            write.copy(sector, &mut bytes);
-            self.decide(sector, version, &bytes)?;
+            let run_end = (sector..end).find(is_later).unwrap_or(end);
+            match &write.data {
+                Data::Zeros => self.store.free(sector, run_end - sector)?,
+                Data::Bytes(bytes) => {
+                    let [from, to] = [sector, run_end].map(|at| (at - write.first) as usize);
+                    self.store.write(sector, &bytes[from * SECTOR..to * SECTOR])?;
+                }
+            }
+            // As a whole, which is kept in less memory.
+            self.settled.write(sector, &vec![version; (run_end - sector) as usize]);
+            (sector..run_end).for_each(|at| self.forget_candidates(at));
+            sector = run_end;
         }
         Ok(())
     }
@@ -183,8 +196,7 @@ impl History {
             let Some(uncertain) = self.uncertain.get_mut(&version) else { continue };
             uncertain.left -= 1;
             if uncertain.left == 0 {
-                let dropped = self.uncertain.remove(&version);
-                self.kept_bytes -= dropped.map_or(0, |it| it.write.bytes());
+                self.uncertain.remove(&version);
             }
         }
     }
@@ -206,6 +218,7 @@ impl History {
 
     /// The power fails: what is not settled may be there or not.
     pub fn power_cut(&mut self) {
+        self.kept_bytes = 0;
         for (version, write) in std::mem::take(&mut self.recent) {
             for sector in write.first..write.first + write.sectors {
                 self.candidates.entry(sector).or_default().push(version);
@@ -255,14 +268,19 @@ impl History {
         Ok(Ok(()))
     }
 
-    /// The ranges (first sector, sectors) that a read has to decide.
+    /// The ranges (first sector, sectors) that a read has to decide, none longer than a read may
+    /// be.
     pub fn undecided(&self) -> Vec<(u64, u64)> {
         let mut sectors: Vec<u64> = self.candidates.keys().copied().collect();
         sectors.sort_unstable();
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for sector in sectors {
             match ranges.last_mut() {
-                Some((first, count)) if *first + *count == sector => *count += 1,
+                Some((first, count))
+                    if *first + *count == sector && *count < UNDECIDED_SECTORS_MAX =>
+                {
+                    *count += 1;
+                }
                 _ => ranges.push((sector, 1)),
             }
         }
@@ -347,6 +365,35 @@ mod tests {
         it.written(2, true).expect("memory");
         assert_eq!((it.undecided(), it.kept_bytes()), (vec![], 0));
         assert_eq!(read(&mut it, 0, &[2, 2, 2]), Ok(vec![0, 0, 0]));
+    }
+
+    #[test]
+    fn what_a_power_failure_left_undecided_asks_for_no_flush() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        assert_eq!(it.kept_bytes(), 0, "no flush settles it yet");
+        it.written(1, false).expect("memory");
+        it.write(2, 2, 8192, Data::Zeros);
+        it.written(2, false).expect("memory");
+        assert_eq!(it.kept_bytes(), (2 + 8192) * SECTOR as u64);
+        it.power_cut();
+        assert_eq!(it.kept_bytes(), 0);
+        assert_eq!(it.undecided(), [(0, 8192), (8192, 2)], "no read is too long");
+    }
+
+    #[test]
+    fn settled_zeros_take_no_memory_in_the_store() {
+        let mut it = history();
+        it.write(1, 0, 200, data(1, 200));
+        it.write(2, 100, 1, data(2, 1));
+        it.write(3, 0, 10_000, Data::Zeros);
+        it.write(4, 50, 1, data(4, 1));
+        for (version, forced) in [(1, true), (2, true), (4, true), (3, true)] {
+            it.written(version, forced).expect("memory");
+        }
+        let allocated: Vec<u64> = (0..10_000).filter(|at| it.store.is_allocated(*at)).collect();
+        assert_eq!(allocated, [50], "the later write stays");
+        assert_eq!(read(&mut it, 49, &[3, 4, 3]), Ok(vec![0, 4, 0]));
     }
 
     #[test]
