@@ -41,7 +41,6 @@ const FLAGS: u16 = transmission::HAS_FLAGS
     | transmission::SEND_FUA
     | transmission::SEND_TRIM
     | transmission::SEND_WRITE_ZEROES
-    | transmission::SEND_DF
     // All connections reach the same device, and a flush is one of the device.
     | transmission::CAN_MULTI_CONN;
 
@@ -114,10 +113,12 @@ impl Connection {
     /// Serves the connection to its end.
     pub async fn run(self: &Rc<Self>, server: &Rc<Server>) -> End {
         let ended = tokio::select! {
+            // After a power failure no further request is read.
+            biased;
+            () = self.closed.notified() => Err(End::Left),
             ended = self.read(server) => ended,
             // A client that left while replies were written.
             ended = self.write_out() => ended,
-            () = self.closed.notified() => Err(End::Left),
         };
         ended.err().unwrap_or(End::Left)
     }
@@ -184,7 +185,8 @@ impl Connection {
             Ok(Opt::ExportName(name)) => {
                 // There is no way to say that the export is unknown but to leave.
                 let export = exports.find(&name).ok_or(End::Violation)?;
-                self.send(&export_name_reply(export.sectors * SECTOR as u64, FLAGS, client));
+                let bytes = export.sectors * SECTOR as u64;
+                self.send(&export_name_reply(bytes, self.flags(), client));
                 Ok((None, Next::Transmission(export.clone())))
             }
             Ok(Opt::Abort) => Ok((Some(vec![OptionReply::Ack]), Next::End)),
@@ -194,9 +196,9 @@ impl Connection {
                 let list = exports.iter().map(server);
                 go_on(list.chain([OptionReply::Ack]).collect())
             }
-            Ok(Opt::Info(request)) => go_on(info(server, &request)),
+            Ok(Opt::Info(request)) => go_on(info(server, &request, self.flags())),
             Ok(Opt::Go(request)) => {
-                let replies = info(server, &request);
+                let replies = info(server, &request, self.flags());
                 match exports.find(&request.export) {
                     Some(export) => Ok((Some(replies), Next::Transmission(export.clone()))),
                     None => go_on(replies),
@@ -241,6 +243,12 @@ impl Connection {
         }
     }
 
+    /// What the client may do, as negotiated so far.
+    fn flags(&self) -> u16 {
+        // Without structured replies, a read is never fragmented.
+        FLAGS | if self.structured.get() { transmission::SEND_DF } else { 0 }
+    }
+
     async fn transmission(
         self: &Rc<Self>,
         server: &Rc<Server>,
@@ -248,6 +256,8 @@ impl Connection {
         input: &mut Input<'_>,
     ) -> Result<(), End> {
         loop {
+            // Requests that are already buffered must not keep other tasks from running.
+            tokio::task::consume_budget().await;
             let bytes = input.take(REQUEST_BYTES).await?[..].try_into().expect("so many bytes");
             let header = Header::parse(&bytes).ok_or(End::Violation)?;
             let refused = match header.command {
@@ -393,12 +403,12 @@ fn unknown() -> OptionReply<'static> {
     OptionReply::UnknownExport("no export of this name")
 }
 
-fn info(server: &Server, request: &InfoRequest) -> Vec<OptionReply<'static>> {
+fn info(server: &Server, request: &InfoRequest, flags: u16) -> Vec<OptionReply<'static>> {
     match server.exports.find(&request.export) {
         None => vec![unknown()],
         Some(export) => {
             let bytes = export.sectors * SECTOR as u64;
-            let mut replies = vec![OptionReply::Export { bytes, flags: FLAGS }];
+            let mut replies = vec![OptionReply::Export { bytes, flags }];
             // Sent unasked as well: a client that ignores it has to keep to 512 bytes anyway.
             replies.push(OptionReply::BlockSizes(BLOCK_SIZES));
             replies.push(OptionReply::Ack);

@@ -3,9 +3,10 @@
 //! `{"do": "status"}` returns the simulated time and the requests outstanding,
 //! `{"do": "cut-power"}` lets the power fail.
 
-use crate::server::Server;
+use crate::server::{ACCEPT_PAUSE, Server};
 use crate::stream::{Listener, Stream};
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::rc::Rc;
 
 /// The longest line.
@@ -14,8 +15,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// Serves the control socket.
 pub async fn listen(listener: Listener, server: Rc<Server>) {
     loop {
-        if let Ok(stream) = listener.accept().await {
-            tokio::task::spawn_local(converse(stream, Rc::clone(&server)));
+        match listener.accept().await {
+            Ok(stream) => drop(tokio::task::spawn_local(converse(stream, Rc::clone(&server)))),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
@@ -31,8 +33,11 @@ async fn converse(stream: Stream, server: Rc<Server>) {
                 if stream.writable().await.is_err() {
                     return;
                 }
-                if let Ok(count) = stream.try_write(&reply) {
-                    reply.drain(..count);
+                match stream.try_write(&reply) {
+                    Ok(count) => drop(reply.drain(..count)),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    // The client has left.
+                    Err(_) => return,
                 }
             }
         }

@@ -23,7 +23,7 @@ const SPIN: Duration = Duration::from_micros(1500);
 /// With `once`, time without clients after which the server ends.
 const ONCE_PAUSE: Duration = Duration::from_secs(1);
 /// Pause after a failed `accept`, such as for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limits of the server.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,8 @@ impl Server {
         for connection in self.connections.borrow().values() {
             connection.closed.notify_one();
         }
+        // The drive may have failed, which ends the server.
+        self.work.notify_one();
         cut.map(|()| self.drive.borrow().now().as_ns())
     }
 

@@ -144,14 +144,19 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let Outcome { drive } = hybridsim_serve::serve(drive, options).map_err(cannot)?;
     let saves = args.state.is_some();
     let (output, served, saved) = drive.finish(registry, saves)?;
+    // The state is kept also where the results cannot be shown.
+    let kept = match (&args.state, &output.state, saved) {
+        (Some(path), Some(machine), Some(contents)) => {
+            let system = Resolved::new(&scenario, registry).system();
+            state::write(path, &pack(&system, machine, &contents)).map_err(|error| {
+                let message = format!("cannot write {}: {error}", path.display());
+                Failure::AfterResults(Exit::Run, message)
+            })
+        }
+        _ => Ok(()),
+    };
     show(args, &output, &served)?;
-    if let (Some(path), Some(machine), Some(contents)) = (&args.state, &output.state, saved) {
-        let system = Resolved::new(&scenario, registry).system();
-        state::write(path, &pack(&system, machine, &contents)).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Failure::AfterResults(Exit::Run, message)
-        })?;
-    }
+    kept?;
     if let Some(path) = &args.record {
         let (scenario, trace) = (args.scenario.display(), path.display());
         note(&format!("replay: hybridsim run {scenario} --trace {trace} --set host.mode=open"));

@@ -222,7 +222,7 @@ fn a_paced_clock_delays_replies_as_the_device_does() {
     drop(client);
     let results = server.wait();
     let late = &results["served"]["lateness_ns"];
-    assert!(late["p50"].as_f64() < Some(20e6), "{late}");
+    assert!(late["p50"].as_f64().is_some_and(|p50| p50 < 20e6), "{late}");
     assert_eq!(results["latency_ns"]["all"]["min"], 20_000_000);
 }
 
@@ -237,9 +237,8 @@ fn the_state_keeps_device_and_contents() {
         Server::start(folder.path(), &ssd(), &args)
     };
     let data = bytes(3, 256 * KIB);
-    let mut erases = Vec::new();
-    for round in 0..3u8 {
-        let server = serve(round == 1);
+    for round in 0..4u8 {
+        let server = serve(round == 1 || round == 2);
         let mut client = Client::open(&server.socket, "", false);
         if round > 0 {
             assert_eq!(client.read(1 << 20, 256 * KIB), Ok(data.clone()));
@@ -249,7 +248,10 @@ fn the_state_keeps_device_and_contents() {
         assert_eq!(client.write(0, 0, &[round; 4096]), Ok(vec![]));
         drop(client);
         let results = server.wait();
-        erases.push(results["components"]["ssd"]["flash"].clone());
+        // The flash of a new device would be unwritten.
+        let ssd = &results["components"]["ssd"];
+        let reads = if round > 0 { 65 } else { 0 };
+        assert_eq!((&ssd["reads"], &ssd["unwritten_reads"]), (&reads.into(), &0.into()));
     }
     // Another system does not take it.
     std::fs::write(folder.path().join("served.toml"), DISK).expect("one's own folder");
@@ -305,6 +307,37 @@ fn a_volatile_buffer_loses_what_was_not_flushed() {
     assert_eq!(results["served"]["lost_sectors"], 0);
     let (kept, _) = after_a_power_failure(&ssd());
     assert_eq!(kept, [40, 40], "the buffer of the SSD survives");
+}
+
+#[test]
+fn a_control_client_that_leaves_early_does_not_keep_the_server() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &ssd(), &["--control", "unix:control.sock"]);
+    let mut stream = std::os::unix::net::UnixStream::connect(folder.path().join("control.sock"))
+        .expect("the server listens");
+    stream.write_all(&b"{\"do\": \"status\"}\n".repeat(40)).expect("a socket");
+    drop(stream);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let mut client = Client::open(&server.socket, "", false);
+    assert_eq!(client.read(0, 4096), Ok(vec![0; 4096]));
+    server.stop();
+}
+
+#[test]
+fn the_state_is_kept_where_the_results_cannot_be_shown() {
+    let folder = folder();
+    let args = ["--state", "drive.state", "--once", "--out", "results"];
+    let server = Server::start(folder.path(), &ssd(), &args);
+    // A file where the folder of the results is to be.
+    let results = folder.path().join("results");
+    drop(std::fs::remove_dir_all(&results));
+    std::fs::write(&results, "").expect("one's own folder");
+    let mut client = Client::open(&server.socket, "", false);
+    assert_eq!(client.write(0, 0, &[1; 512]), Ok(vec![]));
+    drop(client);
+    let message = server.fail();
+    assert!(message.contains("File exists"), "{message}");
+    assert!(folder.path().join("drive.state").exists());
 }
 
 #[test]

@@ -53,6 +53,14 @@ impl Server {
         self.wait()
     }
 
+    /// Waits for a server that fails at its end; returns what it says.
+    pub fn fail(mut self) -> String {
+        let mut errors = String::new();
+        self.stderr.read_to_string(&mut errors).expect("text");
+        assert!(!self.child.wait().expect("it runs").success(), "{errors}");
+        errors
+    }
+
     /// Waits for a server that ends by itself.
     pub fn wait(mut self) -> Value {
         let mut text = String::new();
