@@ -42,8 +42,6 @@ pub struct Lateness {
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
-    /// Simulated time from the first request to the last reply.
-    pub simulated_ns: u64,
 }
 
 impl Clock {
@@ -124,7 +122,6 @@ impl Clock {
             p50: late.value_at_quantile(0.5),
             p99: late.value_at_quantile(0.99),
             max: late.max(),
-            simulated_ns: self.last.as_ns(),
         })
     }
 

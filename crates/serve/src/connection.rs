@@ -306,7 +306,7 @@ impl Connection {
         let (kind, fua) = match command {
             Command::Read { .. } => (Kind::Read, false),
             Command::Write { fua } => (Kind::Write(Data::Bytes(data)), fua),
-            Command::WriteZeroes { fua, .. } => (Kind::Write(Data::Zeros), fua),
+            Command::WriteZeroes { fua } => (Kind::Write(Data::Zeros), fua),
             Command::Trim { fua } => (Kind::Trim, fua),
             Command::Flush => (Kind::Flush, false),
             Command::BlockStatus { one } => {

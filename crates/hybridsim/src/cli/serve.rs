@@ -159,9 +159,17 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     kept?;
     if let Some(path) = &args.record {
         let (scenario, trace) = (args.scenario.display(), path.display());
-        note(&format!("replay: hybridsim run {scenario} --trace {trace} --set host.mode=open"));
+        let sets: String = args.sets.iter().map(|set| format!(" --set {}", quoted(set))).collect();
+        note(&format!(
+            "replay: hybridsim run {scenario} --trace {trace}{sets} --set host.mode=open"
+        ));
     }
     run::verdict(std::slice::from_ref(&output))
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Opens the session, and the contents that belong to it.

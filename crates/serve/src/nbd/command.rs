@@ -18,7 +18,6 @@ const FLAG_REQ_ONE: u16 = 1 << 3;
 const REPLY_DONE: u16 = 1 << 0;
 const CHUNK_NONE: u16 = 0;
 const CHUNK_OFFSET_DATA: u16 = 1;
-const CHUNK_OFFSET_HOLE: u16 = 2;
 const CHUNK_BLOCK_STATUS: u16 = 5;
 const CHUNK_ERROR: u16 = (1 << 15) + 1;
 
@@ -30,7 +29,7 @@ pub enum Command {
     Disconnect,
     Flush,
     Trim { fua: bool },
-    WriteZeroes { fua: bool, may_trim: bool },
+    WriteZeroes { fua: bool },
     BlockStatus { one: bool },
 }
 
@@ -72,10 +71,7 @@ impl Header {
             2 => (Ok(Command::Disconnect), u16::MAX),
             3 => (Ok(Command::Flush), FLAG_FUA),
             4 => (Ok(Command::Trim { fua }), FLAG_FUA),
-            6 => {
-                let may_trim = !has(FLAG_NO_HOLE);
-                (Ok(Command::WriteZeroes { fua, may_trim }), FLAG_FUA | FLAG_NO_HOLE)
-            }
+            6 => (Ok(Command::WriteZeroes { fua }), FLAG_FUA | FLAG_NO_HOLE),
             7 => (Ok(Command::BlockStatus { one: has(FLAG_REQ_ONE) }), FLAG_FUA | FLAG_REQ_ONE),
             _ => (Err(HeaderError::Unknown), u16::MAX),
         };
@@ -97,22 +93,14 @@ pub struct Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     Done,
-    Data {
-        offset: u64,
-        bytes: &'a [u8],
-    },
-    /// A read of nothing but zeros.
-    Hole {
-        offset: u64,
-        bytes: u32,
-    },
+    Data { offset: u64, bytes: &'a [u8] },
     Status(&'a [Extent]),
     Error(ErrorCode, &'a str),
 }
 
 impl Reply<'_> {
-    /// Appends the reply to `out`. Simple replies have no form for holes and block status: those
-    /// are sent only after structured replies were negotiated.
+    /// Appends the reply to `out`. Simple replies have no form for block status, which is
+    /// sent only after structured replies were negotiated.
     pub fn write(&self, cookie: u64, structured: bool, out: &mut Vec<u8>) {
         if structured {
             self.write_structured(cookie, out);
@@ -125,10 +113,8 @@ impl Reply<'_> {
         out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
         out.extend_from_slice(&error.to_be_bytes());
         out.extend_from_slice(&cookie.to_be_bytes());
-        match self {
-            Self::Data { bytes, .. } => out.extend_from_slice(bytes),
-            Self::Hole { bytes, .. } => out.resize(out.len() + *bytes as usize, 0),
-            _ => {}
+        if let Self::Data { bytes, .. } = self {
+            out.extend_from_slice(bytes);
         }
     }
 
@@ -146,9 +132,6 @@ impl Reply<'_> {
             Self::Done => chunk(CHUNK_NONE, &[]),
             Self::Data { offset, bytes } => {
                 chunk(CHUNK_OFFSET_DATA, &[&offset.to_be_bytes(), bytes]);
-            }
-            Self::Hole { offset, bytes } => {
-                chunk(CHUNK_OFFSET_HOLE, &[&offset.to_be_bytes(), &bytes.to_be_bytes()]);
             }
             Self::Status(extents) => {
                 let mut list = Vec::with_capacity(extents.len() * 8);

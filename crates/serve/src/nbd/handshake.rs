@@ -56,8 +56,6 @@ pub fn parse_option_header(bytes: &[u8; super::OPTION_BYTES]) -> Option<OptionHe
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InfoRequest {
     pub export: String,
-    /// Whether the client asked for block sizes, and so keeps to them.
-    pub block_size: bool,
 }
 
 /// A choice of metadata contexts.
@@ -139,11 +137,11 @@ pub fn parse_option(option: u32, data: &[u8]) -> Result<Opt, OptionError> {
 fn info(data: &[u8]) -> Option<InfoRequest> {
     let mut cursor = Cursor(data);
     let export = cursor.string()?.to_owned();
-    let mut block_size = false;
+    // Block sizes are sent also unasked; other information is not offered.
     for _ in 0..cursor.u16()? {
-        block_size |= cursor.u16()? == INFO_BLOCK_SIZE;
+        cursor.u16()?;
     }
-    cursor.0.is_empty().then_some(InfoRequest { export, block_size })
+    cursor.0.is_empty().then_some(InfoRequest { export })
 }
 
 /// Without a query, a list has all contexts and a choice none. A query may end in a colon to ask

@@ -29,7 +29,6 @@ pub mod transmission {
     pub const HAS_FLAGS: u16 = 1 << 0;
     pub const SEND_FLUSH: u16 = 1 << 2;
     pub const SEND_FUA: u16 = 1 << 3;
-    pub const ROTATIONAL: u16 = 1 << 4;
     pub const SEND_TRIM: u16 = 1 << 5;
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     pub const SEND_DF: u16 = 1 << 7;
@@ -48,8 +47,6 @@ pub enum ErrorCode {
     NoSpace = 28,
     /// The read is too long to be sent in one piece.
     Overflow = 75,
-    /// The server is ending.
-    Shutdown = 108,
 }
 
 /// Reads numbers from the front of a slice.
