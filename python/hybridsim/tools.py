@@ -62,8 +62,8 @@ def calibrate(
     """Fits the parameters of a flash device to measured latencies, or of a disk to request logs.
 
     `files` are measurements (``docs/how-to/calibrate.md``); with `disk`, a scenario or preset to
-    start from, they are request logs with response times. `out` names the file of the fitted preset.
-    Returns the JSON document of ``hybridsim calibrate --json``.
+    start from, they are request logs with response times. `out` names the file of the fitted
+    preset. Returns the JSON document of ``hybridsim calibrate --json``.
     """
     if not files:
         raise Error("calibrate needs at least one file of measurements")

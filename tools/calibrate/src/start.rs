@@ -160,7 +160,7 @@ fn only<'a>(
             let names: Vec<&str> =
                 several.iter().map(|component| component.name.as_str()).collect();
             let names = names.join(", ");
-            Err(format!("has {} of kind {} ({names}); keep only one", several.len(), kind.kind))
+            Err(format!("has {} {words}s ({names}); keep only one", several.len()))
         }
     }
 }

@@ -73,8 +73,8 @@ fn constants_of_a_simulated_drive_are_found_again() {
     assert!(found.trivial > 2.0 * found.held_out[1].rate_mean, "{}", found.trivial);
     assert_eq!(found.warnings(), Vec::<String>::new());
     let truth = measured.point();
-    // Four jobs that read do not tell channel, link and controller apart, which can make up for
-    // each other.
+    // Four jobs that read do not separate channel, link and controller, which can make up for each
+    // other.
     for name in ["read_time", "program_time", "write_overhead"] {
         let at = CONSTANTS.iter().position(|constant| constant.name == name);
         let at = at.expect("a constant");
