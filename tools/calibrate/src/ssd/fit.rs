@@ -11,9 +11,12 @@ use hybridsim_simulation::parallel::{parallel_map, processors};
 use serde::Serialize;
 use std::cell::RefCell;
 
-/// Halvings of the steps in the first search, beside another number of dies, in the last one, and
-/// after constants were put back.
-const HALVINGS: [u32; 4] = [3, 2, 5, 3];
+/// A search: its first steps as a part of [`STEP`], and how often they are halved.
+type Pace = (f64, u32);
+/// From the start, beside other numbers of dies, and where the constants are near already.
+const COARSE: Pace = (1.0, 3);
+const BESIDE: Pace = (1.0, 2);
+const FINE: Pace = (0.25, 3);
 /// A constant whose value may change by this much of the distance is not identified.
 const TOLERANCE: f64 = 0.003;
 /// Channels, and dies of each, that are tried.
@@ -106,34 +109,68 @@ fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
 }
 
 /// The jobs to fit to.
+#[derive(Clone)]
 struct Fit<'a, 'r> {
     drive: &'a Drive<'r>,
     benches: Vec<&'a Bench<'a>>,
     /// Which of [`CONSTANTS`] may move.
     free: Vec<usize>,
+    /// Jobs that are simulated at a time.
+    threads: usize,
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Fit<'_, '_> {
+impl<'a, 'r> Fit<'a, 'r> {
+    /// All constants that `benches` show.
+    fn new(
+        drive: &'a Drive<'r>,
+        benches: &'a [Bench<'a>],
+        go_on: &'a (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        let shows = |op: Op| benches.iter().any(|bench| bench.does(op));
+        let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
+        let free = (0..CONSTANTS.len()).filter(is_shown).collect();
+        Self { drive, benches: benches.iter().collect(), free, threads: processors(), go_on }
+    }
+
+    /// The jobs that do nothing but `op`, if there are any. Reads decide about the constants that
+    /// both show; writes do so where there are no reads.
+    fn of(&self, op: Op) -> Option<Self> {
+        let other = if op == Op::Read { Op::Write } else { Op::Read };
+        let reads = self.benches.iter().any(|bench| bench.does(Op::Read));
+        let is_own = |&at: &usize| match CONSTANTS[at].shown_by {
+            Some(shown_by) => shown_by == op,
+            None => op == Op::Read || !reads,
+        };
+        let benches: Vec<_> =
+            self.benches.iter().copied().filter(|bench| !bench.does(other)).collect();
+        let free = self.free.iter().copied().filter(is_own).collect();
+        (!benches.is_empty()).then_some(Self { benches, free, ..*self })
+    }
+
     /// The distance of the drive at `point` from what was measured, as a root mean square.
     fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
-        let mut costs = Vec::new();
-        for bench in &self.benches {
+        let one = |bench: &Bench<'_>| {
             if !(self.go_on)() {
                 return Err(CalibrateError::Interrupted);
             }
             let ran = bench.run(self.drive, point)?;
-            costs.extend(ran.iter().zip(&bench.measured.delivered).map(|(a, b)| apart(a, b)));
-        }
-        Ok(mean(&costs).sqrt())
+            let both = ran.iter().zip(&bench.measured.delivered);
+            Ok(both.map(|(ours, theirs)| apart(ours, theirs)).collect::<Vec<_>>())
+        };
+        let costs = parallel_map(self.benches.clone(), self.threads, one, |_, _| {});
+        let costs: Vec<Vec<f64>> = costs.into_iter().collect::<Result<_, _>>()?;
+        Ok(mean(&costs.concat()).sqrt())
     }
 
     /// The constants that come closest, from those of `start` on.
-    fn search(&self, start: &Point, halvings: u32) -> Result<(Point, f64), CalibrateError> {
+    fn search(&self, start: &Point, pace: Pace) -> Result<(Point, f64), CalibrateError> {
+        let (scale, halvings) = pace;
         let ranges = self.free.iter().map(|&at| CONSTANTS[at].bounds()).collect();
         let mut directions: Vec<Vec<(usize, f64)>> =
             (0..self.free.len()).map(|at| vec![(at, STEP)]).collect();
         directions.extend(self.compensating());
+        directions.iter_mut().flatten().for_each(|(_, step)| *step *= scale);
         let space = Space { ranges, directions };
         let failed = RefCell::new(None);
         let from: Vec<f64> = self.free.iter().map(|&at| start.constants[at]).collect();
@@ -169,21 +206,24 @@ impl Fit<'_, '_> {
         pairs.into_iter().filter_map(both).collect()
     }
 
-    /// The best number of channels and dies, with constants near the best beside it.
+    /// The best number of channels and dies, and the constants beside it.
     fn search_dies(&self, start: &Point) -> Result<Point, CalibrateError> {
-        let (mut best, mut least) = self.search(start, HALVINGS[0])?;
+        let (mut best, mut least) = self.search(start, COARSE)?;
+        // The neighbours are searched at the same time instead of the jobs.
+        let beside =
+            Fit { benches: self.benches.clone(), free: self.free.clone(), threads: 1, ..*self };
         let mut tried = vec![(best.channels, best.dies_per_channel)];
         loop {
             let mut near = neighbours(&best);
             near.retain(|point| !tried.contains(&(point.channels, point.dies_per_channel)));
             tried.extend(near.iter().map(|point| (point.channels, point.dies_per_channel)));
             let found =
-                parallel_map(near, processors(), |near| self.search(&near, HALVINGS[1]), |_, _| {});
+                parallel_map(near, processors(), |near| beside.search(&near, BESIDE), |_, _| {});
             let found: Vec<(Point, f64)> = found.into_iter().collect::<Result<_, _>>()?;
             let nearest = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
             match nearest.filter(|(_, cost)| *cost < least) {
                 Some(better) => (best, least) = better,
-                None => return Ok(best),
+                None => return Ok(self.search(&best, FINE)?.0),
             }
         }
     }
@@ -245,27 +285,22 @@ pub(super) fn calibrate<'r>(
     if fitted.is_empty() {
         return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
     }
-    let shows = |op: Op| fitted.iter().any(|job| job.delivered.iter().any(|one| one.op == op));
-    let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
-    let free: Vec<usize> = (0..CONSTANTS.len()).filter(is_shown).collect();
     let start = drive.point();
     let benches = |point: &Point| -> Result<Vec<Bench<'_>>, CalibrateError> {
         fitted.iter().map(|job| Bench::new(drive, point, job, 1)).collect()
     };
-    let from = match shows(Op::Read) {
-        // Only reads show how many dies there are: writes end in the buffer.
-        true => {
-            let free = free.iter().copied();
-            let free = free.filter(|&at| CONSTANTS[at].shown_by != Some(Op::Write)).collect();
-            let benches = benches(&start)?;
-            let benches = benches.iter().filter(|bench| bench.reads()).collect();
-            Fit { drive, benches, free, go_on }.search_dies(&start)?
-        }
-        false => start.clone(),
+    // Only reads show how many dies there are: writes end in the buffer.
+    let point = match Fit::new(drive, &benches(&start)?, go_on).of(Op::Read) {
+        Some(reads) => reads.search_dies(&start)?,
+        None => start.clone(),
     };
-    let benches = benches(&from)?;
-    let fit = Fit { drive, benches: benches.iter().collect(), free, go_on };
-    let searched = fit.search(&from, HALVINGS[2])?;
+    let benches = benches(&point)?;
+    let fit = Fit::new(drive, &benches, go_on);
+    let point = match fit.of(Op::Write) {
+        Some(writes) => writes.search(&point, COARSE)?.0,
+        None => point,
+    };
+    let searched = fit.search(&point, FINE)?;
     let (point, constants) = identify(fit, &start, searched)?;
     let before = simulate(drive, jobs, fits, &start)?;
     let after = simulate(drive, jobs, fits, &point)?;
@@ -302,7 +337,7 @@ fn identify(
         }
     }
     fit.free = identified;
-    (point, least) = fit.search(&point, HALVINGS[3])?;
+    (point, least) = fit.search(&point, FINE)?;
     let one = |(at, constant): (usize, &Constant)| {
         let words = |at| constant.words(at);
         let range = match fit.free.contains(&at) {

@@ -111,9 +111,9 @@ impl<'a> Bench<'a> {
         Ok(Self { measured, scenario })
     }
 
-    /// Whether the job reads.
-    pub fn reads(&self) -> bool {
-        is_read(self.measured)
+    /// Whether the job has requests of this kind.
+    pub fn does(&self, op: Op) -> bool {
+        self.measured.delivered.iter().any(|one| one.op == op)
     }
 
     /// Runs the job on `drive` at `point`.
@@ -153,10 +153,6 @@ fn spare_bytes(settings: &Settings) -> u64 {
             .product();
     let spare = settings.number("over_provisioning");
     ((settings.bytes("page_size") * pages) as f64 * spare / (1.0 + spare)) as u64
-}
-
-fn is_read(job: &MeasuredJob) -> bool {
-    job.delivered.iter().any(|one| one.op == Op::Read)
 }
 
 /// Makes the drive as small as it may be. Erases take the same share of the time in smaller blocks.
