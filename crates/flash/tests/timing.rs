@@ -15,7 +15,7 @@ use hybridsim_flash::FlashEvent;
 use hybridsim_flash::FlashUnit;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
-use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
+use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
     ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, Timed,
@@ -145,6 +145,80 @@ fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
     clock.end()
 }
 
+/// Dies without suspension and multi-plane operations.
+const IN_ORDER: DieScheduling = DieScheduling {
+    program_suspend: None,
+    erase_suspend: None,
+    resume: SimDuration::ZERO,
+    suspends_max: 0,
+    multi_plane: false,
+};
+
+/// The time in nanoseconds that background operations take on dies of [`two_dies`] with this chip,
+/// where pages 0, 1 and 2 hold data.
+fn background(
+    chip: ChipPages,
+    (geometry, times): (Geometry, OperationTimes),
+    ops: impl FnOnce(&mut FlashOps),
+) -> u64 {
+    let queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, false));
+    let mut clock = TimingModel::Queued(Box::new(queued));
+    let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
+    for page in 0..3 {
+        flash.host_program(Ppn(page), Lpn(page), After::NOTHING);
+    }
+    flash.clear();
+    ops(&mut flash);
+    assert_eq!(flash.violation(), None);
+    clock.begin_background(SimTime::ZERO);
+    clock.page(flash.list(), 0, 0);
+    clock.end().idle_from.as_ns()
+}
+
+#[test]
+fn a_copy_reads_the_page_type_of_its_source() {
+    // Pages of even offsets are read in 12.5 us, the others in 37.5 us.
+    let chip = |times: &OperationTimes| ChipPages::new(times.read, 2, 1.0, 1);
+    let copy = |reach, from, target| {
+        let (geometry, times) = two_dies(reach);
+        background(chip(&times), (geometry, times), |flash| {
+            flash.copy(Ppn(from), Ppn(target), Cause::Gc, After::NOTHING);
+        })
+    };
+    // To the other die: command, cells, control and data, and in again.
+    let transfers = 1_000 + 2_000 + 10_000 + 1_000 + 10_000;
+    assert_eq!(copy(CopyBack::Die, 0, 4 * 8), 12_500 + transfers + 300_000);
+    assert_eq!(copy(CopyBack::Die, 1, 4 * 8), 37_500 + transfers + 300_000);
+    // Inside the plane: its time is that of an average read.
+    assert_eq!(copy(CopyBack::Plane, 0, 8), 310_000 + 2_000 - 12_500);
+    assert_eq!(copy(CopyBack::Plane, 1, 8), 310_000 + 2_000 + 12_500);
+    // Even where it is shorter than a read and a program.
+    let (geometry, times) = two_dies(CopyBack::Plane);
+    let short = OperationTimes { copy_plane: SimDuration::from_us(5), ..times };
+    let took = background(chip(&times), (geometry, short), |flash| {
+        flash.copy(Ppn(0), Ppn(8), Cause::Gc, After::NOTHING);
+    });
+    assert_eq!(took, 2_000);
+}
+
+#[test]
+fn an_erased_block_takes_no_page_of_an_earlier_program() {
+    let (geometry, times) = two_dies(CopyBack::None);
+    let chip = ChipPages::single(times.read).with_program_pages(4);
+    let took = background(chip, (geometry, times), |flash| {
+        for page in 8..11 {
+            flash.program(Ppn(page), Lpn(page), Cause::Gc, After::NOTHING);
+        }
+        for page in 8..11 {
+            flash.invalidate(Ppn(page));
+        }
+        flash.erase(BlockId(1), Cause::Gc, After::NOTHING);
+        flash.program(Ppn(8), Lpn(8), Cause::Gc, After::NOTHING);
+    });
+    // Three pages in one program, the erase, and the program of the new page.
+    assert_eq!(took, 1_000 + 10_000 + 300_000 + 1_500_000 + 300_000);
+}
+
 /// The duration of a copy from block 0 to `target` in microseconds.
 fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
@@ -161,15 +235,8 @@ fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
 fn a_copy_to_another_die_takes_the_channel_both_ways() {
     use FlashAct::{Program, Read};
     let (geometry, delays) = two_dies(CopyBack::Die);
-    let queueing = DieScheduling {
-        program_suspend: None,
-        erase_suspend: None,
-        resume: SimDuration::ZERO,
-        suspends_max: 0,
-        multi_plane: false,
-    };
     let chip = ChipPages::single(delays.read);
-    let queued = Queued::new(geometry, delays, (queueing, chip), WriteBuffer::new(0, false));
+    let queued = Queued::new(geometry, delays, (IN_ORDER, chip), WriteBuffer::new(0, false));
     let interleaved = Interleaved::new(geometry, delays);
     // Out: command, cells, control and data. In: command and data, then the cells. A queued die
     // receives the command of a background read in any gap of the channel.

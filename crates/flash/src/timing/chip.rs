@@ -83,6 +83,12 @@ impl ChipPages {
         page / self.program_pages
     }
 
+    /// The first of the pages that are programmed at once with this number.
+    #[inline]
+    pub(super) const fn first_programmed(&self, number: u32) -> u32 {
+        number * self.program_pages
+    }
+
     /// Whether `page` is the last of those that are programmed at once.
     #[inline]
     pub(super) const fn is_last_programmed(&self, page: u32) -> bool {

@@ -121,7 +121,7 @@ fn die_copied_from(copy: &FlashOp, geometry: &Geometry) -> DieId {
 /// A copy between dies as a read of one die and a program of the other.
 fn split_copy(copy: &FlashOp, geometry: &Geometry) -> Option<(FlashOp, FlashOp)> {
     let source = die_copied_from(copy, geometry);
-    let read = FlashOp { kind: OpKind::Read, die: source, ..*copy };
+    let read = FlashOp { kind: OpKind::Read, die: source, page: copy.from, ..*copy };
     (source != copy.die).then_some((read, FlashOp { kind: OpKind::Program, ..*copy }))
 }
 

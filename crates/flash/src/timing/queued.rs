@@ -331,11 +331,23 @@ impl Queued {
                 programmed
             }
             OpKind::Erase => {
+                self.forget_block(op);
                 let sent = self.interconnect.reserve(op, from.at, command) + command;
                 self.enqueue(op, from, QueuedKind::Erase, self.times.erase, sent)
             }
             OpKind::Copy => self.schedule_copy(op, from),
         }
+    }
+
+    /// The block that `op` erases takes no more pages of earlier programs.
+    fn forget_block(&mut self, op: &FlashOp) {
+        let (chip, geometry) = (self.chip, self.geometry);
+        let die = &mut self.dies[usize::from(op.die.0)];
+        let elsewhere = |program: &OpenProgram| {
+            geometry.block_of(Ppn(chip.first_programmed(program.page))) != BlockId(op.page)
+        };
+        die.open_programs.retain(elsewhere);
+        die.copied = None;
     }
 
     /// The time to read page `page` for a copy: none, if the chip's page has just been read.
@@ -483,8 +495,8 @@ impl Queued {
         let length = match copy_back {
             // What is read and programmed with other pages takes no time of its own.
             Some(time) => {
-                let saved = self.times.read.saturating_sub(read);
-                (time - saved - self.times.program.saturating_sub(program)) + command * 2
+                let usual = self.times.read + self.times.program;
+                (time + read + program).saturating_sub(usual) + command * 2
             }
             None => {
                 let transfer = command * 2 + data_command + page_transfer * 2;
