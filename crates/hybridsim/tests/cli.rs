@@ -1,28 +1,14 @@
 //! The program as a user calls it: exit codes, streams, files, and what it says.
 
+#[path = "common/command.rs"]
+mod command;
+
+use command::{TOY, call, program, root, scenario, text};
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn program(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
-    command.args(args).current_dir(root());
-    command
-}
-
-fn call(args: &[&str]) -> Output {
-    program(args).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
 
 /// Expects exit code `code` and every word on standard error, and nothing on standard output.
 fn refused(args: &[&str], code: i32, words: &[&str]) {
@@ -34,26 +20,6 @@ fn refused(args: &[&str], code: i32, words: &[&str]) {
         assert!(message.contains(word), "{args:?}: `{word}` is missing in\n{message}");
     }
     assert!(!message.contains("panicked"), "{message}");
-}
-
-/// A small, fast system and workload.
-const TOY: &str = r#"
-title = "Toy <b>&</b>"
-[workload]
-generator = { kind = "uniform", requests = 500, read = 0.5 }
-[host]
-mode = "closed"
-queue_depth = 4
-[component.device]
-kind = "constant-device"
-capacity = "16MiB"
-latency = "100us"
-"#;
-
-fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, text).expect("a writable folder");
-    path.to_str().expect("UTF-8").to_owned()
 }
 
 fn toy() -> (tempfile::TempDir, String) {
@@ -712,4 +678,15 @@ fn figures_that_mislead_come_with_a_warning() {
     assert!(warned(&slow).contains("fell behind"), "{}", warned(&slow));
     let closed = [&slow[..], &["host.mode=\"closed\""]].concat();
     assert!(!warned(&closed).contains("fell behind"), "{}", warned(&closed));
+}
+
+#[test]
+fn columns_beside_one_json_document_are_refused() {
+    let (_folder, toy) = toy();
+    for command in ["run", "compare"] {
+        let output = call(&[command, &toy, "--json", "--column", "throughput.iops"]);
+        assert_eq!(output.status.code(), Some(2));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert!(json["error"]["message"].to_string().contains("--column"), "{json}");
+    }
 }

@@ -1,42 +1,14 @@
 //! Commands around runs: new scenarios, the cache of preconditioned devices, completions and manual
 //! pages, further columns, seeds, results of arrays that fail, and the end of a run by a signal.
 
+#[path = "common/command.rs"]
+mod command;
+
+use command::{TOY, call, program, scenario, text};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn program(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
-    command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    command
-}
-
-fn call(args: &[&str]) -> Output {
-    program(args).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
-
-const TOY: &str = r#"
-[workload]
-generator = { kind = "uniform", requests = 500, read = 0.5 }
-[host]
-mode = "closed"
-queue_depth = 4
-[component.device]
-kind = "constant-device"
-capacity = "16MiB"
-latency = "100us"
-"#;
-
-fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, text).expect("a writable folder");
-    path.to_str().expect("UTF-8").to_owned()
-}
+use std::process::{Command, Stdio};
 
 #[cfg(unix)]
 #[test]

@@ -1,31 +1,26 @@
 //! A report as one self-contained HTML file.
-//!
-//! The content security policy allows scripts and styles by hash only and no loading, so a string
-//! that escaped the escaping could neither run nor send anything.
 
 use crate::Run;
+use crate::document::Document;
 use crate::figures::{Figure, figures};
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
-const TEMPLATE: &str = include_str!("../assets/page.html");
-const STYLES: [&str; 2] =
-    [include_str!("../assets/uplot-1.6.32.min.css"), include_str!("../assets/page.css")];
-pub(crate) const LICENCE: &str = include_str!("../assets/uplot-LICENSE");
-const SCRIPTS: [&str; 10] = [
-    include_str!("../assets/uplot-1.6.32.min.js"),
-    include_str!("../assets/units.js"),
-    include_str!("../assets/figure.js"),
-    include_str!("../assets/lines.js"),
-    include_str!("../assets/maps.js"),
-    include_str!("../assets/bars.js"),
-    include_str!("../assets/busy.js"),
-    include_str!("../assets/devices.js"),
-    include_str!("../assets/theme.js"),
-    include_str!("../assets/main.js"),
-];
+const DOCUMENT: Document<'_> = Document {
+    template: include_str!("../assets/page.html"),
+    styles: &[],
+    scripts: &[
+        include_str!("../assets/figure.js"),
+        include_str!("../assets/lines.js"),
+        include_str!("../assets/maps.js"),
+        include_str!("../assets/bars.js"),
+        include_str!("../assets/busy.js"),
+        include_str!("../assets/devices.js"),
+        include_str!("../assets/theme.js"),
+        include_str!("../assets/main.js"),
+    ],
+};
 
 #[derive(Serialize)]
 struct Group<'a> {
@@ -76,27 +71,15 @@ pub fn page(title: &str, runs: &[Run]) -> String {
     let results: Vec<_> = runs.iter().map(|run| &run.results).collect();
     let figures = figures(&results);
     let sources: Vec<_> = runs.iter().zip(&names).map(source).collect();
-    let script = SCRIPTS.join("\n");
-    let style = STYLES.join("\n");
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("page", TEMPLATE).expect("the template is fixed and tested");
-    let template = environment.get_template("page").expect("it was just added");
-    let page = template.render(context! {
-        title => title,
+    let content = context! {
         names => names.clone(),
         groups => Value::from(Serde(groups(&figures))),
         notes => Value::from(Serde(notes(runs, &names))),
         unfinished => unfinished(runs, &names),
         diagrams => Value::from(Serde(diagrams(runs, &names))),
         sources => Value::from(Serde(sources)),
-        licence => LICENCE,
-        policy => policy(&script, &style),
-        script => Value::from_safe_string(script),
-        style => Value::from_safe_string(style),
-        data => Value::from_safe_string(data(runs, &names)),
-    });
-    page.expect("the template uses only what it is given")
+    };
+    DOCUMENT.render(title, content, &data(runs, &names))
 }
 
 /// Titles of the runs, numbered where several are equal.
@@ -171,65 +154,20 @@ fn source<'a>((run, name): (&'a Run, &String)) -> Source<'a> {
     }
 }
 
-/// The runs as JSON for the scripts.
-fn data(runs: &[Run], names: &[String]) -> String {
-    #[derive(Serialize)]
-    struct Entry<'a> {
-        name: &'a str,
-        results: &'a hybridsim_observe::RunResults,
-        pictures: Option<hybridsim_observe::Pictures>,
-    }
-    let entry = |(run, name)| {
-        let (run, name): (&'_ Run, &'_ String) = (run, name);
+/// A run as the scripts see it.
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    results: &'a hybridsim_observe::RunResults,
+    pictures: Option<hybridsim_observe::Pictures>,
+}
+
+fn data<'a>(runs: &'a [Run], names: &'a [String]) -> Vec<Entry<'a>> {
+    let entry = |(run, name): (&'a Run, &'a String)| {
         // The page itself has the diagram.
         let mut pictures = run.pictures.clone();
         pictures.iter_mut().for_each(|pictures| pictures.diagram.clear());
         Entry { name, results: &run.results, pictures }
     };
-    let entries: Vec<Entry<'_>> = runs.iter().zip(names).map(entry).collect();
-    embed(&entries)
-}
-
-/// `value` as JSON that is safe inside a script element: it contains no `<`.
-pub(crate) fn embed(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).expect("only plain values are shown");
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
-pub(crate) fn policy(script: &str, style: &str) -> String {
-    format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; \
-         base-uri 'none'; form-action 'none'",
-        base64(&Sha256::digest(script)),
-        base64(&Sha256::digest(style))
-    )
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_of_the_rfc_examples() {
-        let check = |text: &str, expect: &str| assert_eq!(base64(text.as_bytes()), expect);
-        check("", "");
-        check("f", "Zg==");
-        check("fo", "Zm8=");
-        check("foo", "Zm9v");
-        check("foobar", "Zm9vYmFy");
-    }
+    runs.iter().zip(names).map(entry).collect()
 }

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod column;
 pub mod diagram;
+mod document;
 pub mod figures;
 pub mod fio;
 pub mod hgrm;

@@ -1,26 +1,22 @@
 //! Reproductions: published claims beside simulated values, as a table, an HTML page and JSON.
 //! `hybridsim-reproduce` defines and judges the claims.
 
-use crate::html::{LICENCE, embed, policy};
+use crate::document::Document;
 use crate::terminal::{Style, clean};
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 use serde::Serialize;
 use std::fmt::{self, Write};
 
-const TEMPLATE: &str = include_str!("../assets/study.html");
-const STYLES: [&str; 3] = [
-    include_str!("../assets/uplot-1.6.32.min.css"),
-    include_str!("../assets/page.css"),
-    include_str!("../assets/study.css"),
-];
-const SCRIPTS: [&str; 6] = [
-    include_str!("../assets/uplot-1.6.32.min.js"),
-    include_str!("../assets/units.js"),
-    include_str!("../assets/figure.js"),
-    include_str!("../assets/lines.js"),
-    include_str!("../assets/theme.js"),
-    include_str!("../assets/study.js"),
-];
+const DOCUMENT: Document<'_> = Document {
+    template: include_str!("../assets/study.html"),
+    styles: &[include_str!("../assets/study.css")],
+    scripts: &[
+        include_str!("../assets/figure.js"),
+        include_str!("../assets/lines.js"),
+        include_str!("../assets/theme.js"),
+        include_str!("../assets/study.js"),
+    ],
+};
 
 /// A reproduced figure or table of a paper, or a set of measured drives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -330,23 +326,9 @@ pub fn json(studies: &[Study]) -> String {
 /// # Panics
 /// Never for any content: the template is fixed and tested.
 pub fn page(title: &str, studies: &[Study]) -> String {
-    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("study", TEMPLATE).expect("the template is fixed and tested");
-    let template = environment.get_template("study").expect("it was just added");
     let shown: Vec<Value> = studies.iter().map(shown).collect();
-    let page = template.render(context! {
-        title => title,
-        tally => tally_sentence(studies),
-        studies => shown,
-        licence => LICENCE,
-        policy => policy(&script, &style),
-        script => Value::from_safe_string(script),
-        style => Value::from_safe_string(style),
-        data => Value::from_safe_string(embed(&studies)),
-    });
-    page.expect("the template uses only what it is given")
+    let content = context! { tally => tally_sentence(studies), studies => shown };
+    DOCUMENT.render(title, content, &studies)
 }
 
 /// A study with formatted numbers.

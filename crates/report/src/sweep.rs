@@ -1,26 +1,22 @@
 //! A parameter sweep as one self-contained HTML file: small multiples, sensitivities and the Pareto
 //! front. `hybridsim-sweep` computes the data.
 
-use crate::html::{LICENCE, embed, policy};
-use minijinja::{AutoEscape, Environment, Value, context};
+use crate::document::Document;
+use minijinja::context;
 use serde::Serialize;
 
-const TEMPLATE: &str = include_str!("../assets/sweep.html");
-const STYLES: [&str; 3] = [
-    include_str!("../assets/uplot-1.6.32.min.css"),
-    include_str!("../assets/page.css"),
-    include_str!("../assets/sweep.css"),
-];
-const SCRIPTS: [&str; 8] = [
-    include_str!("../assets/uplot-1.6.32.min.js"),
-    include_str!("../assets/units.js"),
-    include_str!("../assets/figure.js"),
-    include_str!("../assets/lines.js"),
-    include_str!("../assets/maps.js"),
-    include_str!("../assets/bars.js"),
-    include_str!("../assets/theme.js"),
-    include_str!("../assets/sweep.js"),
-];
+const DOCUMENT: Document<'_> = Document {
+    template: include_str!("../assets/sweep.html"),
+    styles: &[include_str!("../assets/sweep.css")],
+    scripts: &[
+        include_str!("../assets/figure.js"),
+        include_str!("../assets/lines.js"),
+        include_str!("../assets/maps.js"),
+        include_str!("../assets/bars.js"),
+        include_str!("../assets/theme.js"),
+        include_str!("../assets/sweep.js"),
+    ],
+};
 
 /// What the page shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -77,21 +73,10 @@ pub struct Cell {
 /// # Panics
 /// Never for any content of `sweep`: the template is fixed and tested.
 pub fn page(sweep: &Sweep) -> String {
-    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("sweep", TEMPLATE).expect("the template is fixed and tested");
-    let template = environment.get_template("sweep").expect("it was just added");
-    let page = template.render(context! {
-        title => sweep.title.clone(),
+    let content = context! {
         seeds => sweep.seeds,
         combinations => sweep.rows.len(),
         failed => sweep.rows.iter().filter(|row| row.error.is_some()).count(),
-        licence => LICENCE,
-        policy => policy(&script, &style),
-        script => Value::from_safe_string(script),
-        style => Value::from_safe_string(style),
-        data => Value::from_safe_string(embed(sweep)),
-    });
-    page.expect("the template uses only what it is given")
+    };
+    DOCUMENT.render(&sweep.title, content, sweep)
 }

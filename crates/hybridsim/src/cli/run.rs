@@ -56,6 +56,10 @@ pub fn simulate(
     kind: Kind<'_>,
 ) -> Result<(), Failure> {
     let compare = matches!(kind, Kind::Compare);
+    if args.json && !args.columns.is_empty() {
+        let message = "--column adds rows to the table; the document of --json has every key";
+        return Err(Failure::usage(message.to_owned()));
+    }
     let scenarios = read_all(registry, paths, args)?;
     let counts =
         |scenario: &Scenario| !scenario.tenants.is_empty() && scenario.run.warmup_requests > 0;
