@@ -9,8 +9,9 @@ use hybridsim_calibrate::{
 };
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
+use serde::Serialize;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
@@ -116,15 +117,35 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     }
     let known = Known { page_bytes, erase_ns: erase.as_ns() as f64 };
     let calibration = calibrate(&readings, known)?;
-    doubts(&calibration).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
+    let name = args.out.as_deref().and_then(Path::file_stem);
+    let name = name.map_or("device".into(), |stem| stem.to_string_lossy());
+    deliver(
+        args,
+        &calibration,
+        &Texts {
+            warnings: doubts(&calibration),
+            preset: preset(&name, &calibration, capacity.unwrap_or(1 << 30)),
+            summary: summary(&calibration),
+        },
+    )
+}
+
+/// What a calibration says, whatever it calibrated.
+struct Texts {
+    warnings: Vec<String>,
+    preset: String,
+    summary: String,
+}
+
+/// Prints the warnings, writes the preset and prints the result.
+fn deliver(args: &CalibrateArgs, found: &impl Serialize, texts: &Texts) -> Result<(), Failure> {
+    texts.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     if let Some(out) = &args.out {
-        let name = out.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
-        let text = preset(&name, &calibration, capacity.unwrap_or(1 << 30));
-        save(out, &text)?;
+        save(out, &texts.preset)?;
     }
     print(&match args.json {
-        true => serde_json::to_string_pretty(&calibration).expect("figures can be written"),
-        false => summary(&calibration),
+        true => serde_json::to_string_pretty(found).expect("figures can be written"),
+        false => texts.summary.clone(),
     })?;
     if let Some(out) = &args.out {
         note(&format!("preset: {}", out.display()));
@@ -161,7 +182,7 @@ fn keep(args: &CalibrateArgs, measured: &[Reading]) -> Result<(), Failure> {
     }
 }
 
-fn save(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+fn save(path: &Path, text: &str) -> Result<(), Failure> {
     hybridsim_simulation::state::write(path, text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
     })

@@ -105,8 +105,14 @@ pub fn read(path: &Path) -> Result<Vec<MeasuredJob>, CalibrateError> {
     }
 }
 
-/// A job; `None` if it transferred nothing, as one that only waits.
+/// The job that writes the whole drive before the others.
+const FILL: &str = "fill";
+
+/// A job; `None` if it transferred nothing, as one that only waits, or fills the drive.
 fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
+    if job["jobname"].as_str() == Some(FILL) {
+        return Ok(None);
+    }
     let option = |names: &[&str]| {
         let of =
             |from: &Value| names.iter().find_map(|name| from[*name].as_str().map(str::to_owned));
@@ -129,7 +135,11 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     let workload = option(&["rw", "readwrite"]).unwrap_or_else(|| "read".to_owned());
     let size = option(&["bs", "blocksize"]).unwrap_or_else(|| "4k".to_owned());
     let bytes = block_size(&size).ok_or(format!("`bs` is no size: {size}"))?;
-    let depth = number(&["iodepth"], 1)?.saturating_mul(number(&["numjobs"], 1)?);
+    let clones = number(&["numjobs"], 1)?;
+    if clones > 1 && option(&["group_reporting"]).is_none_or(|on| on == "0") {
+        return Err("has `numjobs` without `group_reporting`, so it is one clone's result".into());
+    }
+    let depth = number(&["iodepth"], 1)?.saturating_mul(clones);
     let read_percent = number(&["rwmixread"], 50)?;
     let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
     found.map(Some).ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))

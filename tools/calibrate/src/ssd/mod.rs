@@ -188,16 +188,20 @@ impl SsdCalibration<'_> {
         let mut start = self.drive.start.clone();
         self.point.write(&mut start.component.settings);
         let [fitted, held_out] = [&self.fitted[1], &self.held_out[1]];
-        let head = format!(
-            "Fitted from {} to {} jobs of fio: mean error of requests per second {:.1} %;\n{} jobs \
-             held out: {:.1} %, at worst {:.1} %",
+        let mut head = format!(
+            "Fitted from {} to {} jobs of fio: mean error of requests per second {:.1} %;\n",
             self.start,
             fitted.jobs,
-            100.0 * fitted.rate_mean,
-            held_out.jobs,
-            100.0 * held_out.rate_mean,
-            100.0 * held_out.rate_worst
+            100.0 * fitted.rate_mean
         );
+        head += &match held_out.jobs {
+            0 => "none held out".to_owned(),
+            jobs => format!(
+                "{jobs} jobs held out: {:.1} %, at worst {:.1} %",
+                100.0 * held_out.rate_mean,
+                100.0 * held_out.rate_worst
+            ),
+        };
         let is_fitted = |key: &str| {
             ["channels", "dies_per_channel"].contains(&key)
                 || CONSTANTS.iter().any(|constant| constant.name == key)

@@ -114,13 +114,18 @@ fn results_of_fio_that_cannot_be_used_say_why() {
     let read_part = r#""read":{"iops":9.5,"lat_ns":{"mean":3}}"#;
     let job =
         |options: &str| format!(r#"{{"jobs":[{{"job options":{{{options}}},{read_part}}}]}}"#);
-    assert_eq!(problem(&job(r#""rw":"randread","bs":"4k","iodepth":"8","numjobs":"2""#)), Ok(1));
+    assert_eq!(problem(&job(r#""rw":"randread","bs":"4k","iodepth":"8""#)), Ok(1));
+    let clones = r#""rw":"randread","bs":"4k","iodepth":"8","numjobs":"2""#;
+    assert_eq!(problem(&job(&format!(r#"{clones},"group_reporting":"1""#))), Ok(1));
+    let fill = format!(r#"{{"jobname":"fill","job options":{{"rw":"write"}},{read_part}}}"#);
     for (text, word) in [
         ("{", "EOF"),
         ("{}", "no list `jobs`"),
         (r#"{"jobs":[{"read":{"iops":0}}]}"#, "no job of fixed size"),
         (&job(r#""rw":"randread","rate_iops":"100""#), "limited in its rate"),
         (&job(r#""rw":"randtrim""#), "cannot be simulated"),
+        (&job(clones), "`numjobs` without `group_reporting`"),
+        (&format!(r#"{{"jobs":[{fill}]}}"#), "no job of fixed size"),
         (&job(r#""rw":"read","bs":"ten""#), "`bs` is no size"),
         (&job(r#""rw":"read","iodepth":"x""#), "`iodepth` is no number"),
     ] {

@@ -1,7 +1,7 @@
 //! A hard disk's constants from measured logs: options and output.
 
-use super::{CalibrateArgs, save};
-use crate::cli::output::{Failure, note, print};
+use super::{CalibrateArgs, Texts, deliver};
+use crate::cli::output::Failure;
 use hybridsim_calibrate::disk::{
     Change, ConstantChange, DiskCalibration, DiskFit, Drive, Floor, Log, Split, calibrate_disk,
 };
@@ -50,18 +50,9 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let split = Split { parts: usize::from(own.parts), whole: own.whole };
     let found = calibrate_disk(&drive, &logs, split)?;
-    found.warnings().iter().for_each(|warning| note(&format!("WARNING: {warning}")));
-    if let Some(out) = &args.out {
-        save(out, &found.preset())?;
-    }
-    print(&match args.json {
-        true => serde_json::to_string_pretty(&found).expect("figures can be written"),
-        false => summary(&found),
-    })?;
-    if let Some(out) = &args.out {
-        note(&format!("preset: {}", out.display()));
-    }
-    Ok(())
+    let texts =
+        Texts { warnings: found.warnings(), preset: found.preset(), summary: summary(&found) };
+    deliver(args, &found, &texts)
 }
 
 fn summary(found: &DiskCalibration<'_>) -> String {

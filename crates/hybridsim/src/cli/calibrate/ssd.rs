@@ -1,7 +1,7 @@
 //! An SSD's constants from results of fio: options and output.
 
-use super::{CalibrateArgs, save};
-use crate::cli::output::{Exit, Failure, note, print};
+use super::{CalibrateArgs, Texts, deliver};
+use crate::cli::output::{Exit, Failure, print};
 use hybridsim_calibrate::ssd::{
     Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
     read,
@@ -52,18 +52,9 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
         return Err(Failure::Message(Exit::Trace, message.to_owned()));
     }
     let found = calibrate_ssd(&drive, &jobs, &fits, &|| true)?;
-    found.warnings().iter().for_each(|warning| note(&format!("WARNING: {warning}")));
-    if let Some(out) = &args.out {
-        save(out, &found.preset())?;
-    }
-    print(&match args.json {
-        true => serde_json::to_string_pretty(&found).expect("figures can be written"),
-        false => summary(&found),
-    })?;
-    if let Some(out) = &args.out {
-        note(&format!("preset: {}", out.display()));
-    }
-    Ok(())
+    let texts =
+        Texts { warnings: found.warnings(), preset: found.preset(), summary: summary(&found) };
+    deliver(args, &found, &texts)
 }
 
 fn summary(found: &SsdCalibration<'_>) -> String {
