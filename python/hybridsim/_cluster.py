@@ -126,7 +126,9 @@ class DaskPool:
         """The trace as a Dask future; `None` if all workers see the file."""
         if digest not in self._shipped:
             seen = client.run(sees, path, digest)
-            self._shipped[digest] = None if seen and all(seen.values()) else _ship(client, path)
+            if not seen:
+                raise TimeoutError("it has no workers yet")
+            self._shipped[digest] = None if all(seen.values()) else _ship(client, path)
         return self._shipped[digest]
 
     def is_lost(self, future: Any) -> bool:

@@ -153,7 +153,7 @@ def list_(kind: str | None = None) -> dict[str, Any]:
 
 
 def explain(key: str) -> str:
-    """Help, default and range of a key (``host.queue_depth``), an entry or a category."""
+    """Help on a key (``host.queue_depth``), a policy, a preset, a result or a term."""
     if not isinstance(key, str):
         raise ArgumentError(f"explain takes a key or a name, not {key!r}")
     return _core.explain(key)

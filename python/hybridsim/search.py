@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import _toml, units
-from ._run import ScenarioLike, _source, check
-from .errors import ArgumentError, Error, ScenarioError, missing, path_text
+from . import units
+from ._run import ScenarioLike, check
+from .errors import ArgumentError, Error, missing, path_text
 from .results import Result
-from .sweeps import _MISSING, Point, Range, Sweep, _find, _is_whole, sweep
+from .sweeps import _MISSING, Point, Range, Sweep, _find, _is_whole, _values, keys, sweep
 from .table import Table
 
 __all__ = ["Objective", "Search", "Trial", "optimize"]
@@ -187,6 +187,7 @@ def optimize(
     Combinations are proposed by Optuna, by TPE for one objective and NSGA-II for several.
     With `parts`, numbers of requests in ascending order, each is first simulated on as many
     requests from the start of the workload, and only the better half goes on; one objective only.
+    Constraints are judged on the part, too: those that violate them least are better.
 
     `storage` is a file in which trials are kept: the same call resumes there, until there are
     `trials` in all. `batch` combinations are proposed and run at a time. `options` are those of
@@ -194,8 +195,8 @@ def optimize(
     """
     if batch is not None and not (_is_whole(batch) and batch >= 1):
         raise ArgumentError(f"batch must be at least 1, not {batch!r}")
-    if not _is_whole(trials):
-        raise ArgumentError(f"trials must be a whole number, not {trials!r}")
+    if not (_is_whole(trials) and trials >= 1):
+        raise ArgumentError(f"trials must be at least 1, not {trials!r}")
     search = _Searcher(scenario, vary, objectives, trace, constraints, prices, options)
     rungs = list(parts)
     if rungs and len(search.objectives) > 1:
@@ -203,7 +204,7 @@ def optimize(
     if any(later <= sooner for sooner, later in itertools.pairwise(rungs)):
         raise Error("parts have to be in ascending order")
     if rungs:
-        search.parts = [{_length_key(scenario, trace): count} for count in rungs]
+        search.parts = [{search.length_key(): count} for count in rungs]
     study = _study(search, storage, seed)
     size = (os.cpu_count() or 1) if batch is None else batch
     while (left := trials - len(study.trials_that_count())) > 0:
@@ -234,7 +235,7 @@ class _Searcher:
             raise ArgumentError(f"overrides must map keys to values, not {overrides!r}")
         self.scenario, self.trace, self.options = scenario, trace, options
         self.vary: dict[str, Any] = {
-            key: values if isinstance(values, Range) else list(values)
+            key: _Span.read(key, values) if isinstance(values, Range) else _values(key, values)
             for key, values in vary.items()
         }
         wanted = [objectives] if isinstance(objectives, str) else list(objectives)
@@ -251,23 +252,44 @@ class _Searcher:
 
     def identity(self) -> str:
         """What the values of a trial depend on, besides the combination."""
-        trace = None if self.trace is None else path_text(self.trace)
-        seeds = self.options.get("seeds")
-        try:
-            scenario = check(self.scenario, trace)
-        except ScenarioError:  # It may lack the keys that vary.
-            scenario = str(_source(self.scenario))
+        ours = ("overrides", "seeds", "verify", "format", "fit", "skip_bad_lines")
+        options = {name: self.options[name] for name in ours if name in self.options}
         known = {
             "objectives": [dataclasses.astuple(objective) for objective in self.objectives],
             "constraints": [dataclasses.astuple(bound) for bound in self.bounds],
             "prices": self.prices,
-            "vary": list(self.vary),
+            "vary": {
+                key: dataclasses.astuple(it) if isinstance(it, _Span) else it
+                for key, it in self.vary.items()
+            },
             "parts": self.parts,
-            "scenario": scenario,
-            "overrides": _toml.plain(self.options.get("overrides") or {}),
-            "seeds": seeds if seeds is None or _is_whole(seeds) else list(seeds),
+            # That of one combination depends on the contents of a trace, and on the program.
+            "scenario, options, trace or program": keys(
+                self.scenario, [self._first()], self.trace, **options
+            ),
         }
         return json.dumps(known, sort_keys=True, default=str)
+
+    def _first(self) -> dict[str, Any]:
+        """Some combination."""
+        return {
+            key: it.value(it.low) if isinstance(it, _Span) else it[0]
+            for key, it in self.vary.items()
+        }
+
+    def length_key(self) -> str:
+        """The key of the number of requests."""
+        reading = ("format", "fit", "skip_bad_lines")
+        options = {name: self.options[name] for name in reading if name in self.options}
+        overrides = {**(self.options.get("overrides") or {}), **self._first()}
+        resolved = check(self.scenario, self.trace, overrides=overrides, **options)
+        workload = tomllib.loads(resolved)["workload"]
+        if "generator" in workload:
+            return "workload.generator.requests"
+        tables = [table for table in workload.values() if isinstance(table, dict)]
+        if any("trace" in table or "generator" in table for table in tables):
+            raise Error("parts need a single workload: each of several has a length of its own")
+        return "workload.count"
 
     def run(self, rows: list[dict[str, Any]], part: Mapping[str, int] | None = None) -> Sweep:
         """Runs combinations, on a part of the workload if so wished."""
@@ -318,11 +340,41 @@ def _price(price: float | str) -> float:
         raise Error(f"{price!r}: write a price as a number, or with a unit as 0.08/GiB") from None
 
 
-def _length_key(scenario: ScenarioLike, trace: Any) -> str:
-    """The key of the number of requests."""
-    resolved = tomllib.loads(check(scenario, None if trace is None else path_text(trace)))
-    is_generated = "generator" in resolved["workload"]
-    return "workload.generator.requests" if is_generated else "workload.count"
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Numbers of one unit between two ends."""
+
+    low: float
+    high: float
+    unit: str
+    log: bool
+
+    @classmethod
+    def read(cls, key: str, given: Range) -> _Span:
+        ends = []
+        for end in (given.start, given.stop):
+            found = re.fullmatch(r"\s*(\S*[\d.])\s*(\D*)", str(end))
+            try:
+                assert found is not None
+                is_whole = re.fullmatch(r"[+-]?\d+", found[1])
+                ends.append((int(found[1]) if is_whole else float(found[1]), found[2]))
+            except (AssertionError, ValueError):
+                raise ArgumentError(f"{key}: {end!r} is no number with or without a unit") from None
+        (low, unit), (high, other) = ends
+        if unit != other:
+            raise ArgumentError(f"{key}: the ends of a range are numbers of one unit")
+        if not low < high or (given.log and low <= 0):
+            wish = "from a number above 0 to a larger one" if given.log else "in ascending order"
+            raise ArgumentError(f"{key}: write a range {wish}, not {given.start!r}, {given.stop!r}")
+        return cls(low, high, unit, given.log)
+
+    def value(self, number: float) -> Any:
+        return f"{number}{self.unit}" if self.unit else number
+
+    def suggest(self, trial: Any, key: str) -> Any:
+        is_whole = isinstance(self.low, int) and isinstance(self.high, int)
+        draw = trial.suggest_int if is_whole else trial.suggest_float
+        return self.value(draw(key, self.low, self.high, log=self.log))
 
 
 class _Study:
@@ -374,19 +426,23 @@ class _Study:
             if error is not None:
                 self._fail(trial, error)
                 continue
-            value = self._search.judge(points)[0][0]
-            trial.set_user_attr(attribute, value)
-            kept.append((value, entry))
+            values, violations = self._search.judge(points)
+            if any(math.isnan(value) for value in values + violations):
+                self._fail(trial, _NO_VALUE)
+                continue
+            cost = -values[0] if self._search.objectives[0].maximize else values[0]
+            rank = [sum(max(value, 0.0) for value in violations), cost]
+            trial.set_user_attr(attribute, rank)
+            kept.append((rank, entry))
         others = [
             trial.user_attrs[attribute]
             for trial in self._study.get_trials()
             if attribute in trial.user_attrs
         ]
-        middle = statistics.median(others) if others else 0.0
-        is_more = self._search.objectives[0].maximize
+        middle = statistics.median_high(others) if others else []
         going_on = []
-        for value, (trial, row) in kept:
-            if (value < middle) if is_more else (value > middle):
+        for rank, (trial, row) in kept:
+            if rank > middle:
                 trial.set_user_attr("error", f"stopped early, after {requests} requests")
                 self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
             else:
@@ -400,7 +456,7 @@ class _Study:
             return
         values, violations = self._search.judge(points)
         if any(math.isnan(value) for value in values + violations):
-            self._fail(trial, "an objective or a bound has no value in the results of this run")
+            self._fail(trial, _NO_VALUE)
             return
         for bound, violation in zip(self._search.bounds, violations, strict=True):
             trial.set_constraint(bound.path + bound.relation, violation)
@@ -431,6 +487,9 @@ class _Study:
         if not rows:
             raise Error("no trial is complete")
         return self._search.run(rows)
+
+
+_NO_VALUE = "an objective or a bound has no value in the results of this run"
 
 
 def _failure(points: list[Point]) -> str | None:
@@ -478,15 +537,7 @@ def _claim(study: Any, identity: str, storage: str) -> None:
 
 def _suggest(trial: Any, key: str, values: Any) -> Any:
     """A value of a key."""
-    if not isinstance(values, Range):
-        texts = [json.dumps(value, default=str) for value in values]
-        return values[texts.index(trial.suggest_categorical(key, texts))]
-    ends = [re.fullmatch(r"\s*(\S*[\d.])\s*(\D*)", str(end)) for end in (values.start, values.stop)]
-    if ends[0] is None or ends[1] is None or ends[0][2] != ends[1][2]:
-        raise Error(f"{key}: the ends of a range are numbers of one unit")
-    low, high, unit = ends[0][1], ends[1][1], ends[0][2]
-    if re.fullmatch(r"[+-]?\d+", low) and re.fullmatch(r"[+-]?\d+", high):
-        number = trial.suggest_int(key, int(low), int(high), log=values.log)
-    else:
-        number = trial.suggest_float(key, float(low), float(high), log=values.log)
-    return f"{number}{unit}" if unit else number
+    if isinstance(values, _Span):
+        return values.suggest(trial, key)
+    texts = [json.dumps(value, default=str) for value in values]
+    return values[texts.index(trial.suggest_categorical(key, texts))]

@@ -237,31 +237,57 @@ def sweep(
 
     A point that fails is a `Point` with an `error`, like those of the command.
     """
-    sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
     if not isinstance(sample, str):
         raise ArgumentError(f"sample must be text such as 'random:50', not {sample!r}")
     if memory is not None and not (_is_whole(memory) and 0 < memory < 1 << 64):
         raise ArgumentError(f"memory must be a number of bytes, not {memory!r}")
     if executor is not None and not isinstance(executor, str) and not hasattr(executor, "submit"):
         raise ArgumentError(f"executor must have a method submit, not {executor!r}")
-    varied, listed, texts = _varied(vary)
     wanted = [path_text(path) for path in _several(traces, "traces")]
     if trace is not None:
         wanted.insert(0, path_text(trace))
     folder = None if store is None else path_text(store)
-    study = _core.Study(
-        _source(scenario),
-        sets,
-        varied,
-        listed,
-        sample,
-        [_local(path) for path in wanted],
-        _seeds(seeds),
-        folder,
-        retry,
-    )
+    sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
+    varied = _varied(vary)
+    study = _study(scenario, sets, varied, wanted, seeds, sample=sample, store=(folder, retry))
     _complete(study, executor, memory, folder, progress)
-    return Sweep(tuple(_points(study, texts)), study)
+    return Sweep(tuple(_points(study, varied[2])), study)
+
+
+def keys(
+    scenario: ScenarioLike,
+    vary: Vary,
+    trace: str | os.PathLike[str] | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    seeds: int | Iterable[int] | None = None,
+    verify: bool = False,
+    format: str | Mapping[str, Any] | None = None,
+    fit: bool = False,
+    skip_bad_lines: bool = False,
+) -> list[str]:
+    """The keys of the points of `sweep` in a store: equal keys mean equal results."""
+    traces = [] if trace is None else [path_text(trace)]
+    sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
+    study = _study(scenario, sets, _varied(vary), traces, seeds)
+    return [Task.read(study.task(number)).key for number in study.missing()]
+
+
+def _study(
+    scenario: ScenarioLike,
+    sets: list[str],
+    varied: tuple[list[Any], Any, Any],
+    traces: list[str],
+    seeds: Any,
+    *,
+    sample: str = "grid",
+    store: tuple[str | None, bool] = (None, False),
+) -> _core.Study:
+    places = [_local(path) for path in traces]
+    given, listed, _ = varied
+    return _core.Study(
+        _source(scenario), sets, given, listed, sample, places, _seeds(seeds), *store
+    )
 
 
 def _complete(

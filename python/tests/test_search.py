@@ -46,17 +46,20 @@ def fifo_share(amplification: float) -> float:
 
 
 def test_the_smallest_over_provisioning_for_a_write_amplification(fifo, tmp_path):
-    search = hybridsim.optimize(
-        fifo,
-        {SHARE: hybridsim.Range(0.1, 1.5)},
-        "cost",
-        constraints=[f"{AMPLIFICATION}<=1.5"],
-        prices={SHARE: 1.0},
-        trials=40,
-        storage=tmp_path / "search.journal",
-        store=tmp_path / "points",
-        batch=4,
-    )
+    def search_on(**options):
+        return hybridsim.optimize(
+            fifo,
+            {SHARE: hybridsim.Range(0.1, 1.5)},
+            "cost",
+            constraints=[f"{AMPLIFICATION}<=1.5"],
+            prices={SHARE: 1.0},
+            trials=40,
+            storage=tmp_path / "search.journal",
+            store=tmp_path / "points",
+            **options,
+        )
+
+    search = search_on(batch=4)
     assert len(search.trials) == 40
     known = fifo_share(1.5)
     assert known == pytest.approx(0.6479, abs=1e-4)
@@ -68,16 +71,7 @@ def test_the_smallest_over_provisioning_for_a_write_amplification(fifo, tmp_path
     assert "Pareto" in (tmp_path / "search.html").read_text()
     # The same call has nothing left to do.
     before = len(list((tmp_path / "points").iterdir()))
-    again = hybridsim.optimize(
-        fifo,
-        {SHARE: hybridsim.Range(0.1, 1.5)},
-        "cost",
-        constraints=[f"{AMPLIFICATION}<=1.5"],
-        prices={SHARE: 1.0},
-        trials=40,
-        storage=tmp_path / "search.journal",
-        store=tmp_path / "points",
-    )
+    again = search_on()
     assert again.trials == search.trials
     assert len(list((tmp_path / "points").iterdir())) == before
 
@@ -193,5 +187,103 @@ def test_a_storage_of_another_search_is_refused(fifo, tmp_path):
     assert len(optimize("requests>=1").trials) == 2
     with pytest.raises(hybridsim.Error, match="other constraints"):
         optimize("requests>=2")
-    with pytest.raises(hybridsim.Error, match="other overrides, seeds"):
+    with pytest.raises(hybridsim.Error, match="other scenario, options"):
         optimize("requests>=1", overrides={"host.queue_depth": 2}, seeds=2)
+
+
+CONSTANT = {
+    "host": {"mode": "closed", "queue_depth": 4},
+    "workload": {"generator": {"kind": "uniform", "requests": 400}},
+    "component": {"d": {"kind": "constant-device", "capacity": "1MB", "latency": "1ms"}},
+}
+DEPTH = "host.queue_depth"
+IOPS = "throughput.iops"
+
+
+def test_parts_go_on_with_what_satisfies_the_constraints():
+    # The cheapest depths are too slow.
+    search = hybridsim.optimize(
+        CONSTANT,
+        {DEPTH: hybridsim.Range(1, 64)},
+        "cost",
+        constraints=[f"{IOPS}>=30000"],
+        prices={DEPTH: 1.0},
+        trials=40,
+        parts=[200],
+        batch=2,
+    )
+    complete = [trial for trial in search.trials if trial.objectives is not None]
+    assert 0 < len(complete) < 40
+    assert sum(trial.feasible for trial in complete) > len(complete) / 2
+    assert 30 <= search.best.values[DEPTH] <= 34
+
+
+def test_a_search_does_not_resume_on_another_trace(tmp_path):
+    trace = tmp_path / "trace.txt"
+    scenario = {"host": CONSTANT["host"], "component": CONSTANT["component"]}
+
+    def search(**options):
+        return hybridsim.optimize(
+            scenario,
+            {"component.d.latency": ["1ms", "2ms"]},
+            "latency_ns.all.mean",
+            trace,
+            trials=2,
+            format="disksim",
+            storage=tmp_path / "search.journal",
+            **options,
+        )
+
+    trace.write_text("0.0 0 0 8 1\n1.0 0 8 8 1\n")
+    assert len(search().trials) == 2
+    with pytest.raises(hybridsim.Error, match="other scenario, options, trace or program"):
+        search(fit=True)
+    trace.write_text("0.0 0 0 16 1\n1.0 0 8 8 1\n")
+    with pytest.raises(hybridsim.Error, match="other scenario, options, trace or program"):
+        search()
+
+
+def test_parts_of_a_scenario_that_lacks_keys():
+    component = {"d": {"kind": "constant-device", "latency": "1ms"}}
+    search = hybridsim.optimize(
+        CONSTANT | {"component": component},
+        {"component.d.latency": ["1ms", "2ms"]},
+        "latency_ns.all.mean",
+        overrides={"component.d.capacity": "1MB"},
+        parts=[100],
+        trials=8,
+    )
+    assert search.best.values["component.d.latency"] == "1ms"
+    generator = CONSTANT["workload"]["generator"]
+    with pytest.raises(hybridsim.Error, match="a single workload"):
+        hybridsim.optimize(
+            CONSTANT | {"workload": {"a": {"generator": generator}, "b": {"generator": generator}}},
+            {DEPTH: [1, 2]},
+            "latency_ns.all.mean",
+            parts=[100],
+            trials=2,
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (hybridsim.Range("2ms", "1ms"), "ascending order"),
+        (hybridsim.Range("0ms", "1ms", log=True), "above 0"),
+        (hybridsim.Range("1us", "1ms"), "one unit"),
+        (hybridsim.Range("fast", "slow"), "no number"),
+        ([], "empty"),
+    ],
+)
+def test_values_that_cannot_vary_are_refused(values, words):
+    with pytest.raises(hybridsim.ArgumentError, match=words):
+        hybridsim.optimize(CONSTANT, {"component.d.latency": values}, IOPS)
+
+
+def test_other_values_need_another_file(tmp_path):
+    storage = tmp_path / "search.journal"
+    hybridsim.optimize(CONSTANT, {DEPTH: [1, 2]}, IOPS, trials=1, storage=storage)
+    with pytest.raises(hybridsim.Error, match="other vary"):
+        hybridsim.optimize(CONSTANT, {DEPTH: [1, 2, 3]}, IOPS, trials=2, storage=storage)
+    with pytest.raises(hybridsim.ArgumentError, match="at least 1"):
+        hybridsim.optimize(CONSTANT, {DEPTH: [1, 2]}, IOPS, trials=0)

@@ -191,7 +191,7 @@ struct CompareArgs {
     /// confidence intervals and which differences from the first scenario are within noise
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1000),
-          conflicts_with_all = ["requests", "timeline"])]
+          conflicts_with_all = ["requests", "timeline", "slowdown"])]
     seeds: u64,
     #[command(flatten)]
     simulate: SimulateArgs,

@@ -28,7 +28,8 @@ pub struct OptimizeArgs {
     #[arg(long = "price", value_name = "PATH=PRICE")]
     prices: Vec<String>,
     /// Combinations to try in all, those of earlier calls with the same folder included
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
     /// First simulate so many requests, and go on with the better half only; may be repeated
     #[arg(long = "part", value_name = "REQUESTS")]
