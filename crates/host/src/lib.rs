@@ -8,5 +8,5 @@ pub mod driver;
 pub mod scheduler;
 pub mod tenants;
 
-pub use driver::{Answer, Answered, Host, HostOptions, Mode, QueuePair};
+pub use driver::{Answer, Answered, Host, HostOptions, Mode, QueuePair, not_completed};
 pub use tenants::TenantHost;

@@ -94,8 +94,13 @@ fn weights_are_shares_under_saturation() {
     let (done, _) = observed(&text);
     let share = tenant(&done, "gold").share.expect("requests completed");
     assert!((share - 0.5).abs() < 0.005, "weights do not matter to round robin: {share}");
-    let fairness = done.results.tenants.expect("several").fairness.expect("requests");
+    let fairness = done.results.tenants.as_ref().expect("several").fairness.expect("requests");
     assert!(fairness < 0.75, "by weight it is unfair: {fairness}");
+    let warnings = done.results.warnings.join("\n");
+    assert!(
+        warnings.contains("the weight of gold matters to the fairness index only"),
+        "{warnings}"
+    );
 }
 
 #[test]

@@ -421,6 +421,7 @@ fn tenants(
         all.add(&tenant.name, opened.warnings);
         list.push((options, opened.source));
     }
+    all.before.extend(warnings::unused_weights(scenario));
     Ok((Submitter::Tenants(Shared::read(&scenario.host, &host), list), all))
 }
 
@@ -457,7 +458,9 @@ fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submissi
     if mode == Mode::Closed && source.waits() {
         let message = "this workload waits for completions itself: use \"open\"";
         let problem = Problem::new("mode", message);
-        return Err(section(scenario, "host", vec![problem]).into());
+        let asked = scenario.workload.text_opt("mode").is_some();
+        let key = if asked { scenario.workload_key.as_str() } else { "host" };
+        return Err(section(scenario, key, vec![problem]).into());
     }
     Ok(Submission::AsAsked)
 }

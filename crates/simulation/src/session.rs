@@ -18,7 +18,7 @@ use hybridsim_engine::{
     Arrival, ComponentTree, DataSlice, Fault, Op, Request, SimDuration, SimTime, StateError,
 };
 pub use hybridsim_host::{Answer, Answered};
-use hybridsim_host::{Host, HostOptions, QueuePair};
+use hybridsim_host::{Host, HostOptions, QueuePair, not_completed};
 use hybridsim_observe::{Detail, EndedBy};
 use std::fmt;
 use std::time::Duration;
@@ -94,6 +94,8 @@ pub struct Session {
     advanced: SimTime,
     wall: Duration,
     power_may_fail: bool,
+    /// Whether data versions are tracked.
+    versions: bool,
     save_state: bool,
 }
 
@@ -147,6 +149,7 @@ impl Session {
             advanced: SimTime::ZERO,
             wall: Duration::ZERO,
             power_may_fail: options.power_may_fail,
+            versions,
             save_state: options.save_state,
         })
     }
@@ -175,8 +178,8 @@ impl Session {
         if request.op != Op::Flush && !within {
             return Err(Rejected::OutOfRange { capacity: self.capacity });
         }
-        let carries_data = matches!(request.op, Op::Read | Op::Write);
-        if carries_data && request.sectors > VERSIONED_SECTORS_MAX {
+        let carries_versions = self.versions && matches!(request.op, Op::Read | Op::Write);
+        if carries_versions && request.sectors > VERSIONED_SECTORS_MAX {
             return Err(Rejected::TooLong { sectors_max: VERSIONED_SECTORS_MAX });
         }
         let Assembled { machine, base, .. } = &mut self.assembled;
@@ -261,10 +264,7 @@ impl Session {
     }
 
     fn stuck(&self) -> Fault {
-        let (count, now) = (self.outstanding(), self.assembled.machine.now());
-        Fault::Invariant(format!(
-            "{count} requests had not completed when no event was pending at {now}"
-        ))
+        not_completed(self.outstanding(), self.assembled.machine.now())
     }
 
     /// Adds to the time the simulation took, which results report.

@@ -2,7 +2,7 @@
 
 use crate::build;
 use crate::scenario::tenants::TENANT;
-use crate::scenario::{HOST, RunSettings, Scenario, WORKLOAD};
+use crate::scenario::{HOST, RunSettings, Scenario, Tenant, WORKLOAD};
 use hybridsim_config::effect;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
@@ -34,6 +34,23 @@ pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
         effect::without_effect(settings, params, registry, &path)
     });
     keys.map(|(key, why)| format!("{key} {why}: it changes nothing in this run")).collect()
+}
+
+/// Weights of workloads that are served in turn.
+pub fn unused_weights(scenario: &Scenario) -> Option<String> {
+    if scenario.host.text_opt("arbitration") == Some("weighted-round-robin") {
+        return None;
+    }
+    let weighted = |tenant: &&Tenant| tenant.settings.count_opt("weight") > Some(1);
+    let names: Vec<_> =
+        scenario.tenants.iter().filter(weighted).map(|tenant| tenant.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the weight of {} matters to the fairness index only: requests are taken in turn; \
+             choose `arbitration = \"weighted-round-robin\"` under [host] to serve by weight",
+            names.join(", ")
+        )
+    })
 }
 
 /// Adds the warnings known after a run.

@@ -38,7 +38,6 @@ impl Fenwick {
     }
 
     /// The sum of the counts up to `position` and of itself.
-    #[cfg(test)]
     pub fn up_to(&self, position: u32) -> u32 {
         let (mut at, mut sum) = (position as usize + 1, 0);
         while at > 0 {

@@ -27,6 +27,17 @@ use std::rc::Rc;
 
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
+/// Why a system cannot lose power under a workload.
+pub(crate) const WAITS_FOR_COMPLETIONS: &str = "a workload waits for completions, some of which a \
+    power failure would take away; use times that do not depend on them";
+
+/// The fault of a system that stops before it has completed all requests.
+pub fn not_completed(count: u64, now: SimTime) -> Fault {
+    Fault::Invariant(format!(
+        "{count} requests had not completed when no event was pending at {now}"
+    ))
+}
+
 /// The requests that had not completed when the run ended with the last arrival.
 pub(crate) const UNFINISHED_REQUESTS: u8 = 1;
 
@@ -460,10 +471,7 @@ impl Component for Host {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         if self.outstanding > 0 && !self.ended {
-            let (count, now) = (self.outstanding, ctx.now());
-            ctx.fault(Fault::Invariant(format!(
-                "{count} requests had not completed when no event was pending at {now}"
-            )));
+            ctx.fault(not_completed(self.outstanding, ctx.now()));
         }
     }
 
@@ -477,11 +485,7 @@ impl PowerFailure for Host {
     /// continues after them.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         if self.reacts {
-            return Err(
-                "this workload waits for completions, some of which a power failure would \
-                 take away; use times that do not depend on them"
-                    .to_owned(),
-            );
+            return Err(WAITS_FOR_COMPLETIONS.to_owned());
         }
         let head = Head { now, last: self.last, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}

@@ -18,7 +18,9 @@ pub use arbitration::{Arbiter, Arbitration};
 pub use limit::RateLimit;
 pub use options::{HOST_PARAMS, PARAMS, Shared, TenantOptions};
 
-use crate::driver::{Mode, UNFINISHED_REQUESTS, check::Check, report_completed};
+use crate::driver::{
+    Mode, UNFINISHED_REQUESTS, WAITS_FOR_COMPLETIONS, check::Check, not_completed, report_completed,
+};
 use hybridsim_engine::{
     Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
     PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
@@ -382,10 +384,7 @@ impl Component for TenantHost {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         if self.outstanding > 0 && !self.ended {
-            let (count, now) = (self.outstanding, ctx.now());
-            ctx.fault(Fault::Invariant(format!(
-                "{count} requests had not completed when no event was pending at {now}"
-            )));
+            ctx.fault(not_completed(self.outstanding, ctx.now()));
         }
     }
 
@@ -399,11 +398,7 @@ impl PowerFailure for TenantHost {
     /// continues after them.
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         if self.tenants.iter().any(|tenant| tenant.reacts) {
-            return Err(
-                "a workload waits for completions, some of which a power failure would take \
-                 away; use times that do not depend on them"
-                    .to_owned(),
-            );
+            return Err(WAITS_FOR_COMPLETIONS.to_owned());
         }
         for tenant in &mut self.tenants {
             tenant.queue.clear();

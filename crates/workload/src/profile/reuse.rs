@@ -6,6 +6,7 @@
 
 use super::footprint::{BlockKey, sample_hash, sampled};
 use super::{HotSpots, LruPoint, Reuse};
+use crate::fenwick::Fenwick;
 use rustc_hash::FxHashMap;
 
 pub const BLOCK_BYTES: u64 = 4096;
@@ -14,8 +15,8 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// groups of [`GROUP`] slots, which is small enough for the processor's cache.
 pub struct SlotSet {
     bits: Vec<u64>,
-    /// Members by group, from 1 on.
-    tree: Vec<u32>,
+    /// Members by group.
+    groups: Fenwick,
 }
 
 /// Slots of a leaf of the tree: a cache line.
@@ -26,7 +27,7 @@ impl SlotSet {
     /// An empty set of slots below `slots`.
     pub fn new(slots: usize) -> Self {
         let groups = slots.div_ceil(GROUP);
-        Self { bits: vec![0; groups * GROUP_WORDS], tree: vec![0; groups + 1] }
+        Self { bits: vec![0; groups * GROUP_WORDS], groups: Fenwick::from_ones(groups, 0) }
     }
 
     /// Number of slots there can be.
@@ -37,7 +38,7 @@ impl SlotSet {
     /// Removes all slots, and adds those below `count`.
     pub fn fill(&mut self, count: u32) {
         self.bits.fill(0);
-        self.tree.fill(0);
+        self.groups.set_ones(0);
         (0..count).for_each(|slot| self.insert(slot));
     }
 
@@ -54,11 +55,7 @@ impl SlotSet {
     fn change(&mut self, slot: u32, by: i32) {
         let slot = slot as usize;
         self.bits[slot / 64] ^= 1 << (slot % 64);
-        let mut at = slot / GROUP + 1;
-        while at < self.tree.len() {
-            self.tree[at] = self.tree[at].wrapping_add_signed(by);
-            at += at & at.wrapping_neg();
-        }
+        self.groups.add((slot / GROUP) as u32, by);
     }
 
     /// Members up to and including `slot`.
@@ -67,12 +64,7 @@ impl SlotSet {
         let before = &self.bits[group * GROUP_WORDS..word];
         let mut sum: u32 = before.iter().map(|word| word.count_ones()).sum();
         sum += (self.bits[word] & (u64::MAX >> (63 - slot % 64))).count_ones();
-        let mut at = group;
-        while at > 0 {
-            sum += self.tree[at];
-            at &= at - 1;
-        }
-        sum
+        sum + group.checked_sub(1).map_or(0, |before| self.groups.up_to(before as u32))
     }
 }
 

@@ -1,0 +1,45 @@
+//! The program as a user calls it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The root of the repository, in which the program is called.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
+    command.args(args).current_dir(root());
+    command
+}
+
+pub fn call(args: &[&str]) -> Output {
+    program(args).output().expect("the program starts")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// A small, fast system and workload.
+pub const TOY: &str = r#"
+title = "Toy <b>&</b>"
+[workload]
+generator = { kind = "uniform", requests = 500, read = 0.5 }
+[host]
+mode = "closed"
+queue_depth = 4
+[component.device]
+kind = "constant-device"
+capacity = "16MiB"
+latency = "100us"
+"#;
+
+/// Writes a scenario into a folder, and gives its path.
+pub fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("a writable folder");
+    path.to_str().expect("UTF-8").to_owned()
+}
