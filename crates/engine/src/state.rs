@@ -31,6 +31,12 @@ impl Saver {
         self.0 = postcard::to_extend(value, bytes).expect("values of known length have bytes");
     }
 
+    /// Appends the bytes of a large table as they are.
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put(&bytes.len());
+        self.0.extend_from_slice(bytes);
+    }
+
     /// The bytes written so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
@@ -56,6 +62,20 @@ impl<'a> Loader<'a> {
             .map_err(|_| StateError("its bytes are not what was expected here".to_owned()))?;
         self.0 = rest;
         Ok(value)
+    }
+
+    /// The next bytes that [`Saver::put_bytes`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes end before.
+    pub fn take_bytes(&mut self) -> Result<&'a [u8], StateError> {
+        let length = self.take()?;
+        let (bytes, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or_else(|| StateError("its bytes end too early".to_owned()))?;
+        self.0 = rest;
+        Ok(bytes)
     }
 
     /// The bytes not read yet, for readers of another kind.

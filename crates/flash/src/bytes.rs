@@ -24,6 +24,12 @@ impl Bytes {
         map.fill(value);
         Self(Kind::Mapped(map))
     }
+
+    pub fn copied(bytes: &[u8]) -> Self {
+        let Some(mut map) = mapped(bytes.len()) else { return Self(Kind::Heap(bytes.to_vec())) };
+        map.copy_from_slice(bytes);
+        Self(Kind::Mapped(map))
+    }
 }
 
 /// An anonymous mapping, if the table is large enough and the system provides it.

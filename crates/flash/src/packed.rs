@@ -192,38 +192,34 @@ impl fmt::Debug for Packed {
     }
 }
 
-/// Entries that are saved together.
-const CHUNK: usize = 1 << 16;
-
 impl Packed {
-    /// Saves the numbers, independent of their width here.
     pub fn save(&self, to: &mut Saver) {
-        to.put(&(self.length as u64));
-        let mut chunk = Vec::with_capacity(CHUNK.min(self.length));
-        for first in (0..self.length).step_by(CHUNK) {
-            chunk.clear();
-            chunk.extend((first..self.length.min(first + CHUNK)).map(|index| self.get(index)));
-            to.put(&chunk);
-        }
+        to.put(&(self.length as u64, self.width));
+        to.put_bytes(&self.bytes);
     }
 
-    /// Restores what [`Packed::save`] saved, in place: there may not be enough memory for two
-    /// tables.
+    /// Restores what [`Packed::save`] saved, with entries as wide as they were.
     ///
     /// # Errors
-    /// When the saved table has another length; some entries may have changed then.
+    /// When the saved table has another length.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let length: u64 = from.take()?;
-        if length != self.length as u64 {
+        let (length, width): (u64, u32) = from.take()?;
+        if length != self.length as u64 || !(1..=u32::BITS).contains(&width) {
             let own = self.length;
-            return Err(StateError(format!("a table has {length} entries, not {own}")));
+            let message = format!("a table has {length} entries of {width} bits, not {own}");
+            return Err(StateError(message));
         }
-        for first in (0..self.length).step_by(CHUNK) {
-            let chunk: Vec<u32> = from.take()?;
-            let wanted = CHUNK.min(self.length - first);
-            state::same_length("a chunk of a table", chunk.len(), wanted)?;
-            self.set_run(first, &chunk);
+        let bytes = from.take_bytes()?;
+        let wanted = bytes_for(self.length, width);
+        state::same_length("the bytes of a table", bytes.len(), wanted)?;
+        if width == self.width {
+            self.bytes.copy_from_slice(bytes);
+            return Ok(());
         }
+        // There may not be enough memory for two tables.
+        self.bytes = Bytes::filled(0, 0);
+        self.bytes = Bytes::copied(bytes);
+        (self.width, self.mask) = (width, u32::MAX >> (u32::BITS - width));
         Ok(())
     }
 }
@@ -297,7 +293,7 @@ mod tests {
             0 => NONE,
             _ => (stream.below(1 << 24) >> (index % 20)) as u32,
         };
-        for length in [0, 1, 5, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 17] {
+        for length in [0, 1, 5, 7_919, 2_000_003] {
             let numbers: Vec<u32> = (0..length).map(&mut draw).collect();
             let mut table = Packed::new(length, 0);
             table.set_run(0, &numbers);
