@@ -67,8 +67,10 @@ pub struct DiskFit {
     pub on_fitted: Change,
     /// Demerit over the part it was not fitted to.
     pub on_held_out: Option<Change>,
-    /// How close the fitted drive could come to the part held out (to the fitted one where there is
-    /// none).
+    /// Mean demerit of runs with other angles of the platters over the part held out (over the
+    /// fitted one where there is none).
+    pub other_angles: Change,
+    /// How close the fitted drive could come to that part.
     pub floor: Floor,
     /// Whether the fitted part may be a run of the start itself, so that nothing was fitted.
     pub is_close: bool,
@@ -294,6 +296,7 @@ impl Work<'_> {
         let rest = held_out.map(|held_out| self.sample(|component| component == held_out));
         let shown = rest.as_ref().unwrap_or(&fitted);
         let latencies = both(shown);
+        let floor = shown.floor(&after);
         DiskFit {
             fitted: held_out.map_or("the whole".to_owned(), |component| self.others(component)),
             held_out: held_out.map(|component| self.component(component)),
@@ -302,7 +305,11 @@ impl Work<'_> {
                 None => fitted.change(&latencies),
             },
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
-            floor: shown.floor(&after),
+            other_angles: Change {
+                before_ms: shown.floor(self.drive).to_log_ms,
+                after_ms: floor.to_log_ms,
+            },
+            floor,
             is_close: fitted.is_close(self.drive),
             classes: shown.class_changes(&latencies),
             constants: changes(self.drive, &moved),
@@ -353,12 +360,18 @@ impl DiskCalibration<'_> {
         ];
         let worse = parts.into_iter().filter_map(|(part, change, role)| {
             let (part, change) = (part?, change?);
+            let chance = match fit.other_angles {
+                Change { before_ms, after_ms } if after_ms < before_ms => {
+                    format!("; with other angles they are better, {after_ms:.4} of {before_ms:.4} ms")
+                }
+                _ => String::new(),
+            };
             (change.after_ms > change.before_ms).then(|| {
                 format!(
                     "the fitted constants are worse than those of {} on the {part}, {role}: {:.4} \
-                     ms, before {:.4} ms (two runs of the drive with other angles: {:.4} ms); use \
+                     ms, before {:.4} ms (two runs of the drive with other angles: {:.4} ms{}); use \
                      {0}, or a longer log",
-                    self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms
+                    self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms, chance
                 )
             })
         });

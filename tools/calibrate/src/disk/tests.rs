@@ -224,6 +224,7 @@ fn a_fit_that_is_worse_than_its_start_says_so() {
         held_out: Some("second half".to_owned()),
         on_fitted,
         on_held_out: Some(on_held_out),
+        other_angles: on_held_out,
         floor: Floor { between_runs_ms: 0.1, farthest_run_ms: 0.1, to_log_ms: 0.2 },
         is_close: false,
         classes: Vec::new(),

@@ -89,6 +89,7 @@ fn demerits(text: &mut String, found: &DiskCalibration<'_>) {
         if let Some((part, change)) = held_out {
             row(format!("fitted to {}: on {part}, held out", fit.fitted), change, floor);
         }
+        row("    the same with other angles, mean".to_owned(), fit.other_angles, None);
     }
     for fit in found.fits.iter().filter(|fit| fit.is_close) {
         let _ = writeln!(
