@@ -85,6 +85,13 @@ impl Clock {
         self.last
     }
 
+    /// Virtual: the simulated time at `wall`, after the think time of clients since the last reply;
+    /// `None` if that does not count, or before the first request.
+    pub fn after_think_time(&self, wall: Instant, now: SimTime) -> Option<SimTime> {
+        let taken = wall.saturating_duration_since(self.idle_since?);
+        (self.scale > 0.0).then(|| now.max(self.last) + scaled(taken, self.scale))
+    }
+
     /// Virtual: the clients have all replies there are, at `wall`.
     pub fn client_continues(&mut self, wall: Instant) {
         self.idle_since = Some(wall);
@@ -162,8 +169,12 @@ mod tests {
         clock.client_continues(after(50));
         let now = SimTime::from_ns(7_000_000);
         assert_eq!(clock.arrival(after(60), now), SimTime::from_ns(7_020_000));
+        // Think time passes also while requests are outstanding.
+        assert_eq!(clock.after_think_time(after(65), now), Some(SimTime::from_ns(7_030_000)));
         let mut still = Clock::virtual_time(0.0);
+        assert_eq!(still.after_think_time(start, now), None);
         still.client_continues(start);
+        assert_eq!(still.after_think_time(after(9), now), None);
         assert_eq!(still.arrival(after(999), now), now);
     }
 

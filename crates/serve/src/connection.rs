@@ -4,12 +4,13 @@ use crate::contents::{Data, SECTOR};
 use crate::drive::{Finished, Job, Kind};
 use crate::exports::Export;
 use crate::nbd::{
-    CLIENT_FLAGS_BYTES, ClientFlags, Command, ErrorCode, Extent, Header, InfoRequest, OPTION_BYTES,
-    Opt, OptionError, OptionReply, REQUEST_BYTES, Reply, export_name_reply, greeting,
-    option_replies, parse_client_flags, parse_option, parse_option_header, transmission,
+    ClientFlags, Command, ErrorCode, Extent, Header, InfoRequest, Opt, OptionError, OptionReply,
+    Reply, export_name_reply, greeting, option_replies, parse_client_flags, parse_option,
+    parse_option_header, transmission,
 };
 use crate::server::Server;
 use crate::stream::Stream;
+use bytes::{Buf, BytesMut};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -27,8 +28,10 @@ const BYTES_MAX: usize = 64 << 20;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Options of a handshake.
 const OPTIONS_MAX: usize = 128;
-/// Bytes read from a socket at a time.
+/// Space for what is read from a socket at a time.
 const READ_BYTES: usize = 256 << 10;
+/// A buffer that had to be larger is released when it has been used.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Block status descriptors of a reply.
 const EXTENTS_MAX: usize = 4096;
 
@@ -77,7 +80,7 @@ struct Serving {
 pub struct Connection {
     pub id: u64,
     stream: Stream,
-    out: RefCell<Vec<u8>>,
+    out: RefCell<BytesMut>,
     out_grew: Notify,
     /// Requests have ended, or replies have left.
     space: Notify,
@@ -124,7 +127,7 @@ impl Connection {
     }
 
     async fn read(self: &Rc<Self>, server: &Rc<Server>) -> Result<(), End> {
-        let mut input = Input { connection: self, buffer: Vec::new(), start: 0 };
+        let mut input = Input { stream: &self.stream, buffer: BytesMut::new() };
         let handshake = self.handshake(server, &mut input);
         let session = tokio::time::timeout(HANDSHAKE_TIME, handshake);
         let Some(session) = session.await.map_err(|_| End::Violation)?? else { return Ok(()) };
@@ -142,18 +145,16 @@ impl Connection {
         server: &Server,
         input: &mut Input<'_>,
     ) -> Result<Option<Session>, End> {
-        self.send(&greeting());
-        let flags = input.take(CLIENT_FLAGS_BYTES).await?.try_into().expect("so many bytes");
-        let client = parse_client_flags(flags).ok_or(End::Violation)?;
+        self.send_now(&greeting());
+        let client = parse_client_flags(input.array().await?).ok_or(End::Violation)?;
         let mut allocation = None;
         for _ in 0..OPTIONS_MAX {
-            let header = input.take(OPTION_BYTES).await?[..].try_into().expect("so many bytes");
-            let header = parse_option_header(&header).ok_or(End::Violation)?;
+            let header = parse_option_header(&input.array().await?).ok_or(End::Violation)?;
             let data = input.take(header.length as usize).await?;
             let opt = parse_option(header.option, &data);
             let (replies, chosen) = self.answer(server, opt, client, &mut allocation)?;
             if let Some(replies) = replies {
-                self.send(&option_replies(header.option, &replies));
+                self.send_now(&option_replies(header.option, &replies));
             }
             match chosen {
                 Next::Option => {}
@@ -186,7 +187,7 @@ impl Connection {
                 // There is no way to say that the export is unknown but to leave.
                 let export = exports.find(&name).ok_or(End::Violation)?;
                 let bytes = export.sectors * SECTOR as u64;
-                self.send(&export_name_reply(bytes, self.flags(), client));
+                self.send_now(&export_name_reply(bytes, self.flags(), client));
                 Ok((None, Next::Transmission(export.clone())))
             }
             Ok(Opt::Abort) => Ok((Some(vec![OptionReply::Ack]), Next::End)),
@@ -258,8 +259,7 @@ impl Connection {
         loop {
             // Requests that are already buffered must not keep other tasks from running.
             tokio::task::consume_budget().await;
-            let bytes = input.take(REQUEST_BYTES).await?[..].try_into().expect("so many bytes");
-            let header = Header::parse(&bytes).ok_or(End::Violation)?;
+            let header = Header::parse(&input.array().await?).ok_or(End::Violation)?;
             let refused = match header.command {
                 Ok(Command::Disconnect) => return Ok(()),
                 Ok(command) => refusal(&header, command, session),
@@ -274,7 +274,8 @@ impl Connection {
             match (refused, header.command) {
                 (None, Ok(command)) => self.request(server, session, (&header, command), data),
                 (Some((code, message)), _) => {
-                    self.reply(header.cookie, &Reply::Error(code, message))
+                    self.reply(header.cookie, &Reply::Error(code, message));
+                    self.send();
                 }
                 (None, Err(_)) => {}
             }
@@ -311,7 +312,8 @@ impl Connection {
             Command::Flush => (Kind::Flush, false),
             Command::BlockStatus { one } => {
                 let extents = status(server, first, sectors, one);
-                return self.reply(header.cookie, &Reply::Status(&extents));
+                self.reply(header.cookie, &Reply::Status(&extents));
+                return self.send();
             }
             Command::Disconnect => return,
         };
@@ -326,8 +328,8 @@ impl Connection {
         server.receive(job, Instant::now());
     }
 
-    /// A request has ended.
-    pub fn finished(&self, finished: Finished) {
+    /// A request has ended: appends its reply.
+    pub fn finished(&self, finished: &Finished) {
         let Some(serving) = self.serving.borrow_mut().remove(&finished.number) else { return };
         self.bytes.set(self.bytes.get() - serving.bytes);
         let reply = match &finished.outcome {
@@ -339,29 +341,28 @@ impl Connection {
         self.space.notify_one();
     }
 
+    /// Appends a reply; [`Connection::send`] sends it.
     fn reply(&self, cookie: u64, reply: &Reply<'_>) {
+        reply.write(cookie, self.structured.get(), &mut self.out.borrow_mut());
+    }
+
+    /// Sends what the socket takes at once; the rest is left to [`Connection::write_out`].
+    pub fn send(&self) {
         let mut out = self.out.borrow_mut();
-        let is_first = out.is_empty();
-        reply.write(cookie, self.structured.get(), &mut out);
-        if is_first {
-            self.write_now(&mut out);
+        if out.is_empty() {
+            return;
         }
-    }
-
-    fn send(&self, bytes: &[u8]) {
-        let mut out = self.out.borrow_mut();
-        out.extend_from_slice(bytes);
-        self.write_now(&mut out);
-    }
-
-    /// Writes what the socket takes at once; the rest is left to [`Connection::write_out`].
-    fn write_now(&self, out: &mut Vec<u8>) {
-        if let Ok(count) = self.stream.try_write(out) {
-            out.drain(..count);
+        if let Ok(count) = self.stream.try_write(&out) {
+            sent(&mut out, count);
         }
         if !out.is_empty() {
             self.out_grew.notify_one();
         }
+    }
+
+    fn send_now(&self, bytes: &[u8]) {
+        self.out.borrow_mut().extend_from_slice(bytes);
+        self.send();
     }
 
     async fn write_out(&self) -> Result<(), End> {
@@ -373,9 +374,11 @@ impl Connection {
             self.stream.writable().await?;
             let mut out = self.out.borrow_mut();
             match self.stream.try_write(&out) {
+                // Meanwhile replies may have been sent.
+                Ok(0) if out.is_empty() => {}
                 Ok(0) => return Err(End::Left),
                 Ok(count) => {
-                    out.drain(..count);
+                    sent(&mut out, count);
                     self.space.notify_one();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -389,6 +392,14 @@ impl Connection {
         while !self.out.borrow().is_empty() {
             self.space.notified().await;
         }
+    }
+}
+
+/// The first `count` bytes of `out` have been sent.
+fn sent(out: &mut BytesMut, count: usize) {
+    out.advance(count);
+    if out.is_empty() && out.capacity() > KEPT_BYTES_MAX {
+        *out = BytesMut::new();
     }
 }
 
@@ -471,26 +482,40 @@ fn status(server: &Server, first: u64, sectors: u64, one: bool) -> Vec<Extent> {
 
 /// The bytes of a connection in order.
 struct Input<'a> {
-    connection: &'a Connection,
-    buffer: Vec<u8>,
-    start: usize,
+    stream: &'a Stream,
+    buffer: BytesMut,
 }
 
 impl Input<'_> {
-    /// The next `count` bytes. Memory grows with what has arrived, not with what was announced.
-    async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
-        while self.buffer.len() - self.start < count {
-            if self.start > 0 {
-                self.buffer.drain(..self.start);
-                self.start = 0;
+    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what was
+    /// announced.
+    async fn fill(&mut self, count: usize) -> Result<(), End> {
+        while self.buffer.len() < count {
+            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {
+                self.buffer.reserve(READ_BYTES);
             }
-            let stream = &self.connection.stream;
-            if stream.read(&mut self.buffer, READ_BYTES).await? == 0 {
+            if self.stream.read(&mut self.buffer).await? == 0 {
                 return Err(End::Left);
             }
         }
-        let bytes = self.buffer[self.start..self.start + count].to_vec();
-        self.start += count;
+        Ok(())
+    }
+
+    /// The next `count` bytes.
+    async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
+        self.fill(count).await?;
+        let bytes = self.buffer.split_to(count).to_vec();
+        if count > KEPT_BYTES_MAX {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        Ok(bytes)
+    }
+
+    /// The next `N` bytes.
+    async fn array<const N: usize>(&mut self) -> Result<[u8; N], End> {
+        self.fill(N).await?;
+        let mut bytes = [0; N];
+        self.buffer.copy_to_slice(&mut bytes);
         Ok(bytes)
     }
 }

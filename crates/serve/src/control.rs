@@ -5,6 +5,7 @@
 
 use crate::server::{ACCEPT_PAUSE, Server};
 use crate::stream::{Listener, Stream};
+use bytes::{Buf, BytesMut};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::rc::Rc;
@@ -23,26 +24,29 @@ pub async fn listen(listener: Listener, server: Rc<Server>) {
 }
 
 async fn converse(stream: Stream, server: Rc<Server>) {
-    let mut buffer = Vec::new();
+    let mut buffer = BytesMut::new();
     loop {
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = buffer.drain(..=end).collect();
-            let mut reply = answer(&line, &server).to_string().into_bytes();
-            reply.push(b'\n');
+            let line = buffer.split_to(end + 1);
+            let reply = format!("{}\n", answer(&line, &server));
+            let mut reply = reply.as_bytes();
             while !reply.is_empty() {
                 if stream.writable().await.is_err() {
                     return;
                 }
-                match stream.try_write(&reply) {
-                    Ok(count) => drop(reply.drain(..count)),
+                match stream.try_write(reply) {
+                    Ok(count) => reply.advance(count),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     // The client has left.
                     Err(_) => return,
                 }
             }
         }
-        let read = stream.read(&mut buffer, LINE_BYTES_MAX).await;
-        if !matches!(read, Ok(1..)) || buffer.len() > 2 * LINE_BYTES_MAX {
+        if buffer.len() > LINE_BYTES_MAX {
+            return;
+        }
+        buffer.reserve(LINE_BYTES_MAX);
+        if !matches!(stream.read(&mut buffer).await, Ok(1..)) {
             return;
         }
     }

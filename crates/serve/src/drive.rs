@@ -286,6 +286,19 @@ impl Drive {
         self.clock.client_continues(Instant::now());
     }
 
+    /// Simulates the think time of the clients up to `wall`, with a virtual clock.
+    pub fn pass_think_time(&mut self, wall: Instant) {
+        let Some(until) = self.clock.after_think_time(wall, self.session.now()) else { return };
+        if self.session.next_event().is_none_or(|next| next > until) {
+            return;
+        }
+        if let Err(fault) = self.session.advance_to(until) {
+            self.fail(fault);
+        }
+        self.after_steps(wall);
+        self.clock.client_continues(Instant::now());
+    }
+
     /// Simulates up to what a paced clock shows at `wall`.
     pub fn advance_to(&mut self, wall: Instant) {
         let now = self.clock.at(wall);

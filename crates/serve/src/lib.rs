@@ -11,7 +11,7 @@ pub mod contents;
 mod control;
 mod drive;
 mod exports;
-pub mod nbd;
+mod nbd;
 mod record;
 mod server;
 mod state;

@@ -1,17 +1,17 @@
 //! Records what clients request as a native trace.
 
 use hybridsim_engine::{Request, SimTime};
+use hybridsim_simulation::state::NewFile;
 use hybridsim_workload::native::{Header, NativeWriter};
 use hybridsim_workload::record::Record;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// A trace that is being written, under another name until it is complete.
+/// A trace that is being written.
 pub struct TraceFile {
     writer: NativeWriter<BufWriter<File>>,
-    partial: PathBuf,
-    path: PathBuf,
+    file: NewFile,
 }
 
 impl TraceFile {
@@ -20,10 +20,10 @@ impl TraceFile {
     /// # Errors
     /// When it cannot be written.
     pub fn create(path: &Path, notes: Vec<(String, String)>) -> io::Result<Self> {
-        let partial = path.with_extension("partial");
+        let file = NewFile::at(path);
         let header = Header { notes, ..Header::default() };
-        let writer = NativeWriter::new(BufWriter::new(File::create(&partial)?), &header)?;
-        Ok(Self { writer, partial, path: path.to_owned() })
+        let writer = NativeWriter::new(BufWriter::new(File::create(file.partial())?), &header)?;
+        Ok(Self { writer, file })
     }
 
     /// Adds a request that arrives at `at`.
@@ -41,6 +41,6 @@ impl TraceFile {
     pub fn finish(self) -> io::Result<()> {
         let mut out = self.writer.finish()?;
         out.flush()?;
-        std::fs::rename(&self.partial, &self.path)
+        self.file.complete()
     }
 }

@@ -20,6 +20,9 @@ const STOP_EVERY: Duration = Duration::from_millis(50);
 /// Closer events of a paced clock are waited for without sleeping: sleeping is precise to about a
 /// millisecond.
 const SPIN: Duration = Duration::from_micros(1500);
+/// Times of grace after which clients that do keep sending, but fewer requests at a time than they
+/// used to, are no longer waited for.
+const WAITS_MAX: u32 = 10;
 /// With `once`, time without clients after which the server ends.
 const ONCE_PAUSE: Duration = Duration::from_secs(1);
 /// Pause after a failed `accept`, such as for want of file descriptors.
@@ -116,11 +119,9 @@ impl Server {
     fn deliver(&self) {
         let finished = self.drive.borrow_mut().take_finished();
         let connections = self.connections.borrow();
-        for finished in finished {
-            if let Some(connection) = connections.get(&finished.client) {
-                connection.finished(finished);
-            }
-        }
+        let replies = || finished.iter().filter_map(|it| Some((connections.get(&it.client)?, it)));
+        replies().for_each(|(connection, finished)| connection.finished(finished));
+        replies().for_each(|(connection, _)| connection.send());
     }
 
     fn outstanding(&self) -> usize {
@@ -147,17 +148,33 @@ impl Server {
     }
 
     /// Virtual clock: gives clients that have had replies the time to send their next requests
-    /// before the simulation goes on, as they would have in reality. Returns how many requests are
-    /// outstanding then.
+    /// before the simulation jumps to the next completion, as they would have in reality.
+    /// Meanwhile their think time passes in the simulation, too. Returns how many requests clients keep
+    /// outstanding.
     async fn wait_for_clients(&self, usual: usize) -> usize {
         let grace = self.drive.borrow().grace();
         let began = Instant::now();
+        let (mut changed, mut before, mut most) = (began, self.outstanding(), 0);
         loop {
             // Everything that has arrived is read in between.
             yield_now().await;
             let outstanding = self.outstanding();
-            if outstanding >= usual || began.elapsed() >= grace {
+            most = most.max(outstanding);
+            let now = Instant::now();
+            if outstanding != before {
+                changed = now;
+            }
+            if outstanding >= usual || now.duration_since(changed) >= grace {
                 return outstanding;
+            }
+            if now.duration_since(began) >= WAITS_MAX * grace {
+                return most;
+            }
+            self.drive.borrow_mut().pass_think_time(now);
+            self.deliver();
+            before = self.outstanding();
+            if before != outstanding {
+                changed = Instant::now();
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Addresses and connections, over TCP or Unix sockets.
 
+use bytes::BytesMut;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
@@ -118,25 +119,23 @@ impl Stream {
         }
     }
 
-    /// Appends what there is to `buffer`, at most `limit` bytes; 0 at the end.
-    pub async fn read(&self, buffer: &mut Vec<u8>, limit: usize) -> io::Result<usize> {
-        let start = buffer.len();
-        buffer.resize(start + limit, 0);
-        let result = loop {
-            let (ready, tried) = match self {
+    /// Waits for bytes and appends what there is to `buffer`, as far as it has space; 0 at the end.
+    pub async fn read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+        loop {
+            let tried = match self {
                 Self::Unix(stream) => {
-                    (stream.readable().await, stream.try_read(&mut buffer[start..]))
+                    stream.readable().await?;
+                    stream.try_read_buf(buffer)
                 }
                 Self::Tcp(stream) => {
-                    (stream.readable().await, stream.try_read(&mut buffer[start..]))
+                    stream.readable().await?;
+                    stream.try_read_buf(buffer)
                 }
             };
             match tried {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && ready.is_ok() => {}
-                other => break other,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
             }
-        };
-        buffer.truncate(start + *result.as_ref().unwrap_or(&0));
-        result
+        }
     }
 }

@@ -145,22 +145,61 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |partial| fs::write(partial, bytes))
 }
 
-/// As [`write`]: `fill` writes the file, under another name. A link stays one, and what is no
-/// regular file, such as a pipe or `/dev/stdout`, is written to, not replaced.
+/// As [`write`]: `fill` writes the file.
 fn write_by(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        return fill(path);
+    let new = NewFile::at(path);
+    fill(new.partial())?;
+    new.complete()
+}
+
+/// A file that is written under another name until it is complete, so that the file at its path is
+/// either whole or as it was. A link stays one, and what is no regular file, such as a pipe or
+/// `/dev/stdout`, is written to, not replaced.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    /// The other name; `None` when `path` itself is written to.
+    partial: Option<PathBuf>,
+}
+
+impl NewFile {
+    /// The file that will be at `path`.
+    pub fn at(path: &Path) -> Self {
+        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Self { path: path.to_owned(), partial: None };
+        }
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
+        Self { path, partial: Some(partial) }
     }
-    let real = fs::canonicalize(path);
-    let path = real.as_deref().unwrap_or(path);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let done = fill(&partial).and_then(|()| fs::rename(&partial, path));
-    if done.is_err() {
-        // The file may not exist; the first error is the one to report.
-        drop(fs::remove_file(&partial));
+
+    /// The path to write to.
+    pub fn partial(&self) -> &Path {
+        self.partial.as_deref().unwrap_or(&self.path)
     }
-    done
+
+    /// Moves the file to its path.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn complete(mut self) -> io::Result<()> {
+        if let Some(partial) = &self.partial {
+            fs::rename(partial, &self.path)?;
+        }
+        self.partial = None;
+        Ok(())
+    }
+}
+
+/// A file that was not completed is removed.
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(partial) = &self.partial {
+            // It may not exist.
+            drop(fs::remove_file(partial));
+        }
+    }
 }
 
 /// A cache of the states of preconditioned devices on disk. An unreadable entry is a miss and a

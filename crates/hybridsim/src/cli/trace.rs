@@ -9,13 +9,14 @@ use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimTime;
 use hybridsim_simulation::run::RunProgress;
+use hybridsim_simulation::state::NewFile;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions, OpenTrace};
 use hybridsim_workload::write::{self, ConvertError, WriterEntry};
 use serde_json::json;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -229,11 +230,11 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let mut reader = open(registry, &args.open)?;
     let header =
         Header { has_times: reader.has_times(), notes: notes(&args.notes)?, ..Header::default() };
-    let partial = args.out.with_extension("partial");
+    let out = NewFile::at(&args.out);
     let unwritable = |error: std::io::Error| {
         Failure::Message(Exit::Run, format!("cannot write {}: {error}", args.out.display()))
     };
-    let file = File::create(&partial).map_err(unwritable)?;
+    let file = File::create(out.partial()).map_err(unwritable)?;
     let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
     let progress = Progress::new(args.open.progress, "converting");
     let result = write::convert(&mut reader, writer, &mut |fraction| {
@@ -246,18 +247,12 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());
-    let converted = match result {
-        Ok(converted) => converted,
-        Err(error) => {
-            // Half a trace under the right name would be taken for a whole one.
-            drop(fs::remove_file(&partial));
-            return Err(match error {
-                ConvertError::Read(error) => error.into(),
-                ConvertError::Write(error) => unwritable(error),
-            });
-        }
-    };
-    fs::rename(&partial, &args.out).map_err(unwritable)?;
+    // Half a trace under the right name would be taken for a whole one.
+    let converted = result.map_err(|error| match error {
+        ConvertError::Read(error) => error.into(),
+        ConvertError::Write(error) => unwritable(error),
+    })?;
+    out.complete().map_err(unwritable)?;
     note(&format!(
         "{}: {} records as {}",
         args.out.display(),

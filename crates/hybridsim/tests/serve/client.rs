@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub const FUA: u16 = 1;
+pub const DF: u16 = 4;
 pub const ONE: u16 = 8;
 
 pub struct Client {
@@ -127,6 +128,11 @@ impl Client {
 
     pub fn read(&mut self, offset: u64, length: u32) -> Reply {
         self.call(0, 0, offset, length, &[])
+    }
+
+    /// A read that is not to be fragmented.
+    pub fn read_whole(&mut self, offset: u64, length: u32) -> Reply {
+        self.call(DF, 0, offset, length, &[])
     }
 
     pub fn write(&mut self, flags: u16, offset: u64, data: &[u8]) -> Reply {

@@ -78,6 +78,66 @@ fn requests_are_served_in_both_forms_of_replies() {
 }
 
 #[test]
+fn reads_that_must_not_be_fragmented_are_not() {
+    const MAX: u32 = 32 << 20;
+    let folder = folder();
+    let device = "[component.d]\nkind = \"constant-device\"\ncapacity = \"64MiB\"\n";
+    let server = Server::start(folder.path(), device, &[]);
+    let mut client = Client::open(&server.socket, "", true);
+    let data = bytes(5, 1 << 20);
+    for at in 0..32u64 {
+        assert_eq!(client.write(0, at << 20, &data), Ok(vec![]));
+    }
+    // The client expects one chunk in each reply.
+    assert_eq!(client.read_whole(0, MAX).expect("one chunk"), data.repeat(32));
+    assert_eq!(client.read_whole(0, MAX + 512), Err(75), "longer than one chunk may be");
+    assert_eq!(client.read(0, MAX + 512), Err(22));
+    // Whether the flag is offered depends on structured replies, which come first.
+    let offered = |structured: bool| {
+        let mut client = Client::greet(&server.socket);
+        if structured {
+            client.option(8, &[]);
+        }
+        let info = client.option(6, &Client::info("")).swap_remove(0).1;
+        info[11] & 0x80 != 0
+    };
+    assert_eq!([offered(false), offered(true)], [false, true]);
+}
+
+#[test]
+fn a_busy_connection_does_not_starve_others() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &ssd(), &[]);
+    let mut busy = Client::open(&server.socket, "", false);
+    let mut other = Client::open(&server.socket, "", false);
+    let mut reader = busy.stream.try_clone().expect("a socket");
+    // Both ways are always full: 200,000 reads of 512 bytes.
+    let sender = std::thread::spawn(move || {
+        (0..200_000u64).for_each(|at| drop(busy.send(0, 0, at % 64 * 512, 512, &[])));
+        busy
+    });
+    let receiver = std::thread::spawn(move || {
+        let mut reply = vec![0; 16 + 512];
+        let mut count = 0;
+        while count < 200_000 && std::io::Read::read_exact(&mut reader, &mut reply).is_ok() {
+            count += 1;
+        }
+        count
+    });
+    let mut slowest = std::time::Duration::ZERO;
+    let mut served = 0;
+    while !receiver.is_finished() {
+        let began = std::time::Instant::now();
+        assert_eq!(other.write(0, 1 << 20, &[7; 512]), Ok(vec![]));
+        (slowest, served) = (slowest.max(began.elapsed()), served + 1);
+    }
+    drop(sender.join());
+    assert_eq!(receiver.join().ok(), Some(200_000));
+    assert!(served > 50, "{served} requests while the other connection was busy");
+    assert!(slowest < std::time::Duration::from_secs(2), "one request took {slowest:?}");
+}
+
+#[test]
 fn exports_are_parts_of_the_device() {
     let folder = folder();
     let args = ["--export", "a=1MiB", "--export", "b", "--once"];
@@ -262,6 +322,36 @@ fn the_state_keeps_device_and_contents() {
         .expect("the program starts");
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("another system"));
+}
+
+#[test]
+fn the_state_takes_precedence_over_that_of_the_scenario() {
+    let folder = folder();
+    let aged = folder.path().join("aged.state");
+    let fill = "[workload]\ngenerator = { kind = \"uniform\", requests = 3000 }\n";
+    std::fs::write(folder.path().join("aged.toml"), ssd() + fill).expect("one's own folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+        .args(["run", "aged.toml", "--no-cache", "--save-state", "aged.state"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let args = ["--state", "drive.state", "--set", "run.state=\"aged.state\"", "--once"];
+    let serve = || {
+        let server = Server::start(folder.path(), &ssd(), &args);
+        let mut client = Client::open(&server.socket, "", false);
+        for at in 0..64u64 {
+            client.read(at * 4096, 4096).expect("ok");
+        }
+        client.write(0, 0, &[1; 4096]).expect("ok");
+        drop(client);
+        server.wait()["components"]["ssd"]["reads"].as_u64()
+    };
+    let aged_reads = serve();
+    assert!(aged_reads > Some(0), "the device starts as the run left it: {aged_reads:?}");
+    // Were it used again, its absence would be an error.
+    std::fs::remove_file(&aged).expect("one's own folder");
+    assert!(serve() >= aged_reads, "the device goes on from its own state");
 }
 
 /// Writes, of which the first half is flushed, a power failure, and what is there afterwards: the

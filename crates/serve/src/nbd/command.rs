@@ -2,6 +2,7 @@
 
 use super::handshake::allocation_id;
 use super::{Cursor, ErrorCode};
+use bytes::BytesMut;
 
 /// Bytes of a command before its data.
 pub const REQUEST_BYTES: usize = 28;
@@ -101,7 +102,7 @@ pub enum Reply<'a> {
 impl Reply<'_> {
     /// Appends the reply to `out`. Simple replies have no form for block status, which is
     /// sent only after structured replies were negotiated.
-    pub fn write(&self, cookie: u64, structured: bool, out: &mut Vec<u8>) {
+    pub fn write(&self, cookie: u64, structured: bool, out: &mut BytesMut) {
         if structured {
             self.write_structured(cookie, out);
             return;
@@ -118,7 +119,7 @@ impl Reply<'_> {
         }
     }
 
-    fn write_structured(&self, cookie: u64, out: &mut Vec<u8>) {
+    fn write_structured(&self, cookie: u64, out: &mut BytesMut) {
         let mut chunk = |kind: u16, parts: &[&[u8]]| {
             let length: usize = parts.iter().map(|part| part.len()).sum();
             out.extend_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());

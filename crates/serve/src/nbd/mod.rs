@@ -7,11 +7,10 @@
 mod command;
 mod handshake;
 
-pub use command::{Command, Extent, Header, HeaderError, REQUEST_BYTES, Reply};
+pub use command::{Command, Extent, Header, Reply};
 pub use handshake::{
-    ClientFlags, EXPORT_ALLOCATION, InfoRequest, MetaRequest, Opt, OptionError, OptionHeader,
-    OptionReply, export_name_reply, greeting, option_replies, parse_client_flags, parse_option,
-    parse_option_header,
+    ClientFlags, InfoRequest, Opt, OptionError, OptionReply, export_name_reply, greeting,
+    option_replies, parse_client_flags, parse_option, parse_option_header,
 };
 
 /// Bytes of the client's flags.

@@ -1,4 +1,7 @@
+use super::command::{HeaderError, REQUEST_BYTES};
+use super::handshake::MetaRequest;
 use super::*;
+use bytes::BytesMut;
 use proptest::prelude::*;
 
 fn request(flags: u16, kind: u16, length: u32) -> [u8; REQUEST_BYTES] {
@@ -30,13 +33,13 @@ fn commands_have_their_flags() {
 
 #[test]
 fn replies_have_the_bytes_of_the_document() {
-    let mut out = Vec::new();
+    let mut out = BytesMut::new();
     Reply::Error(ErrorCode::Io, "no").write(7, false, &mut out);
-    assert_eq!(out, [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 7]);
+    assert_eq!(out[..], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 7]);
     out.clear();
     Reply::Data { offset: 1, bytes: b"ab" }.write(7, true, &mut out);
     let head = [0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 10];
-    assert_eq!(out, [&head[..], &[0, 0, 0, 0, 0, 0, 0, 1], b"ab"].concat());
+    assert_eq!(out[..], [&head[..], &[0, 0, 0, 0, 0, 0, 0, 1], b"ab"].concat()[..]);
 }
 
 #[test]
