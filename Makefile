@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV   := .venv
 CARGO  := cargo
 DEMO   := demo-out
+PREFIX ?= /usr/local
 HYBRIDSIM := $(CARGO) run --profile demo --locked --package hybridsim --
 COMPARE  := $(HYBRIDSIM) compare examples/disk.toml examples/ssd.toml examples/hybrid.toml
 # As recorded on an SSD, slowed down tenfold: still more than a hard disk can serve.
 OVERLOAD := --set workload.times=recorded --set workload.time_scale=10
 
-.PHONY: demo test test-rust test-python develop lint bench docs site pictures wheel image clean
+.PHONY: demo test test-rust test-python develop lint bench docs site pictures wheel image capi clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid: with recorded think times, then in an open loop
 	$(COMPARE) --out $(DEMO) --force
@@ -49,6 +50,9 @@ wheel: ## a wheel for any Linux in dist/, tried in a clean environment
 
 image: ## a container image
 	podman build --tag hybridsim .
+
+capi: ## install the C interface into PREFIX: header, libraries and hybridsim.pc
+	scripts/capi.sh $(PREFIX)
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

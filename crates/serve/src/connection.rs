@@ -487,8 +487,8 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what was
-    /// announced.
+    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what
+    /// was announced.
     async fn fill(&mut self, count: usize) -> Result<(), End> {
         while self.buffer.len() < count {
             if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {

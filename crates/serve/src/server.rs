@@ -149,8 +149,8 @@ impl Server {
 
     /// Virtual clock: gives clients that have had replies the time to send their next requests
     /// before the simulation jumps to the next completion, as they would have in reality.
-    /// Meanwhile their think time passes in the simulation, too. Returns how many requests clients keep
-    /// outstanding.
+    /// Meanwhile their think time passes in the simulation, too. Returns how many requests clients
+    /// keep outstanding.
     async fn wait_for_clients(&self, usual: usize) -> usize {
         let grace = self.drive.borrow().grace();
         let began = Instant::now();

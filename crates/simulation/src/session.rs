@@ -228,12 +228,16 @@ impl Session {
         Ok(answer)
     }
 
-    /// The time of the next event inside the system, while requests are outstanding.
+    /// The time of the next event inside the system, while requests are outstanding. It may be
+    /// earlier than their arrival: devices catch up with the time without requests.
     pub fn next_event(&mut self) -> Option<SimTime> {
-        let is_outstanding = self.outstanding() > 0;
+        if self.outstanding() == 0 {
+            return None;
+        }
         let Assembled { machine, base, .. } = &mut self.assembled;
-        let next = machine.next_event().filter(|_| is_outstanding)?;
-        Some(next - *base)
+        // Without an event the system has not started.
+        let next = machine.next_event().map_or(self.advanced, |next| next - *base);
+        Some(next.max(self.advanced))
     }
 
     /// The power fails a nanosecond after `at`, or as soon after as possible, and comes back at

@@ -1,0 +1,571 @@
+//! The C interface of a simulated system that a program steps: `include/hybridsim.h`.
+//!
+//! Every function takes pointers from outside. Null pointers, unknown numbers and sizes are
+//! answered with a status; what else a pointer has to be is said with each function. A panic ends
+//! at the boundary, as [`Status::Internal`], and the session with it.
+
+// The one crate with an interface to C.
+#![allow(unsafe_code)]
+#![warn(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
+
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{Fault, Flags, Lba, SECTOR_BYTES, SimTime};
+use hybridsim_simulation::registry;
+use hybridsim_simulation::run::RunError;
+use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::session::{self, Answer, Answered};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+/// What a function returns; `hybridsim_error` has the message of the last one that failed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// There is none: no completion, no event.
+    None = 1,
+    /// An argument is wrong; nothing has changed.
+    Argument = 2,
+    /// The scenario or the saved state cannot be used.
+    Scenario = 3,
+    /// The simulation ended with an error: only results can be had.
+    Ended = 4,
+    /// A defect of this library: close the session.
+    Internal = 5,
+}
+
+/// Kinds of requests, for `hybridsim_request.op`.
+#[repr(C)]
+pub enum Op {
+    Read = 0,
+    Write = 1,
+    Trim = 2,
+    Flush = 3,
+}
+
+/// How requests end, in `hybridsim_completion.outcome`.
+#[repr(C)]
+pub enum Outcome {
+    /// Served.
+    Done = 0,
+    /// The device could not serve it.
+    Failed = 1,
+    /// It was outstanding when the power failed.
+    Lost = 2,
+}
+
+/// Flag of a request: durable when it completes (force unit access).
+pub const HYBRIDSIM_FUA: u32 = 1;
+
+/// Flag of a session: `hybridsim_cut_power` will be called.
+pub const HYBRIDSIM_POWER_MAY_FAIL: u32 = 1;
+/// Flag of a session: `hybridsim_state` will be called.
+pub const HYBRIDSIM_SAVE_STATE: u32 = 2;
+
+/// How to open a session. Set all fields to 0 first, then `size`.
+#[repr(C)]
+pub struct Options {
+    /// `sizeof(hybridsim_options)`.
+    pub size: usize,
+    /// `HYBRIDSIM_POWER_MAY_FAIL`, `HYBRIDSIM_SAVE_STATE`.
+    pub flags: u32,
+    /// A state of the same system to start from, or NULL.
+    pub state: *const u8,
+    /// Its bytes.
+    pub state_bytes: usize,
+}
+
+/// A request.
+#[repr(C)]
+pub struct Request {
+    /// When it arrives, in nanoseconds since the start of the session; an instant that has been
+    /// simulated already is moved to the next possible one.
+    pub at_ns: u64,
+    /// First byte; a multiple of 512.
+    pub offset: u64,
+    /// Bytes; a multiple of 512, 0 for a flush.
+    pub length: u64,
+    /// A `hybridsim_op`.
+    pub op: u32,
+    /// `HYBRIDSIM_FUA`, or 0.
+    pub flags: u32,
+}
+
+/// The end of a request.
+#[repr(C)]
+pub struct Completion {
+    /// The request's number.
+    pub number: u64,
+    /// When it ended, in nanoseconds since the start of the session.
+    pub at_ns: u64,
+    /// A `hybridsim_outcome`.
+    pub outcome: u32,
+}
+
+/// A simulated system. One thread at a time may use it.
+pub struct Session {
+    registry: Registry,
+    /// `None` once finished.
+    inner: Option<session::Session>,
+    fault: Option<Fault>,
+    power_may_fail: bool,
+    results: Option<CString>,
+    state: Option<Vec<u8>>,
+}
+
+/// Why a function fails.
+type Failed = (Status, String);
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+fn wrong(message: &str) -> Failed {
+    (Status::Argument, message.to_owned())
+}
+
+fn text(message: String) -> CString {
+    CString::new(message.replace('\0', " ")).expect("no zero is left")
+}
+
+/// Runs `act`; a failure or a panic becomes a status and the message of [`hybridsim_error`].
+fn answer(act: impl FnOnce() -> Result<Status, Failed>) -> Status {
+    let ended = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err((Status::Internal, format!("defect: {}", message.unwrap_or_default())))
+    });
+    ended.unwrap_or_else(|(status, message)| {
+        ERROR.with_borrow_mut(|error| *error = text(message));
+        status
+    })
+}
+
+/// The message of the last function that failed in this thread, until the next one fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn hybridsim_error() -> *const c_char {
+    ERROR.with_borrow(|error| error.as_ptr())
+}
+
+/// The version of the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn hybridsim_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// Opens the system of the scenario file `path`, whose workload is ignored and may be missing.
+/// `options` may be NULL. Sets `*session`, which `hybridsim_close` releases.
+///
+/// # Safety
+/// `path` ends with a zero byte, `options` points to valid options, and `session` can be written,
+/// unless they are NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_open_file(
+    path: *const c_char,
+    options: *const Options,
+    session: *mut *mut Session,
+) -> Status {
+    // SAFETY: the caller guarantees what this function demands.
+    answer(|| unsafe {
+        let path = string(path, "path")?;
+        open(|| Input::read(Path::new(path), &[]).map_err(RunError::from), options, session)
+    })
+}
+
+/// Opens the system of a scenario (TOML text). As `hybridsim_open_file`; paths in it are relative
+/// to the working directory.
+///
+/// # Safety
+/// As `hybridsim_open_file`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_open_text(
+    scenario: *const c_char,
+    options: *const Options,
+    session: *mut *mut Session,
+) -> Status {
+    // SAFETY: the caller guarantees what this function demands.
+    answer(|| unsafe {
+        let text = string(scenario, "scenario")?.to_owned();
+        let source = SourceText { name: "scenario".to_owned(), text };
+        let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+        open(|| Ok(input), options, session)
+    })
+}
+
+/// # Safety
+/// `text` is NULL, or ends with a zero byte.
+unsafe fn string<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failed> {
+    if text.is_null() {
+        return Err(wrong(&format!("{name} is NULL")));
+    }
+    // SAFETY: it is not null, and ends with a zero byte.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| wrong(&format!("{name} is not UTF-8")))
+}
+
+/// # Safety
+/// As [`hybridsim_open_file`].
+unsafe fn open(
+    input: impl FnOnce() -> Result<Input, RunError>,
+    options: *const Options,
+    session: *mut *mut Session,
+) -> Result<Status, Failed> {
+    if session.is_null() {
+        return Err(wrong("session is NULL"));
+    }
+    // SAFETY: it can be written.
+    unsafe { *session = ptr::null_mut() };
+    // SAFETY: it is null or points to options.
+    let (flags, state) = unsafe { read_options(options)? };
+    let power_may_fail = flags & HYBRIDSIM_POWER_MAY_FAIL != 0;
+    let options = session::Options {
+        power_may_fail,
+        state,
+        save_state: flags & HYBRIDSIM_SAVE_STATE != 0,
+        ..session::Options::default()
+    };
+    let registry = registry::standard();
+    let opened = input().and_then(|input| {
+        let scenario = Scenario::check_system(input, &registry)?;
+        session::Session::open(&scenario, &registry, options)
+    });
+    let inner = opened.map_err(|error| (Status::Scenario, error.to_string()))?;
+    let opened = Session {
+        registry,
+        inner: Some(inner),
+        fault: None,
+        power_may_fail,
+        results: None,
+        state: None,
+    };
+    // SAFETY: it can be written.
+    unsafe { *session = Box::into_raw(Box::new(opened)) };
+    Ok(Status::Ok)
+}
+
+/// # Safety
+/// `options` is NULL or points to options whose state is NULL or as long as they say.
+unsafe fn read_options(options: *const Options) -> Result<(u32, Option<Vec<u8>>), Failed> {
+    if options.is_null() {
+        return Ok((0, None));
+    }
+    // SAFETY: the size is the first field of options of any version.
+    let size = unsafe { options.cast::<usize>().read() };
+    if size != size_of::<Options>() {
+        let message = "options.size is not sizeof(hybridsim_options): the header is of another \
+                       version, or size was not set";
+        return Err(wrong(message));
+    }
+    // SAFETY: it points to options of this size.
+    let options = unsafe { &*options };
+    if options.flags & !(HYBRIDSIM_POWER_MAY_FAIL | HYBRIDSIM_SAVE_STATE) != 0 {
+        return Err(wrong("unknown flag in options.flags"));
+    }
+    let (state, bytes) = (options.state, options.state_bytes);
+    if state.is_null() && bytes > 0 {
+        return Err(wrong("options.state is NULL"));
+    }
+    if bytes > isize::MAX as usize {
+        return Err(wrong("options.state_bytes is beyond memory"));
+    }
+    // SAFETY: it is not null and has so many bytes.
+    let state = (!state.is_null()).then(|| unsafe { std::slice::from_raw_parts(state, bytes) });
+    Ok((options.flags, state.map(<[u8]>::to_vec)))
+}
+
+/// Closes a session, with all that it returned. NULL is ignored.
+///
+/// # Safety
+/// `session` is NULL, or was opened and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_close(session: *mut Session) {
+    if !session.is_null() {
+        // SAFETY: it was made by `Box::into_raw` and is closed once.
+        let session = unsafe { Box::from_raw(session) };
+        answer(|| {
+            drop(session);
+            Ok(Status::Ok)
+        });
+    }
+}
+
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+unsafe fn opened<'a>(session: *mut Session) -> Result<&'a mut Session, Failed> {
+    // SAFETY: it is null, or open and used by no one else.
+    unsafe { session.as_mut() }.ok_or_else(|| wrong("session is NULL"))
+}
+
+impl Session {
+    fn inner(&mut self) -> Result<&mut session::Session, Failed> {
+        if let Some(fault) = &self.fault {
+            return Err((Status::Ended, fault.to_string()));
+        }
+        self.inner.as_mut().ok_or_else(|| wrong("the session is finished"))
+    }
+
+    /// Simulates; a fault ends the simulation.
+    fn step<T>(
+        &mut self,
+        act: impl FnOnce(&mut session::Session) -> Result<T, Fault>,
+    ) -> Result<T, Failed> {
+        act(self.inner()?).map_err(|fault| {
+            let message = fault.to_string();
+            self.fault = Some(fault);
+            (Status::Ended, message)
+        })
+    }
+}
+
+/// The capacity of the system in bytes; 0 for a session that is NULL or finished.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_capacity(session: *mut Session) -> u64 {
+    // SAFETY: as demanded.
+    unsafe { number(session, |inner| inner.capacity() * SECTOR_BYTES) }
+}
+
+/// The simulated time in nanoseconds since the start of the session.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_now(session: *mut Session) -> u64 {
+    // SAFETY: as demanded.
+    unsafe { number(session, |inner| inner.now().as_ns()) }
+}
+
+/// Requests submitted that have not ended.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_outstanding(session: *mut Session) -> u64 {
+    // SAFETY: as demanded.
+    unsafe { number(session, |inner| inner.outstanding()) }
+}
+
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+unsafe fn number(session: *mut Session, of: impl FnOnce(&session::Session) -> u64) -> u64 {
+    // SAFETY: as demanded.
+    let session = unsafe { session.as_ref() };
+    session.and_then(|it| it.inner.as_ref()).map_or(0, of)
+}
+
+/// Submits a request. Sets `*number`, unless NULL: requests are numbered from 0.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `request` can be read and `number` written,
+/// unless they are NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_submit(
+    session: *mut Session,
+    request: *const Request,
+    number: *mut u64,
+) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        // SAFETY: as demanded.
+        let request = unsafe { request.as_ref() }.ok_or_else(|| wrong("request is NULL"))?;
+        let inner = session.inner()?;
+        let submitted = inner
+            .submit(engine_request(request)?, SimTime::from_ns(request.at_ns))
+            .map_err(|rejected| wrong(&rejected.to_string()))?;
+        // SAFETY: as demanded.
+        if let Some(number) = unsafe { number.as_mut() } {
+            *number = submitted.number;
+        }
+        Ok(Status::Ok)
+    })
+}
+
+fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed> {
+    use hybridsim_engine::Op;
+    let op = match request.op {
+        0 => Op::Read,
+        1 => Op::Write,
+        2 => Op::Trim,
+        3 => Op::Flush,
+        other => return Err(wrong(&format!("request.op {other} is not a hybridsim_op"))),
+    };
+    if request.flags & !HYBRIDSIM_FUA != 0 {
+        return Err(wrong("unknown flag in request.flags"));
+    }
+    let Request { offset, length, .. } = *request;
+    if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
+        return Err(wrong("request.offset and request.length are multiples of 512"));
+    }
+    let sectors = u32::try_from(length / SECTOR_BYTES)
+        .map_err(|_| wrong(&format!("a request of {length} bytes is too long")))?;
+    let flags = if request.flags & HYBRIDSIM_FUA != 0 { Flags::FUA } else { Flags::NONE };
+    let first = Lba(offset / SECTOR_BYTES);
+    Ok(hybridsim_engine::Request { flags, ..hybridsim_engine::Request::new(op, first, sectors) })
+}
+
+/// Simulates up to `time_ns`; completions wait for `hybridsim_poll`.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_advance_to(session: *mut Session, time_ns: u64) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        session.step(|inner| inner.advance_to(SimTime::from_ns(time_ns)))?;
+        Ok(Status::Ok)
+    })
+}
+
+/// Sets `*time_ns` to the time by which the session has to be advanced for something to happen in
+/// it; `HYBRIDSIM_STATUS_NONE` while no request is outstanding. A request that is submitted changes
+/// it. It need not be the time of a completion, and may be earlier than the last arrival, as
+/// devices catch up with the time without requests: advance at once then.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `time_ns` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_next_event(session: *mut Session, time_ns: *mut u64) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        // SAFETY: as demanded.
+        let time_ns = unsafe { time_ns.as_mut() }.ok_or_else(|| wrong("time_ns is NULL"))?;
+        let Some(next) = session.inner()?.next_event() else { return Ok(Status::None) };
+        // Advancing to the very time of an event leaves what might follow an arrival then.
+        *time_ns = next.as_ns().saturating_add(1);
+        Ok(Status::Ok)
+    })
+}
+
+/// Sets `*completion` to the oldest that was not returned yet, without simulating;
+/// `HYBRIDSIM_STATUS_NONE` if there is none.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `completion` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_poll(
+    session: *mut Session,
+    completion: *mut Completion,
+) -> Status {
+    // SAFETY: as demanded.
+    unsafe { complete(session, completion, |inner| Ok(inner.answer())) }
+}
+
+/// Simulates until a request ends and sets `*completion`; `HYBRIDSIM_STATUS_NONE` if none is
+/// outstanding.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `completion` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_next_completion(
+    session: *mut Session,
+    completion: *mut Completion,
+) -> Status {
+    // SAFETY: as demanded.
+    unsafe { complete(session, completion, session::Session::next_completion) }
+}
+
+/// # Safety
+/// As [`hybridsim_poll`].
+unsafe fn complete(
+    session: *mut Session,
+    completion: *mut Completion,
+    act: impl FnOnce(&mut session::Session) -> Result<Option<Answer>, Fault>,
+) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        // SAFETY: as demanded.
+        let to = unsafe { completion.as_mut() }.ok_or_else(|| wrong("completion is NULL"))?;
+        let Some(answer) = session.step(act)? else { return Ok(Status::None) };
+        let outcome = match answer.outcome {
+            Answered::Done => Outcome::Done,
+            Answered::Failed => Outcome::Failed,
+            Answered::Lost => Outcome::Lost,
+        };
+        *to =
+            Completion { number: answer.number, at_ns: answer.at.as_ns(), outcome: outcome as u32 };
+        Ok(Status::Ok)
+    })
+}
+
+/// The power fails after `at_ns` and comes back at once: outstanding requests end as lost. Needs
+/// `HYBRIDSIM_POWER_MAY_FAIL`.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_cut_power(session: *mut Session, at_ns: u64) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        if !session.power_may_fail {
+            return Err(wrong("open the session with HYBRIDSIM_POWER_MAY_FAIL"));
+        }
+        session.step(|inner| inner.cut_power(SimTime::from_ns(at_ns)))?;
+        Ok(Status::Ok)
+    })
+}
+
+/// Serves what is outstanding and ends the simulation, after which `hybridsim_results` and
+/// `hybridsim_state` return something. `HYBRIDSIM_STATUS_ENDED` if it ended with an error: the
+/// results cover the time before.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_finish(session: *mut Session) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        let inner = session.inner.take().ok_or_else(|| wrong("the session is finished"))?;
+        let output = inner
+            .finish(&session.registry, session.fault.take(), Vec::new())
+            .map_err(|error| (Status::Scenario, error.to_string()))?;
+        let json = serde_json::to_string(&output.results);
+        let json = json.map_err(|error| (Status::Internal, error.to_string()))?;
+        (session.results, session.state) = (Some(text(json)), output.state);
+        match output.fault {
+            Some(fault) => Err((Status::Ended, fault.to_string())),
+            None => Ok(Status::Ok),
+        }
+    })
+}
+
+/// The results as JSON, as `hybridsim run --json` prints them; NULL before `hybridsim_finish`.
+/// Valid until the session is closed.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_results(session: *const Session) -> *const c_char {
+    // SAFETY: as demanded.
+    let session = unsafe { session.as_ref() };
+    session.and_then(|it| it.results.as_ref()).map_or(ptr::null(), |it| it.as_ptr())
+}
+
+/// The state of the system at the end, to start from later, and its length in `*bytes`; NULL
+/// before `hybridsim_finish` and without `HYBRIDSIM_SAVE_STATE`. Valid until the session is closed.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `bytes` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_state(session: *const Session, bytes: *mut usize) -> *const u8 {
+    // SAFETY: as demanded.
+    let state = unsafe { session.as_ref() }.and_then(|it| it.state.as_deref());
+    // SAFETY: as demanded.
+    if let Some(bytes) = unsafe { bytes.as_mut() } {
+        *bytes = state.map_or(0, <[u8]>::len);
+    }
+    state.map_or(ptr::null(), <[u8]>::as_ptr)
+}
