@@ -74,6 +74,132 @@ fn any_replacement_serves_and_costs_may_be_observed() {
     }
 }
 
+#[test]
+fn every_write_policy_and_promotion_returns_what_was_written() {
+    let registry = registry();
+    for policy in ["back", "through", "around"] {
+        for (after, rate, share) in [(1, None, 1.0), (3, None, 0.1), (2, Some(1 << 20), 0.0)] {
+            let mut settings = flash_cache("fp", 0.7, true)
+                .and("write_policy", Value::Text(policy.to_owned()))
+                .and("promote_after", Value::Count(after))
+                .and("promote_all_below", Value::Number(0.5))
+                .and("dirty_share", Value::Number(share));
+            if let Some(rate) = rate {
+                settings = settings.and("promote_rate", Value::Rate(rate));
+            }
+            let rig = Rig {
+                entry: &ENTRY,
+                settings: &settings,
+                registry: &registry,
+                children: &[100, 2000],
+                seed: 5,
+            };
+            for depth in [1, 8] {
+                let load = Load { requests: 3000, sectors_max: 40, seed: 5 };
+                let seen = rig.check_random(&load, depth).expect("conforms");
+                let destages = count(&seen.events, |event| {
+                    matches!(event.event(), Some(CacheEvent::Destaged { .. }))
+                });
+                assert_eq!(destages > 0, policy == "back", "{policy} {after}: {destages}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_divided_cache_writes_back() {
+    let settings = flash_cache("op", 0.9, true).and("write_policy", Value::Text("around".into()));
+    let registry = registry();
+    let (settings, children) = (&settings, [800, 2000]);
+    let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &children, seed: 1 };
+    let problem = rig.build().err().expect("there is no write cache");
+    assert!(problem.contains("need `scheme = \"fp\"`"), "{problem}");
+}
+
+/// Every page of a region is written `writes` times, in turn; then all are read.
+struct Rounds {
+    pages: u64,
+    writes: u64,
+    sent: u64,
+}
+
+impl Source for Rounds {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let (round, page) = (self.sent / self.pages, self.sent % self.pages);
+        self.sent += 1;
+        let op = if round < self.writes { Op::Write } else { Op::Read };
+        // No two in a row are adjacent on the disk.
+        let request = Request::new(op, Lba(page * 37 % self.pages * 8), 8);
+        Ok((round <= self.writes).then_some(Arrival { at: SimTime::ZERO, request }))
+    }
+}
+
+/// Events of [`Rounds`] over 200 pages with a cache of about 900, and the requests to flash.
+fn rounds(writes: u64, settings: &Settings) -> (Vec<EventRecord>, Notes) {
+    let host = Host::plain(HostOptions::closed(4), Rounds { pages: 200, writes, sent: 0 });
+    observe(settings, host, None)
+}
+
+/// Pages read and written at the flash device.
+fn flash_pages(asked: &Notes) -> [u64; 2] {
+    [Op::Read, Op::Write].map(|op| {
+        let asked = asked.borrow();
+        asked.iter().filter(|note| note.1.op == op).map(|note| u64::from(note.1.sectors) / 8).sum()
+    })
+}
+
+#[test]
+fn a_write_through_is_on_the_disk_and_then_in_flash() {
+    let policy = |name: &str| {
+        let settings = flash_cache("fp", 0.9, false);
+        rounds(2, &settings.and("write_policy", Value::Text(name.to_owned())))
+    };
+    assert_eq!(flash_pages(&policy("through").1), [200, 400], "every write, then read hits");
+    assert_eq!(flash_pages(&policy("around").1), [0, 200], "only reads are promoted");
+    let (_, back) = policy("back");
+    assert_eq!(flash_pages(&back), [200, 400]);
+}
+
+#[test]
+fn a_page_is_cached_from_its_third_access() {
+    let settings = flash_cache("fp", 0.9, false).and("promote_after", Value::Count(3));
+    assert_eq!(flash_pages(&rounds(1, &settings).1), [0, 0]);
+    assert_eq!(flash_pages(&rounds(2, &settings).1), [0, 200], "the read is the third");
+    assert_eq!(flash_pages(&rounds(3, &settings).1), [200, 200], "the third write is cached");
+    let eager = settings.and("promote_all_below", Value::Number(0.11));
+    let [reads, writes] = flash_pages(&rounds(1, &eager).1);
+    assert!((95..=110).contains(&writes) && reads == writes, "a tenth of the cache: {writes}");
+}
+
+#[test]
+fn promotions_keep_to_their_rate() {
+    // A read takes 5 ms of the disk: 200 of them take a second. Eight pages a second.
+    let settings = flash_cache("fp", 0.9, false)
+        .and("write_policy", Value::Text("around".to_owned()))
+        .and("promote_rate", Value::Rate(8 * 4096));
+    let (events, asked) = rounds(1, &settings);
+    let seconds = events.last().expect("some").time.as_ns() / 1_000_000_000 + 1;
+    let [_, writes] = flash_pages(&asked);
+    assert!(writes >= 8 && writes <= 8 * seconds, "{writes} in {seconds} s");
+}
+
+#[test]
+fn dirty_pages_are_written_back_to_their_share_and_stay() {
+    let settings = flash_cache("fp", 0.9, false).and("dirty_share", Value::Number(0.1));
+    let (events, asked) = rounds(1, &settings);
+    let mut dirty = 0;
+    for record in &events {
+        if let Some(CacheEvent::DirtyPages { pages }) = record.event() {
+            dirty = pages;
+        }
+    }
+    assert!((80..=100).contains(&dirty), "a tenth of about 950: {dirty}");
+    // The reads of pages that have been written back hit: flash is read for both.
+    assert!(flash_pages(&asked)[0] >= 290, "{:?}", flash_pages(&asked));
+    let (_, unlimited) = rounds(1, &flash_cache("fp", 0.9, false));
+    assert_eq!(flash_pages(&unlimited)[0], 200);
+}
+
 /// Reads all over the disk fill the cache; then a few pages are written again and again. Never
 /// less than eight requests at a time.
 struct Busy {

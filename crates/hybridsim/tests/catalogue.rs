@@ -148,12 +148,16 @@ fn all_presets(all: &mut BTreeMap<String, String>) {
     for (name, _) in presets::list() {
         let text = presets::load(&name, Path::new("")).expect("an embedded preset").text;
         let keys = format!("preset = \"{name}\"\n");
-        let (keys, child) = match text.contains("kind = \"bus\"") {
-            true => (keys + "devices = [\"below\"]\n", component("below", DISK)),
-            false => (keys, String::new()),
+        let (more, children) = match text.lines().find(|line| line.starts_with("kind = ")) {
+            Some("kind = \"bus\"") => ("devices = [\"below\"]\n", component("below", DISK)),
+            Some("kind = \"flash-cache\"") => (
+                "flash = \"flash\"\ndisk = \"disk\"\n",
+                component("flash", SSD) + &component("disk", DISK),
+            ),
+            _ => ("", String::new()),
         };
-        let text =
-            format!("system = \"it\"\n{}{}{child}", mixed(400, 32768), component("it", &keys));
+        let it = component("it", &(keys + more));
+        let text = format!("system = \"it\"\n{}{it}{children}", mixed(400, 32768));
         all.insert(format!("preset/{name}"), text);
     }
 }

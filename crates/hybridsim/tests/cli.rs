@@ -370,15 +370,19 @@ fn every_preset_builds() {
     assert!(presets.lines().count() >= 10, "{presets}");
     for line in presets.lines() {
         let name = line.split_whitespace().next().expect("a name");
-        // A bus carries devices of its owner's choice; every other preset is complete in itself.
-        let needs = if name.contains("bus") || name.starts_with("scsi-") {
-            "devices = [\"disk\"]\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n"
-        } else {
-            ""
+        // A bus and a cache have devices of their owner's choice; every other preset is complete.
+        let kind = hybridsim::presets::kinds().into_iter().find(|(preset, _)| preset == name);
+        let needs = match kind.expect("it is listed").1.as_str() {
+            "bus" => "devices = [\"disk\"]\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n",
+            "flash-cache" => {
+                "flash = \"flash\"\ndisk = \"disk\"\n[component.flash]\npreset = \"sata-ssd\"\n\
+                 blocks_per_plane = 8\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n"
+            }
+            _ => "",
         };
         let text = format!(
             "workload.generator = {{ kind = \"uniform\", requests = 1 }}\n\
-             [component.device]\npreset = \"{name}\"\n{needs}"
+             system = \"device\"\n[component.device]\npreset = \"{name}\"\n{needs}"
         );
         let path = scenario(&folder, &format!("{name}.toml"), &text);
         let output = call(&["check", &path]);

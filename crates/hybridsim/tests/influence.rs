@@ -161,7 +161,15 @@ fn no_shipped_scenario_or_preset_has_a_key_without_effect() {
         let text = presets::load(&name, Path::new("")).expect("an embedded preset").text;
         if !text.contains("kind = \"bus\"") {
             // Keys of a preset may wait for another key of the user, such as `write_cache`.
-            let text = format!("{LOAD}{}", component("it", &format!("preset = \"{name}\"\n")));
+            let (more, children) = match text.contains("kind = \"flash-cache\"") {
+                true => (
+                    "flash = \"flash\"\ndisk = \"disk\"\n",
+                    component("flash", SSD) + &component("disk", DISK),
+                ),
+                false => ("", String::new()),
+            };
+            let it = component("it", &format!("preset = \"{name}\"\n{more}"));
+            let text = format!("system = \"it\"\n{LOAD}{it}{children}");
             let warnings = without_effect(input(&text)).unwrap_or_else(|it| panic!("{name}: {it}"));
             found.extend(warnings.into_iter().map(|it| format!("{name}: {it}")));
         }

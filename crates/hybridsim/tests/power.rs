@@ -166,6 +166,22 @@ fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
 }
 
 #[test]
+fn a_flash_cache_keeps_what_it_acknowledged_under_every_write_policy() {
+    for policy in ["back", "through", "around"] {
+        let system = format!(
+            "[component.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+             scheme = \"fp\"\nwrite_policy = \"{policy}\"\npromote_after = 2\n\
+             dirty_share = 0.1\ndestage_pages = 16\n\
+             [component.flash]\n{SMALL_SSD}[component.disk]\n{SAFE_DISK}"
+        );
+        let done = run(&system, 40_000, 100);
+        assert_eq!(done.fault, None, "{policy}");
+        assert_eq!(done.results.violations, [""; 0], "{policy}");
+        assert!(done.results.power_cuts > 300, "{policy}: {}", done.results.power_cuts);
+    }
+}
+
+#[test]
 fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
     let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n";
     let admit = "admission = \"always\"";

@@ -148,6 +148,13 @@ fn flash_caches_in_every_scheme() {
             resumed_equals_uninterrupted(&over_both("flash-cache", &parameters));
         }
     }
+    for policy in ["back", "through", "around"] {
+        let parameters = format!(
+            "scheme = \"fp\"\n{small}write_policy = \"{policy}\"\ndirty_share = 0.05\n\
+             promote_after = 2\npromote_rate = \"1MB/s\"\n"
+        );
+        resumed_equals_uninterrupted(&over_both("flash-cache", &parameters));
+    }
     let registry = standard();
     for entry in registry.descriptions("replacement") {
         let parameters = format!("{small}adjust = \"always\"\nreplacement = \"{}\"\n", entry.name);

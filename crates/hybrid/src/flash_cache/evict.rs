@@ -16,6 +16,8 @@ pub enum Purpose {
     Shrink,
     /// Ahead of need.
     WriteAhead,
+    /// More pages are dirty than may be.
+    DirtyShare,
 }
 
 impl FlashCache {
@@ -113,7 +115,7 @@ impl FlashCache {
         let locks = &self.core.locks;
         let mut pages = std::mem::take(&mut self.core.listed);
         let count = count.min(self.resizer.step_pages);
-        let not_written_back = purpose == Purpose::WriteAhead;
+        let not_written_back = matches!(purpose, Purpose::WriteAhead | Purpose::DirtyShare);
         self.lists.next_dirty(
             count,
             not_written_back,
@@ -191,6 +193,11 @@ impl FlashCache {
             let may_stay = self.scheme != Scheme::Fixed;
             if self.resizer.purpose == Purpose::WriteAhead {
                 self.lists.set_written_back(page, !failed);
+            } else if self.resizer.purpose == Purpose::DirtyShare {
+                // One that could not be written stays dirty.
+                if !failed {
+                    self.lists.cleaned(page);
+                }
             } else if may_stay && self.lists.clean.len() + 1 < self.limits.read {
                 self.lists.cleaned(page);
             } else {

@@ -3,7 +3,7 @@
 //!
 //! - `serve`: host requests. `evict`: eviction and destaging. `resize`: the partition resizer.
 //! - `tracker`, `cost`, `optimise`, `observed`: the cost model and the cheapest division.
-//! - `write_ahead`: write-back ahead of need.
+//! - `write_ahead`: write-back ahead of need. `promotion`: write policy and promotion.
 //! - [`crate::paged_controller`]: the request path shared with the hybrid disk.
 //!
 //! Space is counted in pages of the physical flash: a share `u` of it is cached data, the rest is
@@ -22,6 +22,7 @@ mod evict;
 mod lists;
 mod observed;
 pub mod optimise;
+mod promotion;
 mod resize;
 mod serve;
 mod tracker;
@@ -46,6 +47,7 @@ use hybridsim_engine::{
 use lists::CleanDirtyLists;
 use observed::Observed;
 use optimise::{Division, DivisionGrid};
+use promotion::{Promotion, WritePolicy};
 use resize::Resizer;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -143,6 +145,41 @@ const PARAMS: &[Param] = &[
         "Idle time before write-back ahead of need starts",
     )
     .needs(&[Needs::above_zero("write_ahead")]),
+    Param::optional(
+        "dirty_share",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "Share of the cache that may be dirty: pages above it are written back in the background, \
+         also while requests are outstanding, and stay cached (beyond the paper)",
+    )
+    .needs(&[Needs::Is("scheme", &["fp"])]),
+    Param::with(
+        "write_policy",
+        Kind::Choice(&["back", "through", "around"]),
+        "\"back\"",
+        "back: a write completes when flash has it; through: when the disk has it, whereupon it is \
+         written to flash; around: when the disk has it, and flash drops its copy. `through` and \
+         `around` need `scheme = \"fp\"` (beyond the paper)",
+    ),
+    Param::with(
+        "promote_after",
+        Kind::Count { min: 1, max: 1000 },
+        "1",
+        "Accesses to a page until it is cached; 1 caches every page that is accessed (beyond the \
+         paper)",
+    ),
+    Param::with(
+        "promote_all_below",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0",
+        "Share of the cache in use below which every access caches its pages",
+    )
+    .needs(&[Needs::Not("promote_after", &["1"])]),
+    Param::optional(
+        "promote_rate",
+        Kind::Rate,
+        "Most data written to flash in a second for reads that missed, and for writes with \
+         `write_policy = \"through\"` (beyond the paper)",
+    ),
     Param::with(
         "period_pages",
         Kind::Count { min: 1000, max: 1 << 40 },
@@ -319,6 +356,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let directory = PageDirectory::new(page_sectors, usable as u32);
     let segments = settings.count("segments") as usize;
     let sequential_sectors = settings.bytes("sequential_bytes") / SECTOR_BYTES;
+    let write_policy = WritePolicy::new(settings)?;
     let mut cache = FlashCache {
         core: PagedCore::new(
             input.children[1].capacity,
@@ -353,6 +391,9 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
             settings.count("write_ahead"),
             settings.duration("write_ahead_pause"),
         ),
+        dirty_share: settings.number_opt("dirty_share").filter(|_| scheme == Scheme::Fixed),
+        write_policy,
+        promotion: Promotion::new(settings, usable),
         destaging: 0,
         waiting_promotions: VecDeque::new(),
     };
@@ -393,6 +434,10 @@ pub struct FlashCache {
     /// Data pages written since the last mapping page.
     unmapped: u64,
     write_ahead: WriteAhead,
+    /// Share of the cache that may be dirty.
+    dirty_share: Option<f64>,
+    write_policy: WritePolicy,
+    promotion: Promotion,
     /// Runs of pages being destaged.
     destaging: u32,
     /// Promotions that wait for a destage, in order.
@@ -497,6 +542,7 @@ impl PowerFailure for FlashCache {
         }
         self.tracker.clear();
         self.streams.clear();
+        self.promotion.clear();
         self.observed = self.observed.map(|_| Observed::default());
         self.accessed = 0;
         self.destaging = 0;
@@ -517,7 +563,7 @@ impl Checkpoint for FlashCache {
         self.lists.save(to)?;
         to.put(&(self.limits, self.division, self.accessed, self.unmapped));
         to.put(&(&self.streams, &self.tracker, self.observed, self.resizer.accessed));
-        to.put(&(self.write_ahead.idle_since, self.write_ahead.timer));
+        to.put(&(self.write_ahead.idle_since, self.write_ahead.timer, &self.promotion));
         Ok(())
     }
 
@@ -526,7 +572,7 @@ impl Checkpoint for FlashCache {
         self.lists.restore(from)?;
         (self.limits, self.division, self.accessed, self.unmapped) = from.take()?;
         (self.streams, self.tracker, self.observed, self.resizer.accessed) = from.take()?;
-        (self.write_ahead.idle_since, self.write_ahead.timer) = from.take()?;
+        (self.write_ahead.idle_since, self.write_ahead.timer, self.promotion) = from.take()?;
         Ok(())
     }
 }

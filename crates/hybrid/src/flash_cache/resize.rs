@@ -126,6 +126,7 @@ impl FlashCache {
     /// Takes a step towards the limits: while idle or, with `adjust = "always"`, once enough pages
     /// have been accessed.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
+        self.keep_dirty_share(ctx);
         if self.destaging > 0 || !self.resizer.is_due(self.core.executing > 0) {
             return;
         }
@@ -141,6 +142,16 @@ impl FlashCache {
         } else if self.scheme != Scheme::Fixed && dirty > write {
             self.resizer.accessed = 0;
             self.destage(ctx, (dirty - write) as usize, Purpose::Shrink);
+        }
+    }
+
+    /// Writes back dirty pages above the share of the cache that may be dirty.
+    fn keep_dirty_share(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(share) = self.dirty_share else { return };
+        let most = (share * self.limit() as f64) as u64;
+        let excess = self.lists.dirty.len().saturating_sub(self.lists.written_back() + most);
+        if self.destaging == 0 && excess > 0 {
+            self.destage(ctx, excess as usize, Purpose::DirtyShare);
         }
     }
 

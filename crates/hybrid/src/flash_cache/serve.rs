@@ -1,6 +1,7 @@
 //! Host requests (op-fcl, page replacer).
 
 use super::lists::Removal;
+use super::promotion::WritePolicy;
 use super::{FlashCache, Scheme};
 use crate::paged_controller::{
     Destage, Origin, PagedController, PagedCore, PagedPolicy, PendingRequest,
@@ -9,7 +10,9 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
 use hybridsim_cache::paged::split::{Medium, Split, SubRequest};
 use hybridsim_cache::replacement::{Access, CachedPage};
-use hybridsim_engine::{Completion, Ctx, Flags, LatencyPhase, Op, Request, RequestId};
+use hybridsim_engine::{
+    Completion, Ctx, Flags, LatencyPhase, Op, Request, RequestId, SECTOR_BYTES,
+};
 
 impl PagedPolicy for FlashCache {
     fn core(&self) -> &PagedCore {
@@ -50,7 +53,7 @@ impl PagedPolicy for FlashCache {
 
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let PendingRequest { request, bypasses, .. } = *self.core.pending(slot);
-        let (pages, _) = self.look_up_write(ctx, slot);
+        let (pages, cached) = self.look_up_write(ctx, slot);
         if !bypasses {
             self.track(ctx, &request);
         }
@@ -58,8 +61,11 @@ impl PagedPolicy for FlashCache {
             Scheme::Fixed => self.limit(),
             _ => self.limits.write,
         };
-        if bypasses || pages > limit.min(u64::from(self.core.directory.pages)) {
+        let fits = !bypasses && pages <= limit.min(u64::from(self.core.directory.pages));
+        if !fits || self.write_policy == WritePolicy::Around || !self.admits(slot, cached) {
             self.bypass(ctx, slot);
+        } else if self.write_policy == WritePolicy::Through {
+            self.write_to_disk(ctx, slot);
         } else if self.core.short_of_space.is_empty() {
             self.write_or_wait(ctx, slot);
         } else {
@@ -119,18 +125,24 @@ impl PagedPolicy for FlashCache {
         }
     }
 
-    /// A write that has bypassed the cache invalidates what flash holds of it. A read that missed
-    /// is copied, if any of its pages is not cached, to be promoted.
+    /// A write to the disk invalidates what flash holds of it. A write through the cache is copied
+    /// to be promoted, and so is a read if any of its pages is not cached.
     fn before_completion(&mut self, ctx: &mut Ctx<'_>, of: &PendingRequest) -> Option<Request> {
         let PendingRequest { request, failed, bypasses, .. } = *of;
-        if request.op == Op::Write && bypasses && !failed {
+        let through = request.op == Op::Write && self.write_policy == WritePolicy::Through;
+        if request.op == Op::Write && (bypasses || through) && !failed {
             self.invalidate(ctx, &request);
         }
-        if request.op != Op::Read || bypasses || failed {
+        if !(request.op == Op::Read || through) || bypasses || failed {
             return None;
         }
         let (first, last) = self.core.directory.pages_of(&request);
-        if self.core.directory.count(first, last) == last - first + 1 {
+        let (pages, cached) = (last - first + 1, self.core.directory.count(first, last));
+        let used = u64::from(self.core.directory.used());
+        let admitted =
+            through || pages > cached && self.promotion.admits(first..=last, cached, used);
+        let bytes = (pages - cached) * self.core.directory.page_sectors * SECTOR_BYTES;
+        if !admitted || !self.promotion.within_rate(ctx.now(), bytes) {
             return None;
         }
         let mut copy = Request { op: Op::Write, flags: Flags::BACKGROUND, ..request };
@@ -222,18 +234,30 @@ impl FlashCache {
         self.split_and_execute(ctx, slot, Split::Write);
     }
 
-    /// Writes to the disk alone. What flash holds of the range is invalidated on completion.
-    fn bypass(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+    /// Whether a write of which `cached` pages are in the cache goes there.
+    fn admits(&mut self, slot: u32, cached: u64) -> bool {
         let (first, last) = self.core.pages_of(slot);
-        let cached = self.core.directory.count(first, last) > 0;
+        self.promotion.admits(first..=last, cached, u64::from(self.core.directory.used()))
+    }
+
+    /// Writes to the disk alone.
+    fn bypass(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let pending = self.core.pending(slot);
         pending.bypasses = true;
-        if cached {
-            // Flash may hold flushed data, which must not give way to data in a volatile buffer.
-            pending.request.flags = pending.request.flags.with(Flags::FUA);
-        }
         let Request { op, sectors, .. } = pending.request;
         ctx.emit(CacheEvent::Bypassed { op, sectors });
+        self.write_to_disk(ctx, slot);
+    }
+
+    /// Writes to the disk. What flash holds of the range is invalidated on completion.
+    fn write_to_disk(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let (first, last) = self.core.pages_of(slot);
+        let back = self.write_policy == WritePolicy::Back;
+        if back && self.core.directory.count(first, last) > 0 {
+            // Flash may hold flushed data, which must not give way to data in a volatile buffer.
+            let flags = &mut self.core.pending(slot).request.flags;
+            *flags = flags.with(Flags::FUA);
+        }
         self.execute_on_disk(ctx, slot);
     }
 

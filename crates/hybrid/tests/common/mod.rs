@@ -95,6 +95,9 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("replacement", entry_choice("lru", Settings::default()))
         .and("costs", Value::Text("given".to_owned()))
         .and("mapping", Value::Flag(mapping))
+        .and("write_policy", Value::Text("back".to_owned()))
+        .and("promote_after", Value::Count(1))
+        .and("promote_all_below", Value::Number(0.0))
         .and("checkpoint_pages", Value::Count(0))
 }
 

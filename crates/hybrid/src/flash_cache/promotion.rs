@@ -1,0 +1,163 @@
+//! Which accesses bring pages into the cache, and what a write does (beyond the paper): settings
+//! of the flash caches that are deployed.
+
+use hybridsim_cache::replacement::index::PageIndex;
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_engine::SimTime;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+/// When a write completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePolicy {
+    /// When flash has it.
+    Back,
+    /// When the disk has it, whereupon it is written to flash as clean data.
+    Through,
+    /// When the disk has it; flash drops what it holds of it.
+    Around,
+}
+
+impl WritePolicy {
+    /// The policy, which only a cache that is not divided into reads and writes can choose.
+    ///
+    /// # Errors
+    /// When the cost model divides the cache.
+    pub fn new(settings: &Settings) -> Result<Self, Vec<Problem>> {
+        let policy = match settings.text("write_policy") {
+            "through" => Self::Through,
+            "around" => Self::Around,
+            _ => return Ok(Self::Back),
+        };
+        if settings.text("scheme") == "fp" {
+            return Ok(policy);
+        }
+        let message = "`through` and `around` need `scheme = \"fp\"`: without dirty pages there \
+                       is no write cache to size";
+        Err(vec![Problem::new("write_policy", message)])
+    }
+}
+
+/// The accesses that promote pages.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Promotion {
+    /// Accesses to a page until it is cached.
+    after: u32,
+    /// Used pages up to which every access promotes.
+    eager_pages: u64,
+    /// Accesses to pages that are not cached, and these pages in the order of their first access.
+    counts: PageIndex,
+    order: VecDeque<u64>,
+    counted_max: usize,
+    /// Bytes a second.
+    rate: Option<u64>,
+    /// The current second, and bytes left in it.
+    second: u64,
+    left: u64,
+}
+
+impl Promotion {
+    /// What the settings of a cache of `pages` pages say.
+    pub fn new(settings: &Settings, pages: u64) -> Self {
+        let rate = settings.rate_opt("promote_rate");
+        Self {
+            after: settings.count("promote_after") as u32,
+            eager_pages: (settings.number("promote_all_below") * pages as f64) as u64,
+            counts: PageIndex::default(),
+            order: VecDeque::new(),
+            // Twice the cache, as in Open CAS.
+            counted_max: 2 * pages as usize,
+            rate,
+            second: 0,
+            left: rate.unwrap_or(0),
+        }
+    }
+
+    /// Forgets all accesses.
+    pub fn clear(&mut self) {
+        self.counts = PageIndex::default();
+        self.order.clear();
+    }
+
+    /// Counts an access to `pages`, of which `cached` are in the cache, which has `used` pages.
+    /// Returns whether the others are promoted: a request is promoted as a whole or not at all.
+    pub fn admits(&mut self, pages: RangeInclusive<u64>, cached: u64, used: u64) -> bool {
+        if self.after <= 1 {
+            return true;
+        }
+        let counted = pages.take(self.counted_max);
+        let known = counted.fold(true, |all, page| (self.count(page) >= self.after) && all);
+        known || cached > 0 || used < self.eager_pages
+    }
+
+    fn count(&mut self, page: u64) -> u32 {
+        if let Some(count) = self.counts.remove(page) {
+            let count = (count + 1).min(self.after);
+            self.counts.insert(page, count);
+            return count;
+        }
+        self.counts.insert(page, 1);
+        self.order.push_back(page);
+        if self.order.len() > self.counted_max
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(oldest);
+        }
+        1
+    }
+
+    /// Whether `bytes` may be promoted in this second; if so they count.
+    pub fn within_rate(&mut self, now: SimTime, bytes: u64) -> bool {
+        let Some(rate) = self.rate else { return true };
+        let second = now.as_ns() / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.left) = (second, rate);
+        }
+        let within = bytes <= self.left;
+        self.left -= if within { bytes } else { 0 };
+        within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_config::param::Value;
+
+    fn promotion(after: u64, below: f64, rate: Option<u64>) -> Promotion {
+        let settings = Settings::default()
+            .and("promote_after", Value::Count(after))
+            .and("promote_all_below", Value::Number(below));
+        let settings = match rate {
+            Some(rate) => settings.and("promote_rate", Value::Rate(rate)),
+            None => settings,
+        };
+        Promotion::new(&settings, 10)
+    }
+
+    #[test]
+    fn the_third_access_promotes() {
+        let mut promotion = promotion(3, 0.8, None);
+        let mut admits = |first, last, cached, used| promotion.admits(first..=last, cached, used);
+        assert!(!admits(5, 5, 0, 9) && !admits(5, 5, 0, 9) && admits(5, 5, 0, 9));
+        assert!(!admits(5, 6, 0, 9), "page 6 is new");
+        assert!(admits(6, 7, 1, 9), "a request with a cached page");
+        assert!(admits(8, 8, 0, 7), "a cache that is not full");
+        // Twenty pages are counted: page 5, the oldest, is no longer among them.
+        (20..40).for_each(|page| assert!(!admits(page, page, 0, 9)));
+        assert!(!admits(5, 5, 0, 9));
+        assert!(!admits(0, u64::MAX, 0, 9), "a huge request ends");
+    }
+
+    #[test]
+    fn a_second_has_its_bytes() {
+        let mut promotion = promotion(1, 0.0, Some(10_000));
+        let mut within =
+            |ms: u64, bytes| promotion.within_rate(SimTime::from_ns(ms * 1_000_000), bytes);
+        assert!(within(0, 4096) && within(500, 4096) && !within(999, 4096));
+        assert!(within(999, 1000), "what is left");
+        assert!(within(1000, 4096) && within(1001, 4096) && !within(1002, 4096));
+        assert!(!within(5000, 10_001), "more than a second's worth never is");
+    }
+}
