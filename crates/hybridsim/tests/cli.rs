@@ -376,7 +376,7 @@ fn every_preset_builds() {
             "bus" => "devices = [\"disk\"]\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n",
             "flash-cache" => {
                 "flash = \"flash\"\ndisk = \"disk\"\n[component.flash]\npreset = \"sata-ssd\"\n\
-                 blocks_per_plane = 8\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n"
+                 [component.disk]\npreset = \"seagate-cheetah-9lp\"\n"
             }
             _ => "",
         };
