@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod results;
 pub mod series;
 pub mod spans;
+pub mod steady;
 mod summary;
 pub mod tenants;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::marks::MarkFold;
 use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
+use crate::steady::SteadyFold;
 use crate::summary;
 use crate::tenants::{TenantFold, TenantInfo};
 use hybridsim_cache::CacheEvent;
@@ -134,6 +135,7 @@ pub struct Recorder<'a> {
     invariants: Invariants,
     counters: Counters,
     latency: LatencyFold,
+    steady: SteadyFold,
     breakdown: Breakdown,
     tenants: TenantFold,
     tenant_infos: Vec<TenantInfo>,
@@ -176,6 +178,7 @@ impl<'a> Recorder<'a> {
             invariants: Invariants::new(paths),
             counters: Counters::new(nodes.len(), SimTime::ZERO),
             latency: LatencyFold::default(),
+            steady: SteadyFold::default(),
             breakdown: Breakdown::default(),
             tenants: TenantFold::default(),
             tenant_infos: Vec::new(),
@@ -228,6 +231,7 @@ impl<'a> Recorder<'a> {
     fn measure(&mut self, events: &[EventRecord]) {
         self.counters.take(events);
         self.latency.take(events);
+        events.iter().for_each(|record| self.steady.add(record));
         self.breakdown.take(events);
         self.tenants.take(events);
     }
@@ -282,6 +286,7 @@ impl<'a> Recorder<'a> {
         let violations = self.invariants.finish(ending.time, ending.by == EndedBy::Completion);
         let mut results =
             summary::results(&run, &self.fingerprint, label, cost, warnings, violations);
+        results.steady = self.steady.finish(since);
         let end_ns = ending.time.as_ns();
         results.tenants = self.tenants.results(&self.tenant_infos, since.as_ns(), end_ns);
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
@@ -336,6 +341,7 @@ impl Recorder<'_> {
         self.invariants.add(record);
         self.counters.add(record);
         self.latency.add(record);
+        self.steady.add(record);
         self.breakdown.add(record);
     }
 

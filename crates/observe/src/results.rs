@@ -81,6 +81,9 @@ pub struct RunResults {
     pub latency_ns: ByKind<LatencyResult>,
     /// Work completed per simulated second.
     pub throughput: Throughput,
+    /// Confidence intervals from this run alone; `null` with fewer than about 500 requests.
+    #[serde(default)]
+    pub steady: Option<SteadyState>,
     /// Mean latency by phase.
     pub breakdown_ns: BreakdownResult,
     /// Sums over all components; flash keys are `null` without flash.
@@ -94,6 +97,35 @@ pub struct RunResults {
     pub warnings: Vec<String>,
     /// Violated invariants, in sentences; empty in a sound run.
     pub violations: Vec<String>,
+}
+
+/// The measured window without its start, which MSER-5 chooses, in batches of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// Requests at the start of the measured window that do not belong to the steady state.
+    pub warmup_requests: u64,
+    /// Their time.
+    pub warmup_ns: u64,
+    /// Batches of the confidence intervals.
+    pub batches: u64,
+    /// Requests of a batch.
+    pub batch_requests: u64,
+    /// Mean latency.
+    pub mean_ns: Interval,
+    /// Requests per simulated second.
+    pub iops: Interval,
+    /// Whether the run has settled and the means of its batches are independent; if not, the
+    /// intervals are too narrow.
+    pub is_long_enough: bool,
+}
+
+/// A mean with its confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Mean over the batches.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval.
+    pub half_width: f64,
 }
 
 /// Workloads that share the system.

@@ -71,6 +71,7 @@ pub fn results(
         requests_lost: run.counters.requests_lost,
         warmup: run.warmup,
         throughput: throughput(run),
+        steady: None,
         breakdown_ns: breakdown(run.breakdown),
         totals: totals(&components, latency_ns.all.count),
         tenants: None,

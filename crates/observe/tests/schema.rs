@@ -10,11 +10,13 @@ use std::path::Path;
 const BEGIN: &str = "<!-- generated: begin -->\n";
 const END: &str = "<!-- generated: end -->\n";
 /// Python names of the structs that become classes, in order of definition.
-const CLASSES: [(&str, &str); 16] = [
+const CLASSES: [(&str, &str); 18] = [
     ("WarmupResult", "Warmup"),
     ("LatencyResult", "Latency"),
     ("ByKind", "Latencies"),
     ("Throughput", "Throughput"),
+    ("Interval", "Interval"),
+    ("SteadyState", "SteadyState"),
     ("SlowestResult", "Slowest"),
     ("BreakdownResult", "Breakdown"),
     ("Totals", "Totals"),

@@ -110,6 +110,12 @@ const KINDS: &[Kind] = &[
     Kind { group: "Latency", label: "Mean", units: TIME, value: |run| run.latency_ns.all.mean },
     Kind {
         group: "Latency",
+        label: "Mean, 95 % ±",
+        units: TIME,
+        value: |run| run.steady.filter(|it| it.is_long_enough).map(|it| it.mean_ns.half_width),
+    },
+    Kind {
+        group: "Latency",
         label: "Median",
         units: TIME,
         value: |run| run.latency_ns.all.p50.map(|ns| ns as f64),

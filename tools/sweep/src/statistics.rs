@@ -1,11 +1,6 @@
 //! Means over seeds and their confidence intervals.
 
-/// Two-sided 95 % quantiles of Student's t with 1 to 30 degrees of freedom.
-const T_95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
+use hybridsim_observe::steady::student_t;
 
 /// A mean over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,19 +27,6 @@ impl Estimate {
     /// Whether the interval contains zero; `None` with one value, of which nothing is known.
     pub fn may_be_zero(&self) -> Option<bool> {
         self.half_width.map(|half| self.mean.abs() <= half)
-    }
-}
-
-/// The two-sided 95 % quantile of Student's t.
-fn student_t(degrees: usize) -> f64 {
-    match T_95.get(degrees.saturating_sub(1)) {
-        Some(&t) => t,
-        // The Cornish-Fisher expansion: within 0.0001 of the quantile from here on.
-        None => {
-            let (z, n) = (1.959_964_f64, degrees as f64);
-            let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n);
-            z + (z.powi(3) + z) / (4.0 * n) + second
-        }
     }
 }
 
