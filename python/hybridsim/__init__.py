@@ -53,7 +53,7 @@ from .search import Objective, Search, Trial, optimize
 from .session import Completion, Session, Submitted
 from .sweeps import Comparison, Point, Range, Sweep, compare, sweep
 from .table import HeatMap, Table
-from .tools import calibrate, mrc, reproduce
+from .tools import calibrate, mrc, plan, reproduce
 from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
 
 __all__ = [
@@ -115,6 +115,7 @@ __all__ = [
     "list",
     "mrc",
     "optimize",
+    "plan",
     "plot",
     "read_trace",
     "register",

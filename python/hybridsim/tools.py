@@ -17,7 +17,7 @@ from . import _toml
 from .errors import Error, TraceError, path_text
 from .table import Table
 
-__all__ = ["calibrate", "mrc", "reproduce"]
+__all__ = ["calibrate", "mrc", "plan", "reproduce"]
 
 Path = str | os.PathLike[str]
 
@@ -73,6 +73,39 @@ def calibrate(
         options += [] if capacity is None else [f"--capacity={capacity}"]
     options += [] if out is None else [f"--out={path_text(out)}", "--force"]
     return _command("calibrate", *options, *map(path_text, files))  # type: ignore[no-any-return]
+
+
+def plan(
+    trace: Path,
+    *,
+    prices: Path | None = None,
+    budget: float | None = None,
+    p99: str | None = None,
+    life: float | None = None,
+    duty: float = 1.0,
+    data: str | int | None = None,
+    caches: Iterable[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Plans which devices and cache serve a trace, and at what cost per year.
+
+    `prices` is a price table (``docs/how-to/plan.md``). `budget` (per year), `p99` (``"5ms"``) and
+    `life` (years of flash) are bounds; `duty` is the share of the year with the load of the trace,
+    `data` the capacity needed. `caches` are presets to try, `overrides` keys of all scenarios.
+    `out` is a folder for the page. Returns the document of ``hybridsim plan --json``: its
+    ``systems`` are ranked, and ``unmet`` of each is empty if it meets all bounds.
+    """
+    given = {"budget": budget, "p99": p99, "life": life, "data": data, "format": format}
+    options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    options += [f"--duty={duty}"]
+    options += [] if prices is None else [f"--prices={path_text(prices)}"]
+    listed = [_text(cache) for cache in _iterable("caches", caches)]
+    options += [f"--caches={','.join(listed)}"] if listed else []
+    options += [f"--set={option}" for option in _toml.sets(overrides or {})]
+    options += [] if out is None else [f"--out={path_text(out)}", "--force"]
+    return _command("plan", *options, path_text(trace))  # type: ignore[no-any-return]
 
 
 def reproduce(*ids: str) -> dict[str, Any]:

@@ -84,6 +84,12 @@ def test_miss_ratio_curves_and_reproductions(root):
     assert all(0 < ratio < 1 for ratio in table["miss_ratio"])
     with pytest.raises(hybridsim.Error, match="no-such"):
         hybridsim.mrc(root / "workloads" / "browser.hst", "no-such")
+    trace = root / "workloads" / "browser.hst"
+    plan = hybridsim.plan(trace, duty=0.1, p99="1s", caches=["open-cas"])
+    assert plan["demand"]["duty"] == 0.1
+    assert {system["cache"] for system in plan["systems"]} == {None, "open-cas"}
+    with pytest.raises(hybridsim.Error, match="no-such"):
+        hybridsim.plan(trace, caches=["no-such"])
     study = hybridsim.reproduce("flashsim/table1")
     assert {row["experiment"] for row in study["rows"]} == {"flashsim/table1"}
     with pytest.raises(hybridsim.Error, match="flashsim"):
@@ -131,6 +137,8 @@ def test_calibration(tmp_path):
         lambda ssd: hybridsim.sweep(ssd, {"host.queue_depth": []}),
         lambda ssd: hybridsim.mrc(3),
         lambda ssd: hybridsim.mrc("x", sizes="64MiB"),
+        lambda ssd: hybridsim.plan(3),
+        lambda ssd: hybridsim.plan("x", caches="bcache"),
         lambda ssd: hybridsim.reproduce(3),
         lambda ssd: hybridsim.calibrate(),
         lambda ssd: hybridsim.trace_info(3),

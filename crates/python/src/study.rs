@@ -216,7 +216,12 @@ impl Study {
 
     /// The page of the sweep.
     fn html(&self, title: &str) -> PyResult<String> {
-        failure::guarded(|| Ok(self.table(&[]).map(|table| table.html(title)).unwrap_or_default()))
+        failure::guarded(|| {
+            Ok(self
+                .table(&[])
+                .map(|table| table.html(title, "the table of the study"))
+                .unwrap_or_default())
+        })
     }
 
     /// The table of the sweep as comma-separated values, with further columns by their path.

@@ -102,27 +102,13 @@ function multiples(at) {
 
 // ---- sensitivities
 
-// By how much a statistic changes along a key, averaged over everything else.
-function effect(at, key) {
-  const rows = done.filter(row => row.cells[at] !== null);
-  const means = SWEEP.keys[key].values.map((value, index) => {
-    const cells = rows.filter(row => row.at[key] === index).map(row => row.cells[at]);
-    return { value: bare(value), count: cells.length, mean: sum(cells.map(cell => cell.mean)) / cells.length, half: Math.sqrt(sum(cells.map(cell => (cell.half || 0) ** 2))) / cells.length };
-  }).filter(one => one.count > 0);
-  if (means.length < 2) return null;
-  const least = means.reduce((best, one) => one.mean < best.mean ? one : best);
-  const most = means.reduce((best, one) => one.mean > best.mean ? one : best);
-  const whole = Math.abs(sum(means.map(one => one.mean)) / means.length), change = most.mean - least.mean;
-  return { key, least, most, share: whole > 0 ? change / whole : 0, noise: SWEEP.seeds > 1 && change <= Math.hypot(least.half, most.half) };
-}
-
 function sensitivities() {
   const sets = shown.map(at => {
     const write = writer(SWEEP.columns[at].name, 3);
-    const effects = SWEEP.keys.map((_, key) => effect(at, key)).filter(Boolean).sort((one, other) => other.share - one.share);
+    const effects = [...SWEEP.columns[at].effects].sort((one, other) => other.share - one.share);
     return { name: SWEEP.columns[at].name, rows: effects.map(({ key, least, most, share, noise }) => ({
       run: 0, name: short(SWEEP.keys[key].name), pieces: [["change", share]], total: share,
-      value: `${percent(share)}${noise ? ", within noise" : ""}: ${write(least.mean)} at ${least.value} to ${write(most.mean)} at ${most.value}`,
+      value: `${percent(share)}${noise ? ", within noise" : ""}: ${write(least.mean)} at ${bare(SWEEP.keys[key].values[least.value])} to ${write(most.mean)} at ${bare(SWEEP.keys[key].values[most.value])}`,
     })) };
   }).filter(set => set.rows.some(row => row.total > 0));
   if (sets.length === 0) return;

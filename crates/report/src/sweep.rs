@@ -23,6 +23,10 @@ const DOCUMENT: Document<'_> = Document {
 pub struct Sweep {
     /// The scenario.
     pub title: String,
+    /// Sentences above the table.
+    pub notes: Vec<String>,
+    /// The file with the same figures.
+    pub data_file: String,
     /// Seeds per combination.
     pub seeds: usize,
     pub keys: Vec<Key>,
@@ -46,6 +50,30 @@ pub struct Column {
     pub is_shown: bool,
     /// Whether more is better.
     pub more_is_better: bool,
+    /// How much it changes along each key.
+    pub effects: Vec<Effect>,
+}
+
+/// By how much a statistic changes along a key, averaged over the values of all others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The key, as an index.
+    pub key: usize,
+    /// The values with the smallest and the largest mean.
+    pub least: Level,
+    pub most: Level,
+    /// Their difference, relative to the mean over all values.
+    pub share: f64,
+    /// Whether the difference is within noise.
+    pub noise: bool,
+}
+
+/// The mean at one value of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// The value, as an index.
+    pub value: usize,
+    pub mean: f64,
 }
 
 /// A combination.
@@ -74,6 +102,8 @@ pub struct Cell {
 /// Never for any content of `sweep`: the template is fixed and tested.
 pub fn page(sweep: &Sweep) -> String {
     let content = context! {
+        notes => sweep.notes.clone(),
+        data_file => sweep.data_file.clone(),
         seeds => sweep.seeds,
         combinations => sweep.rows.len(),
         failed => sweep.rows.iter().filter(|row| row.error.is_some()).count(),

@@ -298,7 +298,7 @@ fn the_page_of_a_reproduction_is_drawn() {
 
 #[test]
 fn the_page_of_a_sweep_is_drawn() {
-    use hybridsim_report::sweep::{Cell, Column, Key, Row, Sweep, page};
+    use hybridsim_report::sweep::{Cell, Column, Effect, Key, Level, Row, Sweep, page};
     let key = |name: &str, values: &[&str]| {
         let values = values.iter().map(|&value| value.to_owned()).collect();
         Key { name: name.to_owned(), values }
@@ -307,6 +307,13 @@ fn the_page_of_a_sweep_is_drawn() {
         name: name.to_owned(),
         is_shown: true,
         more_is_better,
+        effects: vec![Effect {
+            key: 0,
+            least: Level { value: 0, mean: 2.0 },
+            most: Level { value: 2, mean: 8.0 },
+            share: 1.2,
+            noise: true,
+        }],
     };
     let mut rows: Vec<Row> = (0..12)
         .map(|at| {
@@ -320,6 +327,8 @@ fn the_page_of_a_sweep_is_drawn() {
     rows[5] = Row { cells: vec![None, None], error: Some(HOSTILE.to_owned()), ..rows[5].clone() };
     let sweep = Sweep {
         title: HOSTILE.to_owned(),
+        notes: vec![HOSTILE.to_owned()],
+        data_file: HOSTILE.to_owned(),
         seeds: 3,
         keys: vec![
             key("component.ssd.size", &["1", "10", "100"]),

@@ -1,6 +1,7 @@
 //! The page of a sweep.
 
 use super::format::bare;
+use super::statistics::{Estimate, may_be_equal};
 use super::table::{Cell, Row, Table};
 use hybridsim_report::sweep;
 
@@ -9,17 +10,59 @@ const MORE_IS_BETTER: &[&str] =
     &["iops", "bytes_per_s", "per_wall_s", "hit_ratio", "hits", "lifetime_s"];
 
 impl Table<'_> {
-    /// The sweep as one self-contained HTML file.
-    pub fn html(&self, title: &str) -> String {
+    /// The sweep as one self-contained HTML file, which names the file with the same figures.
+    pub fn html(&self, title: &str, data_file: &str) -> String {
         let keys: Vec<sweep::Key> = self.keys.iter().enumerate().map(|it| self.key(it)).collect();
-        let columns = self.columns.iter().map(|column| sweep::Column {
+        let rows: Vec<sweep::Row> = self.rows.iter().map(|row| page_row(row, &keys)).collect();
+        let columns = self.columns.iter().enumerate().map(|(at, column)| sweep::Column {
             name: column.name.clone(),
             is_shown: column.is_shown,
             more_is_better: MORE_IS_BETTER.iter().any(|end| column.name.ends_with(end)),
+            effects: (0..keys.len()).filter_map(|key| self.effect(at, key, &keys, &rows)).collect(),
         });
-        let rows = self.rows.iter().map(|row| page_row(row, &keys)).collect();
         let (columns, title) = (columns.collect(), title.to_owned());
-        sweep::page(&sweep::Sweep { title, seeds: self.seeds(), keys, columns, rows })
+        sweep::page(&sweep::Sweep {
+            title,
+            notes: Vec::new(),
+            data_file: data_file.to_owned(),
+            seeds: self.seeds(),
+            keys,
+            columns,
+            rows,
+        })
+    }
+
+    /// By how much the statistic in column `at` changes along `key`; `None` with fewer than two
+    /// values. The means of all combinations at a value are compared as those of two rows are: seed
+    /// by seed.
+    fn effect(
+        &self,
+        at: usize,
+        key: usize,
+        keys: &[sweep::Key],
+        places: &[sweep::Row],
+    ) -> Option<sweep::Effect> {
+        let levels = (0..keys[key].values.len()).filter_map(|value| {
+            let rows = self.rows.iter().zip(places).filter(|(_, place)| place.at[key] == value);
+            let cells: Vec<&Cell> = rows.filter_map(|(row, _)| row.cells[at].as_ref()).collect();
+            let mean =
+                Estimate::of(&cells.iter().map(|cell| cell.estimate.mean).collect::<Vec<_>>());
+            Some((sweep::Level { value, mean: mean?.mean }, by_seed(&cells)))
+        });
+        let levels: Vec<(sweep::Level, Vec<(u64, f64)>)> = levels.collect();
+        let by_mean = |one: &&(sweep::Level, _), other: &&(sweep::Level, _)| {
+            one.0.mean.total_cmp(&other.0.mean)
+        };
+        let (least, most) = (levels.iter().min_by(by_mean)?, levels.iter().max_by(by_mean)?);
+        let whole = levels.iter().map(|(level, _)| level.mean).sum::<f64>() / levels.len() as f64;
+        let share = (most.0.mean - least.0.mean) / whole.abs();
+        (levels.len() > 1).then(|| sweep::Effect {
+            key,
+            least: least.0,
+            most: most.0,
+            share: if share.is_finite() { share } else { 0.0 },
+            noise: may_be_equal(&least.1, &most.1) == Some(true),
+        })
     }
 
     /// A key with its values in the order in which they appear.
@@ -33,6 +76,17 @@ impl Table<'_> {
         }
         sweep::Key { name: name.clone(), values }
     }
+}
+
+/// The mean over several cells at each seed that all of them have.
+fn by_seed(cells: &[&Cell]) -> Vec<(u64, f64)> {
+    let Some((first, others)) = cells.split_first() else { return Vec::new() };
+    let at = |cell: &Cell, seed: u64| cell.values.iter().find(|it| it.0 == seed).map(|it| it.1);
+    let mean = |&(seed, value): &(u64, f64)| {
+        let rest: Option<f64> = others.iter().map(|cell| at(cell, seed)).sum();
+        Some((seed, (value + rest?) / cells.len() as f64))
+    };
+    first.values.iter().filter_map(mean).collect()
 }
 
 fn page_row(row: &Row<'_>, keys: &[sweep::Key]) -> sweep::Row {

@@ -74,7 +74,7 @@ pub struct Cell {
     /// two seeds that both have.
     pub is_noise: Option<bool>,
     /// Seeds and values.
-    values: Vec<(u64, f64)>,
+    pub(crate) values: Vec<(u64, f64)>,
 }
 
 impl Row<'_> {

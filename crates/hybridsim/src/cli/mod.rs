@@ -13,6 +13,7 @@ mod mrc;
 mod new;
 mod optimize;
 mod output;
+mod plan;
 mod progress;
 mod reference;
 mod reproduce;
@@ -25,6 +26,7 @@ mod trace;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use hybridsim_config::registry::Registry;
+use hybridsim_workload::trace::OpenOptions;
 use std::path::PathBuf;
 
 pub use output::{Exit, Failure};
@@ -47,6 +49,8 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Search for the values of some parameters that are best by some results
     Optimize(optimize::OptimizeArgs),
+    /// Plan which devices and cache serve a trace: sizes, policies, life of flash, cost per year
+    Plan(plan::PlanArgs),
     /// Reproduce published figures and measurements of drives
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
@@ -153,6 +157,19 @@ struct ReadingArgs {
 }
 
 impl ReadingArgs {
+    /// How the command itself opens the trace.
+    fn open_options(
+        &self,
+        registry: &Registry,
+        mut options: OpenOptions,
+    ) -> Result<OpenOptions, Failure> {
+        options.skip_bad_lines = self.skip_bad_lines;
+        if let Some(format) = &self.format {
+            trace::choose_format(registry, format, &mut options)?;
+        }
+        Ok(options)
+    }
+
     fn key_options(&self) -> impl Iterator<Item = String> + use<> {
         let flags = [
             (self.fit, "workload.fit=true"),
@@ -294,6 +311,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
         Command::Optimize(args) => optimize::optimize(&args),
+        Command::Plan(args) => plan::plan(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
         #[cfg(unix)]

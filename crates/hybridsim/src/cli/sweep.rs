@@ -186,7 +186,7 @@ pub(super) fn write_tables(
 ) -> Result<(), Failure> {
     let [csv, html] = ["csv", "html"].map(|ending| format!("{name}.{ending}"));
     write_file(out, &csv, &table.csv())?;
-    write_file(out, &html, &table.html(title))?;
+    write_file(out, &html, &table.html(title, &csv))?;
     note(&format!("table: {}", out.join(csv).display()));
     note(&format!("charts: {}", out.join(html).display()));
     Ok(())

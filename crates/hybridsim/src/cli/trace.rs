@@ -114,12 +114,22 @@ pub(super) fn options(
 ) -> Result<OpenOptions, Failure> {
     options.skip_bad_lines = args.skip_bad_lines;
     if let Some(format) = &args.format {
-        let settings = entry_option(registry, FORMAT, format)?;
-        let choice = settings.entry("format");
-        options.format = Some(choice.name.clone());
-        options.settings = choice.settings.clone();
+        choose_format(registry, format, &mut options)?;
     }
     Ok(options)
+}
+
+/// Opens traces as `format` says, which has the syntax of a scenario's `workload.format`.
+pub(super) fn choose_format(
+    registry: &Registry,
+    format: &str,
+    options: &mut OpenOptions,
+) -> Result<(), Failure> {
+    let settings = entry_option(registry, FORMAT, format)?;
+    let choice = settings.entry("format");
+    options.format = Some(choice.name.clone());
+    options.settings = choice.settings.clone();
+    Ok(())
 }
 
 fn open(registry: &Registry, args: &OpenArgs) -> Result<OpenTrace, Failure> {

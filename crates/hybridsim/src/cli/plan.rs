@@ -1,0 +1,229 @@
+//! The command for plans: profile and miss-ratio curves, the first cut, simulations, the ranking.
+
+use super::ReadingArgs;
+use super::output::{Exit, Failure, note, print, write_file};
+use super::progress::{Progress, Steps, When};
+use super::run::{interrupt_flag, prepare};
+use hybridsim_cache::replacement::ReplacementEntry;
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::Registry;
+use hybridsim_config::units;
+use hybridsim_engine::SimTime;
+use hybridsim_mrc::{Ask, Curves, Policy};
+use hybridsim_observe::RunResults;
+use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut};
+use hybridsim_simulation::parallel::processors;
+use hybridsim_simulation::run::RunProgress;
+use hybridsim_simulation::scenario::Input;
+use hybridsim_sweep::{Job, Memory, Outcome, Point};
+use hybridsim_workload::profile::{Profile, profile};
+use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
+use std::path::{Path, PathBuf};
+
+/// Caches tried unless others are named.
+const CACHES: &str = "dm-cache,open-cas,open-cas-writeback";
+/// Replacement policies whose curves are compared; the first is that of the caches.
+const POLICIES: [&str; 3] = ["lru", "arc", "s3-fifo"];
+const PAGE_BYTES: u64 = 4096;
+const SAMPLE_PAGES: usize = 1 << 20;
+/// Unit in which the trace's footprint is laid out on a device.
+const GRANULE_BYTES: u64 = 1 << 20;
+
+#[derive(clap::Args)]
+pub struct PlanArgs {
+    /// The trace
+    trace: PathBuf,
+    /// A price table, as docs/how-to/plan.md shows; without it, assumed prices
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Most that a system may cost per year, devices by years of service and energy
+    #[arg(long, value_name = "AMOUNT", value_parser = above_zero)]
+    budget: Option<f64>,
+    /// Longest 99th percentile of the latency, such as 5ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    p99: Option<u64>,
+    /// Fewest years that flash must last
+    #[arg(long, value_name = "YEARS", value_parser = above_zero)]
+    life: Option<f64>,
+    /// Share of the year in which the load is that of the trace
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
+    duty: f64,
+    /// Capacity the data need; default: the trace's footprint
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    data: Option<u64>,
+    /// Presets of caches to try, separated by commas; see docs/models/deployed-caches.md
+    #[arg(long, value_name = "PRESET,PRESET", value_delimiter = ',', default_value = CACHES)]
+    caches: Vec<String>,
+    /// Set a key of all scenarios, such as workload.times='"after-completions"'; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    #[command(flatten)]
+    reading: ReadingArgs,
+    /// Write plan.json and plan.html into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace existing results in the folder
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Show a progress bar
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    progress: When,
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    match number > 0.0 && number.is_finite() {
+        true => Ok(number),
+        false => Err("must be more than 0".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = above_zero(text)?;
+    if share <= 1.0 { Ok(share) } else { Err("a share lies between 0 and 1".to_owned()) }
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    units::duration(text).map(|time| time.as_ns())
+}
+
+/// Plans.
+pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
+    let prices = prices(args.prices.as_deref())?;
+    if let Some(out) = &args.out {
+        prepare(out, args.force)?;
+    }
+    let (profile, curves) = study(registry, args)?;
+    let footprint = profile.footprint_bytes.next_multiple_of(GRANULE_BYTES);
+    let demand = Demand {
+        data_bytes: args.data.unwrap_or(footprint).max(footprint),
+        written_bytes: profile.written_bytes,
+        span_ns: if profile.has_times { profile.span_ns } else { 0 },
+        duty: args.duty,
+    };
+    let bounds = Bounds { budget: args.budget, p99_ns: args.p99, life_years: args.life };
+    let cut = first_cut(&prices, &demand, &curves, &args.caches, &bounds);
+    let cut = cut.map_err(Failure::usage)?;
+    let outcomes = simulate(registry, args, &cut)?;
+    let results: Vec<Result<&RunResults, String>> = outcomes.iter().map(result).collect();
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    let count = results.len();
+    let plan = Plan::new(cut, &results, &prices, demand, bounds);
+    show(args, &plan)?;
+    match failed {
+        0 => Ok(()),
+        _ => {
+            let message = format!("{failed} of {count} simulations failed");
+            Err(Failure::AfterResults(Exit::Points, message))
+        }
+    }
+}
+
+fn prices(path: Option<&Path>) -> Result<Prices, Failure> {
+    let Some(path) = path else { return Ok(Prices::standard()) };
+    let of = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| of(error.to_string()))?;
+    Prices::parse(&text).map_err(of)
+}
+
+/// The trace's profile and its miss-ratio curves.
+fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Failure> {
+    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
+    let options = args.reading.open_options(registry, OpenOptions::default())?;
+    let progress = Progress::new(args.progress, "reading");
+    let mut on_progress = |fraction| {
+        progress.update(&RunProgress {
+            fraction,
+            requests: 0,
+            now: SimTime::ZERO,
+            preparing: false,
+        });
+    };
+    let profiled = open_with(&formats, &args.trace, &options)
+        .and_then(|mut reader| profile(&mut reader, &mut on_progress))?;
+    let policies = POLICIES.iter().filter_map(|name| {
+        let entry = registry.find::<ReplacementEntry>(name)?;
+        Some(Policy { entry, settings: Settings::default() })
+    });
+    let ask = Ask {
+        page_bytes: PAGE_BYTES,
+        policies: policies.collect(),
+        sizes: Vec::new(),
+        pages_max: SAMPLE_PAGES,
+    };
+    let open = || open_with(&formats, &args.trace, &options);
+    let curves = hybridsim_mrc::curves(open, &ask, &mut on_progress);
+    progress.finish();
+    let curves = curves?;
+    super::trace::warn(&args.trace, &curves.warnings);
+    if profiled.requests == 0 {
+        let message = format!("{}: there is no read or write to plan for", args.trace.display());
+        return Err(Failure::Message(Exit::Trace, message));
+    }
+    Ok((profiled, curves))
+}
+
+/// Runs the candidates, as many at once as fit into memory.
+fn simulate(
+    registry: &Registry,
+    args: &PlanArgs,
+    cut: &FirstCut,
+) -> Result<Vec<Option<Outcome>>, Failure> {
+    let mut points: Vec<Point> = Vec::with_capacity(cut.candidates.len());
+    for candidate in &cut.candidates {
+        let text = format!("{}[workload]\nfit = true\n", candidate.scenario);
+        let mut input = Input {
+            source: SourceText { name: candidate.label(), text },
+            base: PathBuf::new(),
+            sets: args.sets.clone(),
+            trace: Some(args.trace.clone()),
+        };
+        input.sets.extend(args.reading.key_options());
+        for mut point in hybridsim_sweep::Plan::new(input).points_or_failures(registry)? {
+            point.number = points.len();
+            points.push(point);
+        }
+    }
+    let steps = Steps::new(args.progress, points.len());
+    let interrupted = interrupt_flag();
+    let job = Job {
+        registry,
+        threads: processors(),
+        memory: &Memory::available(),
+        store: None,
+        cache: true,
+        interrupted: &interrupted,
+    };
+    let outcomes = hybridsim_sweep::run(&points, &job, |point| {
+        steps.message(&point.name());
+        steps.end();
+    });
+    steps.finish();
+    if outcomes.iter().any(Option::is_none) {
+        return Err(Failure::Message(Exit::Interrupted, "interrupted".to_owned()));
+    }
+    Ok(outcomes)
+}
+
+fn result(outcome: &Option<Outcome>) -> Result<&RunResults, String> {
+    match outcome {
+        Some(Outcome::Done(run)) => Ok(run),
+        Some(Outcome::Failed(reason) | Outcome::Refused(reason)) => Err(reason.clone()),
+        None => Err("interrupted".to_owned()),
+    }
+}
+
+fn show(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(plan).expect("plain data is JSON");
+    if let Some(out) = &args.out {
+        let file = args.trace.file_name().unwrap_or_default().to_string_lossy();
+        write_file(out, "plan.json", &json)?;
+        write_file(out, "plan.html", &plan.html(&format!("Plan for {file}")))?;
+        note(&format!("plan: {}", out.join("plan.html").display()));
+    }
+    print(&if args.json { json } else { plan.terminal() })
+}

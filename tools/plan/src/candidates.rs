@@ -1,0 +1,395 @@
+//! The first cut: systems worth simulating, from the trace's profile and its miss-ratio curves.
+
+use crate::prices::{Device, Prices, Role};
+use crate::{Bounds, Demand};
+use hybridsim_config::units;
+use hybridsim_mrc::{Curve, Curves};
+use hybridsim_simulation::presets;
+use std::path::Path;
+
+/// Caches are as large as leaves this share of the avoidable misses.
+const MISSES_LEFT: [f64; 3] = [0.5, 0.2, 0.05];
+/// Another policy than the cache's own is tried if it avoids this share of accesses more misses.
+const POLICY_GAIN: f64 = 0.01;
+/// The simulated part of a drive is at most so many times as large as what is used of it.
+const SPARE_TIMES: u64 = 4;
+/// Blocks of a plane in a scaled SSD, and the fewest spare ones.
+const BLOCKS: u64 = 64;
+const SPARE_BLOCKS: f64 = 4.0;
+/// Fewest pages of a block in a scaled SSD.
+const PAGES_MIN: u64 = 4;
+
+/// A system to be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Such as `disk + SATA SSD, dm-cache`.
+    pub name: String,
+    /// Index of the disk and of the flash device in the price table.
+    pub disk: Option<usize>,
+    pub flash: Option<usize>,
+    /// Flash that is used, and the capacity of the device that is simulated.
+    pub flash_bytes: u64,
+    pub simulated_bytes: u64,
+    /// Preset of the cache, and its replacement policy if it is not its own.
+    pub cache: Option<String>,
+    pub policy: Option<String>,
+    /// Miss ratio that the curve of the policy gives for the size.
+    pub miss_ratio: Option<f64>,
+    /// The scenario, without workload.
+    pub scenario: String,
+}
+
+/// A system that needs no simulation, with the reason.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Dropped {
+    pub name: String,
+    pub reason: String,
+}
+
+/// The first cut.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FirstCut {
+    pub candidates: Vec<Candidate>,
+    pub dropped: Vec<Dropped>,
+}
+
+/// The systems of the price table: each disk and flash device alone, and each disk with each flash
+/// device as its cache, in several sizes and designs.
+///
+/// # Errors
+/// A preset that is missing, or is no SSD.
+pub fn first_cut(
+    prices: &Prices,
+    demand: &Demand,
+    curves: &Curves,
+    caches: &[String],
+    bounds: &Bounds,
+) -> Result<FirstCut, String> {
+    caches.iter().try_for_each(|preset| is_cache(preset))?;
+    let of =
+        |role| (0..).zip(&prices.device).filter(move |it: &(usize, &Device)| it.1.role == role);
+    let mut all = Vec::new();
+    for (disk, device) in of(Role::Disk) {
+        all.push(Candidate {
+            name: format!("{} alone", device.name),
+            disk: Some(disk),
+            flash: None,
+            flash_bytes: 0,
+            simulated_bytes: 0,
+            cache: None,
+            policy: None,
+            miss_ratio: None,
+            scenario: format!("system = \"disk\"\n{}", component("disk", device, "")),
+        });
+    }
+    for (flash, device) in of(Role::Flash) {
+        let drive = Drive::new(device, demand.data_bytes)?;
+        let share = demand.data_bytes as f64 / drive.bytes as f64;
+        let filled = format!(
+            "{}precondition = \"fill\"\nprecondition_fill = {}\n",
+            drive.geometry,
+            share.min(1.0)
+        );
+        all.push(Candidate {
+            name: format!("{} alone", device.name),
+            disk: None,
+            flash: Some(flash),
+            flash_bytes: demand.data_bytes,
+            simulated_bytes: drive.bytes,
+            cache: None,
+            policy: None,
+            miss_ratio: None,
+            scenario: format!("system = \"flash\"\n{}", component("flash", device, &filled)),
+        });
+        for (disk, under) in of(Role::Disk) {
+            let pair = Pair { disk: (disk, under), flash: (flash, device) };
+            for preset in caches {
+                pair.cached(preset, curves, &mut all)?;
+            }
+        }
+    }
+    let mut cut = FirstCut::default();
+    for candidate in all {
+        match bounds.rules_out(&candidate, prices, demand) {
+            Some(reason) => cut.dropped.push(Dropped { name: candidate.label(), reason }),
+            None => cut.candidates.push(candidate),
+        }
+    }
+    Ok(cut)
+}
+
+/// Refuses a preset that is not one of a flash cache.
+fn is_cache(preset: &str) -> Result<(), String> {
+    let table = presets::load(preset, Path::new(""))?.text.parse::<toml::Table>();
+    match table.ok().as_ref().and_then(|table| table.get("kind")).and_then(toml::Value::as_str) {
+        Some("flash-cache") => Ok(()),
+        _ => Err(format!("preset `{preset}` is no `flash-cache`")),
+    }
+}
+
+/// A disk and its cache.
+struct Pair<'p> {
+    disk: (usize, &'p Device),
+    flash: (usize, &'p Device),
+}
+
+impl Pair<'_> {
+    /// Adds the sizes and policies worth trying with this preset.
+    fn cached(
+        &self,
+        preset: &str,
+        curves: &Curves,
+        all: &mut Vec<Candidate>,
+    ) -> Result<(), String> {
+        let Some(lru) = curves.curves.iter().find(|curve| curve.policy == "lru") else {
+            return Ok(());
+        };
+        let mut sizes: Vec<u64> = MISSES_LEFT.iter().filter_map(|left| size(lru, *left)).collect();
+        sizes.dedup();
+        for wanted in sizes {
+            let own = miss_ratio(lru, wanted);
+            let others = curves.curves.iter().filter(|curve| curve.policy != "lru");
+            let better = others
+                .filter_map(|curve| Some((curve, miss_ratio(curve, wanted)?)))
+                .filter(|(_, miss)| own.is_some_and(|own| *miss < own - POLICY_GAIN))
+                .min_by(|one, other| one.1.total_cmp(&other.1));
+            let policies = std::iter::once((None, own))
+                .chain(better.map(|(curve, miss)| (Some(curve.policy.clone()), Some(miss))));
+            for (policy, miss_ratio) in policies {
+                let candidate = self.candidate(preset, wanted, policy, miss_ratio)?;
+                // Small sizes may come out as the same device.
+                if !all.iter().any(|other| other.scenario == candidate.scenario) {
+                    all.push(candidate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &self,
+        preset: &str,
+        wanted: u64,
+        policy: Option<String>,
+        miss_ratio: Option<f64>,
+    ) -> Result<Candidate, String> {
+        let ((disk, under), (flash, device)) = (self.disk, self.flash);
+        let drive = Drive::new(device, wanted)?;
+        let replacement =
+            policy.as_ref().map_or(String::new(), |it| format!("replacement = {it:?}\n"));
+        let scenario = format!(
+            "system = \"cache\"\n[component.cache]\npreset = {preset:?}\nflash = \"flash\"\n\
+             disk = \"disk\"\ncaching_space = {}\nover_provisioning = {:?}\n\
+             {replacement}{}{}",
+            wanted as f64 / drive.bytes as f64 / (1.0 + drive.over_provisioning),
+            drive.over_provisioning,
+            component("flash", device, &drive.geometry),
+            component("disk", under, ""),
+        );
+        Ok(Candidate {
+            name: format!("{} + {}, {preset}", under.name, device.name),
+            disk: Some(disk),
+            flash: Some(flash),
+            flash_bytes: wanted,
+            simulated_bytes: drive.bytes,
+            cache: Some(preset.to_owned()),
+            policy,
+            miss_ratio,
+            scenario,
+        })
+    }
+}
+
+impl Candidate {
+    /// Its name with the policy.
+    pub fn title(&self) -> String {
+        let policy = self.policy.as_ref().map_or(String::new(), |policy| format!(" with {policy}"));
+        self.name.clone() + &policy
+    }
+
+    /// Its name with policy and size.
+    pub fn label(&self) -> String {
+        match self.flash {
+            Some(_) => format!("{}, {}", self.title(), short(self.flash_bytes)),
+            None => self.title(),
+        }
+    }
+
+    /// Price of its devices, per year of service.
+    pub fn devices_per_year(&self, prices: &Prices, demand: &Demand, flash_years: f64) -> f64 {
+        let disk = self.disk.map_or(0.0, |at| prices.device[at].price(demand.data_bytes));
+        let flash = self.flash.map_or(0.0, |at| prices.device[at].price(self.flash_bytes));
+        disk / prices.years + flash / prices.years.min(flash_years)
+    }
+}
+
+fn component(name: &str, device: &Device, more: &str) -> String {
+    format!("[component.{name}]\npreset = {:?}\n{more}", device.preset)
+}
+
+/// The smallest size of the curve that leaves at most the share `left` of the avoidable misses.
+fn size(curve: &Curve, left: f64) -> Option<u64> {
+    let known: Vec<(u64, f64)> = curve
+        .points
+        .iter()
+        .filter_map(|point| Some((point.cache_bytes, point.miss_ratio?)))
+        .collect();
+    let (_, floor) = known.last()?;
+    let most = floor + left * (1.0 - floor);
+    known.iter().find(|(_, miss)| *miss <= most).map(|(bytes, _)| *bytes)
+}
+
+fn miss_ratio(curve: &Curve, bytes: u64) -> Option<f64> {
+    curve.points.iter().find(|point| point.cache_bytes == bytes)?.miss_ratio
+}
+
+/// The part of an SSD that is simulated: the preset's channels, dies and times with smaller blocks,
+/// since a trace uses a small part of a drive on sale.
+struct Drive {
+    bytes: u64,
+    over_provisioning: f64,
+    /// Its keys, in lines.
+    geometry: String,
+}
+
+impl Drive {
+    /// A drive of which `used` bytes are used.
+    fn new(device: &Device, used: u64) -> Result<Self, String> {
+        let text = presets::load(&device.preset, Path::new(""))
+            .map_err(|error| format!("device `{}`: {error}", device.name))?
+            .text;
+        let unsuited = || {
+            format!(
+                "device `{}`: preset `{}` must be an `ssd` with channels, dies_per_channel, \
+                 page_size, pages_per_block and over_provisioning",
+                device.name, device.preset
+            )
+        };
+        let table: toml::Table = text.parse().map_err(|_| unsuited())?;
+        if table.get("kind").and_then(toml::Value::as_str) != Some("ssd") {
+            return Err(unsuited());
+        }
+        let bytes = device.bought(used).min(SPARE_TIMES.saturating_mul(used));
+        Self::of_table(&table, bytes).ok_or_else(unsuited)
+    }
+
+    /// A drive of at least `bytes`.
+    fn of_table(table: &toml::Table, bytes: u64) -> Option<Self> {
+        let count = |key: &str| table.get(key)?.as_integer().map(|it| it as u64);
+        let over = table.get("over_provisioning")?.as_float().filter(|over| *over > 0.0)?;
+        let page = units::bytes(table.get("page_size")?.as_str()?).ok()?;
+        let most = count("pages_per_block")?;
+        let planes =
+            count("channels")? * count("dies_per_channel")? * count("planes_per_die").unwrap_or(1);
+        let blocks_min = (SPARE_BLOCKS * (1.0 + over) / over).ceil() as u64;
+        let pages = (bytes as f64 * (1.0 + over) / page as f64).ceil() as u64;
+        let per_block = pages.div_ceil(planes * BLOCKS.max(blocks_min));
+        let per_block = per_block.clamp(PAGES_MIN.min(most), most);
+        let blocks = pages.div_ceil(planes * per_block).max(blocks_min);
+        let capacity = (planes * blocks * per_block * page) as f64 / (1.0 + over);
+        let geometry = format!("blocks_per_plane = {blocks}\npages_per_block = {per_block}\n");
+        Some(Self { bytes: capacity as u64, over_provisioning: over, geometry })
+    }
+}
+
+/// A size in the largest unit below it.
+pub fn short(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));
+    let number = bytes as f64 / (1u64 << unit.1) as f64;
+    format!("{} {}", hybridsim_report::figures::number(number), unit.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_mrc::Point;
+
+    fn curve(policy: &str, misses: &[f64]) -> Curve {
+        let points = (1..).zip(misses).map(|(at, miss)| Point {
+            cache_bytes: at << 28,
+            miss_ratio: Some(*miss),
+            error: None,
+        });
+        Curve { policy: policy.to_owned(), method: "simulation", points: points.collect() }
+    }
+
+    fn curves(all: Vec<Curve>) -> Curves {
+        Curves {
+            page_bytes: 4096,
+            accesses: 1,
+            pages: 1,
+            footprint_bytes: 4096,
+            sampled_fraction: 1.0,
+            curves: all,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn demand() -> Demand {
+        Demand {
+            data_bytes: 4 << 30,
+            written_bytes: 1 << 30,
+            span_ns: 1_000_000_000_000,
+            duty: 1.0,
+        }
+    }
+
+    #[test]
+    fn sizes_are_where_misses_are_avoided() {
+        let lru = curve("lru", &[0.9, 0.6, 0.4, 0.25, 0.2]);
+        assert_eq!(size(&lru, 0.5), Some(2 << 28), "half of 0.8 is left at 0.6");
+        assert_eq!(size(&lru, 0.2), Some(4 << 28));
+        assert_eq!(size(&lru, 0.05), Some(5 << 28));
+    }
+
+    #[test]
+    fn devices_alone_and_as_caches_are_tried() {
+        let lru = curve("lru", &[0.9, 0.6, 0.4, 0.25, 0.2]);
+        let arc = curve("arc", &[0.9, 0.5, 0.395, 0.25, 0.2]);
+        let (prices, caches) = (Prices::standard(), vec!["dm-cache".to_owned()]);
+        let curves = curves(vec![lru, arc]);
+        let cut = first_cut(&prices, &demand(), &curves, &caches, &Bounds::default());
+        let names: Vec<String> =
+            cut.expect("presets").candidates.iter().map(Candidate::label).collect();
+        let has = |part: &str| names.iter().filter(|name| name.contains(part)).count();
+        assert_eq!((has("disk alone"), has("SSD alone")), (1, 2), "{names:?}");
+        assert_eq!(has("SATA SSD, dm-cache"), 4, "three sizes, one of them also with ARC");
+        assert_eq!(has("SATA SSD, dm-cache with arc"), 1);
+    }
+
+    #[test]
+    fn what_cannot_meet_a_bound_is_not_simulated() {
+        let (prices, curves) = (Prices::standard(), curves(Vec::new()));
+        let cut = |bounds: Bounds| {
+            let cut = first_cut(&prices, &demand(), &curves, &[], &bounds).expect("presets");
+            (cut.candidates.len(), cut.dropped)
+        };
+        assert_eq!(cut(Bounds::default()).0, 3);
+        let (left, dropped) = cut(Bounds { budget: Some(1.0), ..Bounds::default() });
+        assert_eq!(left, 2, "{dropped:?}");
+        assert!(dropped[0].reason.contains("8 USD a year"), "{dropped:?}");
+        // 1 GiB each 1,000 s is 34 TB a year; 240 GB at 0.3 a day for five years are 131 TB.
+        let (left, dropped) = cut(Bounds { life_years: Some(5.0), ..Bounds::default() });
+        assert_eq!(left, 2, "{dropped:?}");
+        assert!(dropped[0].reason.contains("rated"), "{dropped:?}");
+    }
+
+    #[test]
+    fn a_scaled_drive_has_the_capacity_wanted() {
+        for device in Prices::standard().device.iter().filter(|it| it.role == Role::Flash) {
+            for gib in [1, 8, 40] {
+                let drive = Drive::new(device, gib << 30).expect("a preset of an SSD");
+                let (least, bytes) = (SPARE_TIMES * gib << 30, drive.bytes);
+                assert!(bytes >= least && bytes < least * 3 / 2, "{bytes} {gib}");
+            }
+            let full = Drive::new(device, 600 << 30).expect("larger than the smallest on sale");
+            assert!((600 << 30..700 << 30).contains(&full.bytes), "{}", full.bytes);
+        }
+        let mut odd = Prices::standard().device[0].clone();
+        assert!(Drive::new(&odd, 1).err().expect("a disk").contains("must be an `ssd`"));
+        assert!(is_cache("sata-ssd").expect_err("an SSD").contains("is no"));
+        odd.preset = "no-such".to_owned();
+        assert!(Drive::new(&odd, 1).err().expect("none").contains("there is no preset"));
+    }
+}

@@ -1,0 +1,166 @@
+//! The price table: devices with prices and rated endurance.
+
+use hybridsim_config::units;
+use serde::{Deserialize, Serialize};
+
+/// The table unless the user gives one.
+const STANDARD: &str = include_str!("prices.toml");
+
+/// Prices of devices and energy.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// What all prices are in.
+    pub currency: String,
+    /// After so many years a device is replaced, if it has not worn out before.
+    pub years: f64,
+    /// Price of a kilowatt-hour.
+    pub energy: f64,
+    pub device: Vec<Device>,
+}
+
+/// A device on sale.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    pub name: String,
+    pub role: Role,
+    /// The preset that models it, or a file.
+    pub preset: String,
+    pub price: Price,
+    /// The smallest capacity on sale; a smaller need is bought in this size.
+    #[serde(default)]
+    pub size_min: Option<String>,
+    /// Rated endurance: capacities written per day of the warranty.
+    #[serde(default)]
+    pub dwpd: Option<f64>,
+    #[serde(default = "warranty")]
+    pub warranty_years: f64,
+}
+
+const fn warranty() -> f64 {
+    5.0
+}
+
+/// What a device is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// To hold all data, or as a cache of disks.
+    Flash,
+    /// To hold all data.
+    Disk,
+}
+
+/// Of a device, or of bytes, such as `0.08/GiB`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Price {
+    Device(f64),
+    Bytes(String),
+}
+
+impl Price {
+    /// Per device and per byte.
+    fn parts(&self) -> Result<(f64, f64), String> {
+        let text = match self {
+            Self::Device(price) => return Ok((*price, 0.0)),
+            Self::Bytes(text) => text,
+        };
+        let wrong = || format!("price `{text}`: write it as a number, or with a unit as 0.08/GiB");
+        let (amount, unit) = text.split_once('/').ok_or_else(wrong)?;
+        let amount: f64 = amount.trim().parse().map_err(|_| wrong())?;
+        let bytes = units::bytes(&format!("1{}", unit.trim())).map_err(|_| wrong())?;
+        Ok((0.0, amount / bytes as f64))
+    }
+}
+
+impl Device {
+    /// The capacity that is bought where `bytes` are needed.
+    pub fn bought(&self, bytes: u64) -> u64 {
+        let least = self.size_min.as_deref().and_then(|text| units::bytes(text).ok());
+        bytes.max(least.unwrap_or(0))
+    }
+
+    /// The price of the capacity bought for `bytes`.
+    pub fn price(&self, bytes: u64) -> f64 {
+        let (device, per_byte) = self.price.parts().unwrap_or_default();
+        device + per_byte * self.bought(bytes) as f64
+    }
+}
+
+impl Prices {
+    /// The table that ships with the program.
+    ///
+    /// # Panics
+    /// Never: a test reads it.
+    pub fn standard() -> Self {
+        Self::parse(STANDARD).expect("the table is tested")
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let prices: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let positive = |name: &str, value: f64| match value > 0.0 && value.is_finite() {
+            true => Ok(()),
+            false => Err(format!("`{name}` is {value}; it must be more than 0")),
+        };
+        positive("years", prices.years)?;
+        if !(prices.energy >= 0.0 && prices.energy.is_finite()) {
+            return Err(format!("`energy` is {}; it must be at least 0", prices.energy));
+        }
+        for device in &prices.device {
+            let of = |error: String| format!("device `{}`: {error}", device.name);
+            let (fixed, per_byte) = device.price.parts().map_err(of)?;
+            positive("price", fixed + per_byte).map_err(of)?;
+            positive("dwpd", device.dwpd.unwrap_or(1.0)).map_err(of)?;
+            positive("warranty_years", device.warranty_years).map_err(of)?;
+            if let Some(size) = &device.size_min {
+                units::bytes(size).map_err(of)?;
+            }
+        }
+        match prices.device.is_empty() {
+            true => Err("there is no [[device]]".to_owned()),
+            false => Ok(prices),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: (&str, &str), part: &str) {
+        let text = STANDARD.replacen(change.0, change.1, 1);
+        let error = Prices::parse(&text).expect_err(part);
+        assert!(error.contains(part), "{error}");
+    }
+
+    #[test]
+    fn the_table_that_ships_is_read_and_wrong_ones_are_refused() {
+        let prices = Prices::standard();
+        assert_eq!(prices.device.len(), 3);
+        refused(("0.09/GiB", "9 per GiB"), "device `SATA SSD`: price `9 per GiB`: write it");
+        refused(("0.09/GiB", "0.09/acre"), "write it as a number");
+        refused(("price = 40", "price = -1"), "device `disk`: `price` is -1");
+        refused(("years = 5", "years = 0"), "`years` is 0");
+        refused(("role = \"disk\"", "role = \"tape\""), "tape");
+        refused(("dwpd = 1", "dwp = 1"), "dwp");
+        assert!(Prices::parse("currency = \"EUR\"").is_err());
+    }
+
+    #[test]
+    fn capacities_are_bought_in_sizes_on_sale() {
+        let mut device = Prices::standard().device[1].clone();
+        device.size_min = None;
+        assert!((device.price(100 << 30) - 9.0).abs() < 1e-9);
+        device.size_min = Some("200GiB".to_owned());
+        assert_eq!(device.bought(1), 200 << 30);
+        assert!((device.price(1) - 18.0).abs() < 1e-9);
+        device.price = Price::Device(40.0);
+        assert_eq!(device.price(1 << 40), 40.0);
+    }
+}

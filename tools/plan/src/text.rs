@@ -1,0 +1,155 @@
+//! The plan for reading: a table with its reasons on the terminal, and a page.
+
+use crate::candidates::short;
+use crate::{Plan, System};
+use hybridsim_report::figures::number;
+use hybridsim_report::sweep::{self, Cell, Column, Key, Row, Sweep};
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// Columns of page and table: name, heading on the terminal, value, whether more is better.
+type Value = fn(&System) -> Option<f64>;
+const COLUMNS: [(&str, &str, Value, bool); 10] = [
+    ("flash_gib", "GiB", |it| it.flash_bytes.map(|bytes| bytes as f64 / GIB), false),
+    ("cost_per_year", "cost/year", |it| it.cost_per_year, false),
+    ("mean_us", "mean us", |it| it.mean_ns.map(|ns| ns / 1e3), false),
+    ("p99_us", "p99 us", |it| it.p99_ns.map(|ns| ns as f64 / 1e3), false),
+    ("hit_ratio", "hit ratio", |it| it.hit_ratio, true),
+    ("write_amplification", "WA", |it| it.write_amplification, false),
+    ("dwpd", "DWPD", |it| it.dwpd, false),
+    ("tb_per_year", "TB/year", |it| it.tb_per_year, false),
+    ("life_years", "years", |it| it.life_years, true),
+    ("watts", "watts", |it| it.watts, false),
+];
+const WIDTH: usize = 9;
+
+impl Plan {
+    /// The plan as a table, with its reasons.
+    pub fn terminal(&self) -> String {
+        let width = self.systems.iter().map(|system| system.name.len()).max().unwrap_or(0).max(6);
+        let mut out = self.notes().join("\n") + "\n\n" + &format!("{:<width$}", "system");
+        COLUMNS.iter().for_each(|(_, heading, ..)| out += &format!("  {heading:>WIDTH$}"));
+        out += "  bounds\n";
+        for system in &self.systems {
+            out += &format!("{:<width$}", system.name);
+            for (_, _, value, _) in COLUMNS {
+                let text = value(system).map_or_else(|| "–".to_owned(), number);
+                out += &format!("  {text:>WIDTH$}");
+            }
+            let unmet = system.unmet.join(", ");
+            // The error of a run may have several lines.
+            out += &format!("  {}\n", unmet.lines().next().unwrap_or("met"));
+        }
+        for dropped in &self.dropped {
+            out += &format!("not simulated: {}: {}\n", dropped.name, dropped.reason);
+        }
+        out
+    }
+
+    /// What the plan rests on, and its answer, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let demand = &self.demand;
+        let mut notes = vec![format!(
+            "The trace needs {} for its data and writes {}{}.",
+            short(demand.data_bytes),
+            short(demand.written_bytes),
+            match demand.span_ns {
+                0 => "; it has no times, so a year has the load of the simulated time".to_owned(),
+                span => format!(" in {} s", number(span as f64 / 1e9)),
+            }
+        )];
+        if demand.duty < 1.0 {
+            notes.push(format!("The load lasts {} % of the year.", number(demand.duty * 100.0)));
+        }
+        notes.push(match self.best() {
+            Some(best) => answer(best, &self.currency),
+            None => "No system meets all bounds.".to_owned(),
+        });
+        notes
+    }
+
+    /// The plan as one self-contained HTML file.
+    pub fn html(&self, title: &str) -> String {
+        let (mut names, mut sizes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let columns = COLUMNS[1..].iter().map(|(name, _, _, more)| Column {
+            name: (*name).to_owned(),
+            is_shown: true,
+            more_is_better: *more,
+            effects: Vec::new(),
+        });
+        let row = |system: &System| Row {
+            at: vec![place(&mut names, label(system)), place(&mut sizes, gibibytes(system))],
+            cells: COLUMNS[1..]
+                .iter()
+                .map(|(_, _, value, _)| {
+                    value(system).map(|mean| Cell { mean, half: None, noise: false })
+                })
+                .collect(),
+            error: system.cost_per_year.is_none().then(|| system.unmet.join(", ")),
+        };
+        let rows = self.systems.iter().map(row).collect();
+        let mut notes = self.notes();
+        let not = |it: &crate::Dropped| format!("Not simulated: {}: {}.", it.name, it.reason);
+        notes.extend(self.dropped.iter().map(not));
+        sweep::page(&Sweep {
+            title: title.to_owned(),
+            notes,
+            data_file: "plan.json".to_owned(),
+            seeds: 1,
+            keys: vec![
+                Key { name: "system".to_owned(), values: names },
+                Key { name: "flash_gib".to_owned(), values: sizes },
+            ],
+            columns: columns.collect(),
+            rows,
+        })
+    }
+}
+
+/// The recommended system with its reasons.
+fn answer(best: &System, currency: &str) -> String {
+    let cost = best.cost_per_year.map_or_else(String::new, number);
+    let mut text = format!("Cheapest: {} at {cost} {} a year", size(best), currency);
+    if let Some(years) = best.life_years {
+        let why = if best.life_years_rated == best.life_years { "rated" } else { "simulated" };
+        text += &format!(
+            "; its flash lasts {} years ({why}), written {} times a day",
+            number(years),
+            number(best.dwpd.unwrap_or(0.0))
+        );
+    }
+    if let (Some(curve), Some(hits)) = (best.curve_miss_ratio, best.hit_ratio) {
+        text += &format!(
+            "; hit ratio {} %, {} % by the miss-ratio curve",
+            number(hits * 100.0),
+            number((1.0 - curve) * 100.0)
+        );
+    }
+    text + "."
+}
+
+/// Its name with the size of its flash.
+fn size(system: &System) -> String {
+    let size = system.flash_bytes.map_or_else(String::new, |bytes| format!(" of {}", short(bytes)));
+    system.name.clone() + &size
+}
+
+/// The name of a row of the page; one that misses a bound says so.
+fn label(system: &System) -> String {
+    match system.unmet.is_empty() {
+        true => system.name.clone(),
+        false => format!("{} ({})", system.name, system.unmet.join(", ")),
+    }
+}
+
+fn gibibytes(system: &System) -> String {
+    number(system.flash_bytes.unwrap_or(0) as f64 / GIB)
+}
+
+/// The position of a value among those of a key, to which a new one is added.
+fn place(values: &mut Vec<String>, value: String) -> usize {
+    values.iter().position(|known| *known == value).unwrap_or_else(|| {
+        values.push(value);
+        values.len() - 1
+    })
+}
