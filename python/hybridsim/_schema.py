@@ -88,6 +88,38 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A mean with its confidence interval."""
+
+    mean: float
+    """Mean over the batches."""
+    half_width: float
+    """Half the width of the 95 % confidence interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyState:
+    """The measured window without its start, which MSER-5 chooses, in batches of requests."""
+
+    warmup_requests: int
+    """Requests at the start of the measured window that do not belong to the steady state."""
+    warmup_ns: int
+    """Their time."""
+    batches: int
+    """Batches of the confidence intervals."""
+    batch_requests: int
+    """Requests of a batch."""
+    mean_ns: Interval
+    """Mean latency."""
+    iops: Interval
+    """Requests per simulated second."""
+    is_long_enough: bool
+    """Whether the run has settled and the means of its batches are independent; if not, the
+    intervals are too narrow.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slowest:
     """The slowest requests."""
 
@@ -438,6 +470,8 @@ class Document:
     """Latency from arrival to completion, of requests completed in the measured window."""
     throughput: Throughput
     """Work completed per simulated second."""
+    steady: SteadyState | None = None
+    """Confidence intervals from this run alone; ``None`` with fewer than about 500 requests."""
     breakdown_ns: Breakdown
     """Mean latency by phase."""
     totals: Totals
