@@ -206,6 +206,38 @@ fn hostile_clients_are_dropped_and_nothing_is_lost() {
     assert!(results["served"]["dropped_connections"].as_u64() >= Some(3), "{results}");
 }
 
+#[test]
+fn thousands_of_connections_take_little_memory() {
+    const ADMITTED: usize = 300;
+    let folder = folder();
+    let args = ["--connections", "301"];
+    let server = Server::start(folder.path(), &ssd(), &args);
+    let mut good = Client::open(&server.socket, "", false);
+    let mut open = Vec::new();
+    for at in 0..3000u32 {
+        if open.len() < ADMITTED {
+            let mut client = Client::open(&server.socket, "", false);
+            if at % 2 == 0 {
+                // A sixty-fourth of what it says.
+                client.send(0, 1, 0, 64 * KIB, &[1; 1024]);
+            }
+            open.push(client);
+        } else if let Ok(mut stream) = std::os::unix::net::UnixStream::connect(&server.socket) {
+            let greeted = std::io::Read::read(&mut stream, &mut [0; 18]);
+            assert!(matches!(greeted, Ok(0) | Err(_)), "a connection beyond the limit is closed");
+        }
+    }
+    assert_eq!(good.read(0, 4096), Ok(vec![0; 4096]));
+    if let Some(bytes) = server.resident_bytes() {
+        assert!(bytes < 256 << 20, "{bytes} bytes for {ADMITTED} connections");
+    }
+    drop(open);
+    assert_eq!(good.write(0, 0, &[1; 512]), Ok(vec![]));
+    let served = server.stop()["served"].clone();
+    assert_eq!(served["connections"], 301);
+    assert!(served["refused_connections"].as_u64() > Some(2000), "{served}");
+}
+
 fn replayed(folder: &Path, trace: &str) -> serde_json::Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
         .args(["run", "served.toml", "--json", "--no-cache", "--trace", trace])

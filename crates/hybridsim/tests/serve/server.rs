@@ -45,6 +45,13 @@ impl Server {
         serde_json::from_str(&line).expect("JSON")
     }
 
+    /// Memory of the server in bytes, where `/proc` says so.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    }
+
     /// Ends the server as Ctrl-C does; returns its results.
     pub fn stop(self) -> Value {
         let id = self.child.id().to_string();
