@@ -366,8 +366,8 @@ mod tests {
             (cut.candidates.len(), cut.dropped)
         };
         assert_eq!(cut(Bounds::default()).0, 3);
-        let (left, dropped) = cut(Bounds { budget: Some(1.0), ..Bounds::default() });
-        assert_eq!(left, 2, "{dropped:?}");
+        let (left, dropped) = cut(Bounds { budget: Some(5.0), ..Bounds::default() });
+        assert_eq!(left, 1, "{dropped:?}");
         assert!(dropped[0].reason.contains("8 USD a year"), "{dropped:?}");
         // 1 GiB each 1,000 s is 34 TB a year; 240 GB at 0.3 a day for five years are 131 TB.
         let (left, dropped) = cut(Bounds { life_years: Some(5.0), ..Bounds::default() });
