@@ -86,8 +86,11 @@ impl Promotion {
         if self.after <= 1 {
             return true;
         }
-        let counted = pages.take(self.counted_max);
-        let known = counted.fold(true, |all, page| (self.count(page) >= self.after) && all);
+        // Every page is counted, also after one that is not known.
+        let mut known = true;
+        for page in pages.take(self.counted_max) {
+            known &= self.count(page) >= self.after;
+        }
         known || cached > 0 || used < self.eager_pages
     }
 
