@@ -48,8 +48,6 @@ struct Closed {
 }
 
 /// Selects among the candidates of one pool at a time.
-type Reference = fn(&[Closed], u64) -> Option<u32>;
-
 fn greedy(all: &[Closed], _now: u64) -> Option<u32> {
     let gain = all.iter().filter(|block| block.valid < PAGES);
     gain.min_by_key(|block| (block.valid, block.changed, block.closed)).map(|block| block.block)
@@ -69,9 +67,11 @@ fn windowed(all: &[Closed], _now: u64) -> Option<u32> {
     (best < PAGES || more).then_some(best)
 }
 
-fn cost_benefit(all: &[Closed], now: u64) -> Option<u32> {
+/// The best by cost-benefit, with the age to the power of `exponent` in steps of 1/65536.
+fn cost_benefit(all: &[Closed], now: u64, exponent: f64) -> Option<u32> {
     let value = |block: &Closed| {
-        let age = (now - block.changed + 1) as f64;
+        let age = libm::pow((now - block.changed + 1) as f64, exponent);
+        let age = (age * 65_536.0).floor() / 65_536.0;
         age * f64::from(PAGES - block.valid) / f64::from(block.valid)
     };
     let gain = all.iter().filter(|block| block.valid < PAGES);
@@ -147,8 +147,8 @@ impl Bench {
 /// Compares `of` the policy's victims with the reference policy over a long random history.
 fn check(
     policy: Box<dyn VictimPolicy>,
-    reference: Reference,
-    of: fn(&Closed, &[Closed], u64) -> u32,
+    reference: impl Fn(&[Closed], u64) -> Option<u32>,
+    of: impl Fn(&Closed, &[Closed], u64) -> u32,
 ) {
     let mut bench = Bench::new(policy);
     let mut stream = Stream::new(4, "victims");
@@ -178,9 +178,23 @@ fn policies_with_lists_equal_policies_that_search_all_blocks() {
     check(build("fifo", None, 1), oldest, number);
     let window = Some(("window", Value::Count(4)));
     check(build("windowed-greedy", window, 1), windowed, |victim, _, _| victim.valid);
-    check(build("cost-benefit", None, 1), cost_benefit, |victim, _, now| {
-        cost_benefit(&[*victim], now).expect("it gains")
-    });
+    for exponent in [1.0, 0.4] {
+        let age = Some(("age_exponent", Value::Number(exponent)));
+        check(
+            build("cost-benefit", age, 1),
+            |all, now| cost_benefit(all, now, exponent),
+            |victim, _, now| cost_benefit(&[*victim], now, exponent).expect("it gains"),
+        );
+    }
+}
+
+#[test]
+fn cost_benefit_without_age_collects_the_fewest_valid_pages() {
+    let ageless = build("cost-benefit", Some(("age_exponent", Value::Number(0.0))), 1);
+    let fewest = |all: &[Closed], _| {
+        all.iter().map(|closed| closed.valid).min().filter(|valid| *valid < PAGES)
+    };
+    check(ageless, fewest, |victim, _, _| victim.valid);
 }
 
 #[test]

@@ -17,6 +17,8 @@ type Pace = (f64, u32);
 const COARSE: Pace = (1.0, 3);
 const BESIDE: Pace = (1.0, 2);
 const FINE: Pace = (0.25, 3);
+/// Most points that one search tries.
+const TRIED_MAX: u32 = 100;
 /// A constant whose value may change by this much of the distance is not identified.
 const TOLERANCE: f64 = 0.003;
 /// Channels, and dies of each, that are tried.
@@ -26,6 +28,8 @@ const DIES: (u64, u64) = (1, 256);
 const WEIGHTS: [(f64, f64); 2] = [(50.0, 0.5), (99.0, 0.25)];
 /// Distances above this one count less than their square.
 const LARGE: f64 = 0.2;
+/// From this part of the rate on, two rates are one.
+const SATURATED: f64 = 0.98;
 /// The jobs are run with so many times the requests when they are judged.
 const JUDGED_EFFORT: u64 = 4;
 
@@ -62,8 +66,12 @@ impl JobResult {
 impl Judged {
     /// Of the jobs among `results` that were fitted to, or of the others.
     pub fn of(results: &[JobResult], fitted: bool) -> Self {
-        let wanted: Vec<&JobResult> =
-            results.iter().filter(|result| result.fitted == fitted).collect();
+        Self::among(results, |result| result.fitted == fitted)
+    }
+
+    /// Of the jobs among `results` that `is_wanted` selects.
+    pub fn among(results: &[JobResult], is_wanted: impl Fn(&JobResult) -> bool) -> Self {
+        let wanted: Vec<&JobResult> = results.iter().filter(|result| is_wanted(result)).collect();
         let pairs =
             || wanted.iter().flat_map(|one| one.measured.delivered.iter().zip(&one.simulated));
         let rates: Vec<f64> =
@@ -179,7 +187,12 @@ impl<'a, 'r> Fit<'a, 'r> {
             self.free.iter().zip(values).for_each(|(&at, value)| point.constants[at] = *value);
             point
         };
+        let mut tried = 0;
         let (found, least) = space.search(&from, halvings, &mut |values| {
+            tried += 1;
+            if tried > TRIED_MAX {
+                return f64::INFINITY;
+            }
             self.cost(&at(values)).unwrap_or_else(|error| {
                 failed.borrow_mut().get_or_insert(error);
                 f64::INFINITY
@@ -282,6 +295,8 @@ pub(super) fn calibrate<'r>(
 ) -> Result<SsdCalibration<'r>, CalibrateError> {
     let fitted: Vec<&MeasuredJob> =
         jobs.iter().zip(fits).filter(|(_, fits)| **fits).map(|(job, _)| job).collect();
+    let fitted: Vec<&MeasuredJob> =
+        fitted.iter().copied().filter(|job| !is_redundant(job, &fitted)).collect();
     if fitted.is_empty() {
         return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
     }
@@ -311,11 +326,21 @@ pub(super) fn calibrate<'r>(
         constants,
         fitted: both(true),
         held_out: both(false),
-        trivial: trivial(&after),
+        trivial: trivial(&after, |result| !result.fitted),
         jobs: after,
         drive: drive.clone(),
         point,
     })
+}
+
+/// Whether two of `jobs` deliver the rate of `job` with fewer requests outstanding: more of them
+/// only wait longer.
+fn is_redundant(job: &MeasuredJob, jobs: &[&MeasuredJob]) -> bool {
+    let rate = |job: &MeasuredJob| job.delivered.iter().map(|one| one.iops).sum::<f64>();
+    let delivers = |other: &&&MeasuredJob| {
+        other.is_of_row(job) && other.depth < job.depth && rate(other) > SATURATED * rate(job)
+    };
+    jobs.iter().filter(delivers).count() >= 2
 }
 
 /// Puts back the constants that the jobs do not identify, fits the others again, and gives their
@@ -370,10 +395,10 @@ pub(super) fn simulate(
     parallel_map(all, processors(), one, |_, _| {}).into_iter().collect()
 }
 
-/// The mean error of the rates of the jobs held out as the fitted jobs of their rows predict them
-/// without a drive: latency at the least depth, and at most the highest rate.
-fn trivial(results: &[JobResult]) -> f64 {
-    let errors = results.iter().filter(|result| !result.fitted).filter_map(|held_out| {
+/// The mean error of the rates of the jobs that `is_wanted` selects as the fitted jobs of their rows
+/// predict them without a drive: latency at the least depth, and at most the highest rate.
+pub fn trivial(results: &[JobResult], is_wanted: impl Fn(&JobResult) -> bool) -> f64 {
+    let errors = results.iter().filter(|result| is_wanted(result)).filter_map(|held_out| {
         let row = results
             .iter()
             .filter(|other| other.fitted && other.measured.is_of_row(&held_out.measured));

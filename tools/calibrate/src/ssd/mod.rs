@@ -11,7 +11,7 @@ mod simulate;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{JobResult, Judged};
+pub use fit::{JobResult, Judged, trivial};
 pub use jobs::{Delivered, MeasuredJob, read};
 
 use crate::CalibrateError;

@@ -14,6 +14,27 @@ const PAGE: f64 = 4096.0;
 /// The part of a run that counts, as in the measurements: from 60 to 99 % of its time.
 const WINDOW: (f64, f64) = (0.6, 0.99);
 
+/// How a drive chooses the blocks that it collects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Collector {
+    /// The fewest valid pages.
+    Greedy,
+    /// Cost-benefit, with this power of the age.
+    CostBenefit(f64),
+}
+
+impl Collector {
+    /// The value of `gc`, in TOML.
+    fn toml(self) -> String {
+        match self {
+            Self::Greedy => "\"greedy\"".to_owned(),
+            Self::CostBenefit(exponent) => {
+                format!("{{ kind = \"cost-benefit\", age_exponent = {exponent:.3} }}")
+            }
+        }
+    }
+}
+
 /// A drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drive {
@@ -29,6 +50,7 @@ pub struct Drive {
     pub copy_us: f64,
     /// Capacities and blocks are simulated this many times smaller.
     pub scale: f64,
+    pub collector: Collector,
 }
 
 /// Writes that the drives were measured under.
@@ -114,8 +136,9 @@ impl Drive {
         // Two pages more, as the simulator rounds the exported capacity down.
         let exported = whole_pages(self.user_gib / self.scale) + 2 * PAGE as u64;
         let span = whole_pages(self.user_gib * range / self.scale);
-        let pages_per_block = (self.block_gib * GIB / self.scale / PAGE).round().max(1.0);
-        let blocks = (self.hidden_gib * GIB / self.scale / PAGE / pages_per_block).round();
+        let blocks = (self.hidden_gib / self.block_gib).round();
+        // So that the capacity does not go in steps of blocks.
+        let pages_per_block = (self.hidden_gib * GIB / self.scale / PAGE / blocks).round().max(1.0);
         let spare = blocks * pages_per_block * PAGE / exported as f64 - 1.0;
         let requests = (writes * span as f64 / PAGE).round();
         let ssd = |name: &str| format!("component.ssd.{name}");
@@ -128,6 +151,7 @@ impl Drive {
             .set(&ssd("program_time"), time(self.program_us))
             .set(&ssd("read_time"), time((self.copy_us - self.program_us).max(0.001)))
             .set(&ssd("precondition_fill"), range)
+            .set(&ssd("ftl.gc"), self.collector.toml())
             .set("workload.generator.span", format!("\"{span}B\""))
             .set("workload.generator.requests", requests)
     }

@@ -5,7 +5,7 @@ use super::tables::{Measured, median};
 use crate::{ExperimentError, Job, Runner};
 
 /// Sizes of blocks that are tried, in GiB.
-const BLOCKS_GIB: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+pub const BLOCKS_GIB: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.08, 1.60);
 /// Drive writes of the runs of the block size and of the hidden capacity.
@@ -23,7 +23,7 @@ pub struct Fill {
 }
 
 /// Microseconds of a 4 KiB page at a rate in MB/s.
-fn page_us(mb_s: f64) -> f64 {
+pub fn page_us(mb_s: f64) -> f64 {
     4096.0 / mb_s
 }
 
@@ -79,8 +79,8 @@ fn line(fills: &[Fill], amplification: &[f64]) -> (f64, f64) {
     (y - copy * x, copy)
 }
 
-/// The size of blocks that meets the amplification under sequential streams best: each of
-/// `streams` is the load, and what is measured.
+/// The size of blocks among `sizes` that meets the amplification under sequential streams best:
+/// each of `streams` is the load, and what is measured.
 ///
 /// # Errors
 /// The first run that fails.
@@ -88,10 +88,11 @@ pub fn block_gib(
     runner: &Runner,
     name: &str,
     start: Drive,
+    sizes: &[f64],
     streams: &[(Load, f64)],
 ) -> Result<f64, ExperimentError> {
     let mut best = (f64::INFINITY, start.block_gib);
-    for block_gib in BLOCKS_GIB {
+    for &block_gib in sizes {
         let drive = Drive { block_gib, ..start };
         let loads: Vec<(String, Load, f64)> = streams
             .iter()
@@ -134,6 +135,28 @@ fn golden(
     Ok(f64::midpoint(low, high))
 }
 
+/// Where `value`, which rises or falls throughout `range`, is `target`, by bisection.
+///
+/// # Errors
+/// The first run that fails.
+pub fn solve(
+    (mut low, mut high): (f64, f64),
+    target: f64,
+    value: impl Fn(f64) -> Result<f64, ExperimentError>,
+) -> Result<f64, ExperimentError> {
+    const HALVINGS: u32 = 8;
+    let rises = value(high)? > value(low)?;
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if (value(middle)? < target) == rises {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(f64::midpoint(low, high))
+}
+
 /// The median of what `keep` finds in `rows`.
 pub fn measured(rows: &[Measured], keep: impl Fn(&Measured) -> bool) -> f64 {
     let values: Vec<f64> = rows.iter().filter(|row| keep(row)).map(|row| row.value).collect();
@@ -142,7 +165,15 @@ pub fn measured(rows: &[Measured], keep: impl Fn(&Measured) -> bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fill, golden, line};
+    use super::{Fill, golden, line, solve};
+
+    #[test]
+    fn bisection_finds_the_target_from_either_side() {
+        for sign in [1.0, -1.0] {
+            let found = solve((1.0, 2.0), sign * 1.37, |x| Ok(sign * x)).expect("no run fails");
+            assert!((found - 1.37).abs() < 0.01, "{found}");
+        }
+    }
 
     #[test]
     fn the_golden_section_finds_the_least() {

@@ -7,6 +7,7 @@ use super::tables;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_calibrate::ssd::{
     Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
+    trivial,
 };
 use hybridsim_calibrate::{CalibrateError, block_size};
 use hybridsim_engine::Op;
@@ -56,8 +57,16 @@ struct Grid {
     /// Table, device, workload there, and fio's word for it. Only results with SPDK are taken, in
     /// which the host takes little time.
     sources: &'static [(&'static str, &'static str, &'static str, &'static str)],
+    /// Writes of fewer bytes are judged only.
+    write_bytes_min: u64,
     /// The device of the mixes of reads and writes.
     mixes: Option<&'static str>,
+}
+
+impl Grid {
+    fn is_judged_only(&self, job: &MeasuredJob) -> bool {
+        job.delivered[0].op == Op::Write && job.bytes < self.write_bytes_min
+    }
 }
 
 /// Smaller requests are changed in place by some of the drives, which is not modelled.
@@ -118,7 +127,8 @@ fn calibrated(runner: &Runner, grid: &Grid) -> Result<Findings, ExperimentError>
         |error: &dyn std::fmt::Display| ExperimentError::Failed(format!("{}: {error}", grid.name));
     let drive = Drive::of_scenario(grid.name, &start, runner.registry());
     let drive = drive.map_err(|error| failed(&error))?;
-    let fits = every_other(&jobs);
+    let mut fits = every_other(&jobs);
+    fits.iter_mut().zip(&jobs).for_each(|(fits, job)| *fits &= !grid.is_judged_only(job));
     runner.done(&format!("{}: {} jobs", grid.name, jobs.len()))?;
     let found = calibrate_ssd(&drive, &jobs, &fits, &|| !runner.is_interrupted());
     let found = found.map_err(|error| match error {
@@ -128,17 +138,33 @@ fn calibrated(runner: &Runner, grid: &Grid) -> Result<Findings, ExperimentError>
     runner.done(&format!("{}: fitted", grid.name))?;
     let mut findings = Findings::default();
     given(&mut findings, grid.name, &found);
-    judged(&mut findings, grid.name, "jobs held out", &found.held_out[1], Some(found.trivial));
+    judged_by_direction(&mut findings, grid, &found);
     saturated(&mut findings, grid.name, &found.jobs);
     plots(&mut findings, grid.name, &found.jobs);
     if let Some(device) = grid.mixes {
         let mixes = mixes(runner, device)?;
         let results = found.simulate(&mixes).map_err(|error| failed(&error))?;
         let all = Judged::of(&results, false);
-        judged(&mut findings, grid.name, "reads beside writes, never fitted to", &all, None);
+        judged(&mut findings, grid.name, "mixes of reads and appends, none fitted to", &all, None);
         plots(&mut findings, grid.name, &results);
     }
     Ok(findings)
+}
+
+/// Rows for the jobs held out, reads and writes apart, and for those that are judged only.
+fn judged_by_direction(findings: &mut Findings, grid: &Grid, found: &SsdCalibration<'_>) {
+    let ops = [(Op::Read, "reads held out"), (Op::Write, "writes held out")];
+    for (op, words) in ops {
+        let is_wanted = |result: &JobResult| {
+            let is_judged_only = grid.is_judged_only(&result.measured);
+            !result.fitted && !is_judged_only && result.measured.delivered[0].op == op
+        };
+        let trivial = Some(trivial(&found.jobs, is_wanted));
+        judged(findings, grid.name, words, &Judged::among(&found.jobs, is_wanted), trivial);
+    }
+    let words = format!("writes below {} KiB, none fitted to", grid.write_bytes_min / 1024);
+    let small = Judged::among(&found.jobs, |result| grid.is_judged_only(&result.measured));
+    judged(findings, grid.name, &words, &small, None);
 }
 
 fn percent(share: f64) -> f64 {
@@ -166,8 +192,11 @@ fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
     );
 }
 
-/// Rows for the mean errors of jobs that were not fitted to.
+/// Rows for the mean errors of jobs that were not fitted to, if there are any.
 fn judged(findings: &mut Findings, name: &str, which: &str, judged: &Judged, trivial: Option<f64>) {
+    if judged.jobs == 0 {
+        return;
+    }
     let words = |what: &str| format!("{name}: {} {which}, mean error of {what}", judged.jobs);
     let mut remark = format!("at worst {:.1} %", percent(judged.rate_worst));
     if let Some(trivial) = trivial {
@@ -262,6 +291,7 @@ pub const ZN540: Experiment = Experiment {
                 ("nvme_grid", "zns-a lbaf2", "randread", "randread"),
                 ("nvme_grid", "zns-a lbaf3nvme", "write", "write"),
             ],
+            write_bytes_min: 8192,
             mixes: Some("WD Ultrastar DC ZN540 1TB (zns-a)"),
         };
         calibrated(runner, &GRID)
@@ -274,6 +304,7 @@ pub const S980_PRO: Experiment = Experiment {
         const GRID: Grid = Grid {
             name: "Samsung 980 PRO",
             sources: &[("980pro_grid", "Samsung 980 PRO 1TB", "randread", "randread")],
+            write_bytes_min: 0,
             mixes: None,
         };
         calibrated(runner, &GRID)
@@ -289,6 +320,7 @@ pub const NVME_A: Experiment = Experiment {
                 ("nvme_grid", "nvme-a lbaf3", "write", "write"),
                 ("nvme_grid", "nvme-a lbaf3", "writerand", "randwrite"),
             ],
+            write_bytes_min: 0,
             mixes: None,
         };
         calibrated(runner, &GRID)
@@ -301,6 +333,7 @@ pub const NVME_B: Experiment = Experiment {
         const GRID: Grid = Grid {
             name: "nvme-b (not named)",
             sources: &[("nvme_grid", "nvme-b lbaf0", "write", "write")],
+            write_bytes_min: 0,
             mixes: None,
         };
         calibrated(runner, &GRID)

@@ -4,12 +4,20 @@ mod drive;
 mod fit;
 mod grids;
 mod saturated;
+mod separating;
 mod tables;
 
 use super::Experiment;
 
-pub const EXPERIMENTS: &[Experiment] =
-    &[saturated::EXPERIMENT, grids::ZN540, grids::S980_PRO, grids::NVME_A, grids::NVME_B];
+pub const EXPERIMENTS: &[Experiment] = &[
+    saturated::EXPERIMENT,
+    separating::P5520,
+    separating::LEFT_OUT,
+    grids::ZN540,
+    grids::S980_PRO,
+    grids::NVME_A,
+    grids::NVME_B,
+];
 
 /// The largest of `errors`.
 fn worst(errors: &[f64]) -> f64 {

@@ -1,6 +1,6 @@
 //! Drives that write as fast as they can: write amplification, and the rate of the host.
 
-use super::drive::{Drive, Load, Outcome};
+use super::drive::{Collector, Drive, Load, Outcome};
 use super::fit::{self, Fill, measured};
 use super::tables::{self, Measured, median};
 use super::worst;
@@ -10,15 +10,15 @@ use hybridsim_report::study::{Axis, Curve, Plot};
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/micron-7450", run: micron_7450 };
 
 /// The measured tables.
-struct Tables {
-    fill: Vec<Measured>,
-    skew: Vec<Measured>,
-    streams: Vec<Measured>,
-    course: Vec<tables::Course>,
+pub(super) struct Tables {
+    pub fill: Vec<Measured>,
+    pub skew: Vec<Measured>,
+    pub streams: Vec<Measured>,
+    pub course: Vec<tables::Course>,
 }
 
 impl Tables {
-    fn read(runner: &Runner) -> Result<Self, ExperimentError> {
+    pub fn read(runner: &Runner) -> Result<Self, ExperimentError> {
         Ok(Self {
             fill: tables::read(runner, "wa_fill")?,
             skew: tables::read(runner, "skew_throughput")?,
@@ -29,11 +29,11 @@ impl Tables {
 }
 
 /// A load that was measured: in words, what it is, for how many drive writes, and a figure.
-struct Series {
-    words: String,
-    load: Load,
-    writes: f64,
-    measured: f64,
+pub(super) struct Series {
+    pub words: String,
+    pub load: Load,
+    pub writes: f64,
+    pub measured: f64,
 }
 
 /// The values of `rows` by key, in the order of the keys' first appearance; repeats are one, by
@@ -54,7 +54,7 @@ fn grouped<'a, K: PartialEq>(
 }
 
 /// The skewed loads of `device`.
-fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
+pub(super) fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
     let rates = rows.iter().filter(|row| row.device == device && row.metric == "host write");
     let found = grouped(rates, |row| Some((row.workload.clone(), row.drive_writes()?)));
     let series = |((words, writes), measured): ((String, f64), f64)| {
@@ -67,7 +67,7 @@ fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
 const STREAM_WRITES: f64 = 4.0;
 
 /// What `metric` was for the streams of `device`.
-fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Series> {
+pub(super) fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Series> {
     let of = rows.iter().filter(|row| row.device == device && row.metric == metric);
     let series = |((active, region_gib), measured): ((u32, f64), f64)| Series {
         words: format!("{active} streams into regions of {region_gib:.2} GiB"),
@@ -102,7 +102,7 @@ fn why(load: Load) -> &'static str {
 }
 
 /// Rows for `series` on `drive`: the rates of those in `fitted` are given.
-fn judge(
+pub(super) fn judge(
     runner: &Runner,
     findings: &mut Findings,
     (name, drive): (&str, &Drive),
@@ -154,7 +154,7 @@ fn median_row(findings: &mut Findings, words: &str, errors: &[f64], remark: &str
 }
 
 /// The rate of the host over the data written, measured and simulated.
-fn course_plots(
+pub(super) fn course_plots(
     findings: &mut Findings,
     tables: &Tables,
     device: &str,
@@ -186,13 +186,16 @@ const PRO: &str = "Micron 7450 PRO 960GB";
 const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
 /// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of
 /// blocks valid.
-const FITTED_STREAMS: [Load; 2] =
+pub(super) const FITTED_STREAMS: [Load; 2] =
     [Load::Streams { active: 1, region_gib: 8.0 }, Load::Streams { active: 1, region_gib: 1.0 }];
 /// Fill levels that the drive is fitted to.
 const FITTED_RANGES: [f64; 3] = [0.5, 0.8, 1.0];
 
 /// The 7450 MAX with its constants, and by what its counter exceeds the pages programmed.
-fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), ExperimentError> {
+pub(super) fn fitted_max(
+    runner: &Runner,
+    tables: &Tables,
+) -> Result<(Drive, f64), ExperimentError> {
     let start = Drive {
         user_gib: 745.21,
         hidden_gib: 1.4 * 745.21,
@@ -200,6 +203,7 @@ fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), Experime
         program_us: 3.0,
         copy_us: 4.0,
         scale: 512.0,
+        collector: Collector::Greedy,
     };
     let counted = streams(&tables.streams, MAX, "WA");
     let few: Vec<(Load, f64)> = counted
@@ -207,7 +211,7 @@ fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), Experime
         .filter(|one| FITTED_STREAMS.contains(&one.load))
         .map(|one| (one.load, one.measured))
         .collect();
-    let block_gib = fit::block_gib(runner, MAX, start, &few)?;
+    let block_gib = fit::block_gib(runner, MAX, start, &fit::BLOCKS_GIB[..4], &few)?;
     let fill = |range: f64| Fill {
         range,
         amplification: at_range(&tables.fill, MAX, "WA", range),
@@ -217,7 +221,7 @@ fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), Experime
 }
 
 /// What `metric` is for uniform writes to a share `range` of `device`.
-fn at_range(rows: &[Measured], device: &str, metric: &str, range: f64) -> f64 {
+pub(super) fn at_range(rows: &[Measured], device: &str, metric: &str, range: f64) -> f64 {
     measured(rows, |row| {
         let same = row.x.is_some_and(|x| (x - range).abs() < 0.005);
         same && row.device == device && row.metric == metric && row.workload == UNIFORM

@@ -1,0 +1,228 @@
+//! Drives whose collector separates static data, and drives that are predicted from their data
+//! sheet and their uniform writes alone.
+//!
+//! Two kinds of collector show in the measurements: with a growing share of static data some drives
+//! become slower, as a greedy collector does, and others faster, as one that prefers old blocks.
+
+use super::drive::{Collector, Drive, Load};
+use super::fit::{self, page_us};
+use super::saturated::{
+    FITTED_STREAMS, Series, Tables, course_plots, fitted_max, judge, skewed, streams,
+};
+use super::tables::{self, Measured};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+
+pub const P5520: Experiment = Experiment { id: "ssd/solidigm-p5520", run: p5520 };
+pub const LEFT_OUT: Experiment = Experiment { id: "ssd/left-out", run: left_out };
+
+const P5520_NAME: &str = "Solidigm D7-P5520 1.92TB #1";
+/// The static data that the collector of the P5520 is fitted to: 60 % of its pages.
+const FITTED_STATIC: Load = Load::Hot { pages: 0.4, writes: 1.0 };
+/// The sequential fill in its tables.
+const SEQUENTIAL: &str = "sequential-noshuffle write 524288 B";
+/// Hidden capacities that are tried, as parts of the exported one.
+const HIDDEN: (f64, f64) = (1.05, 1.6);
+/// Powers of the age that are tried.
+const EXPONENTS: (f64, f64) = (0.0, 1.0);
+/// Drive writes of uniform writes until their rate is constant.
+const UNIFORM_WRITES: f64 = 3.0;
+/// These drives are simulated this many times smaller.
+const SCALE: f64 = 2048.0;
+
+/// A drive as its data sheet and the kind of its collector describe it.
+struct Sheet {
+    name: &'static str,
+    user_gib: f64,
+    /// Rated sequential writes, MB/s.
+    write_mb_s: f64,
+    /// Whether it becomes faster with static data, as the P5520.
+    separates: bool,
+}
+
+/// The drives left out of all fitting.
+const SHEETS: [Sheet; 3] = [
+    Sheet {
+        name: "WD DC (model not stated) 960GB",
+        user_gib: 894.25,
+        write_mb_s: 1190.0,
+        separates: true,
+    },
+    Sheet {
+        name: "Kioxia CM7-R 3.84TB #4",
+        user_gib: 3576.0,
+        write_mb_s: 6750.0,
+        separates: false,
+    },
+    Sheet {
+        name: "Kioxia CM7-R 3.84TB #5",
+        user_gib: 3576.0,
+        write_mb_s: 6750.0,
+        separates: false,
+    },
+];
+
+/// The write amplification and the rate of `drive` under `load`.
+fn steady(
+    runner: &Runner,
+    name: &str,
+    drive: &Drive,
+    (load, writes): (Load, f64),
+) -> Result<(f64, f64), ExperimentError> {
+    let Drive { user_gib, hidden_gib, collector, .. } = drive;
+    let words = format!("fit, {:.3} times the capacity, {collector:?}", hidden_gib / user_gib);
+    let ran = drive.run(runner, name, &[(words, load, writes)])?;
+    Ok((ran[0].amplification, ran[0].host_mb_s))
+}
+
+fn with_hidden(drive: &Drive, hidden: f64) -> Drive {
+    Drive { hidden_gib: hidden * drive.user_gib, ..*drive }
+}
+
+/// The time of a copy with which `amplification` gives `rate`.
+fn copy_us(program_us: f64, amplification: f64, rate: f64) -> f64 {
+    (page_us(rate) - program_us) / (amplification - 1.0)
+}
+
+fn uniform(series: &[Series]) -> f64 {
+    let found = series.iter().find(|one| one.load == Load::Uniform);
+    found.map_or(f64::NAN, |one| one.measured)
+}
+
+/// What `metric` is in the only such row of `workload` on a drive in the state `before`.
+fn initial(rows: &[Measured], workload: &str, before: &str, metric: &str) -> f64 {
+    fit::measured(rows, |row| {
+        row.workload == workload && row.condition.contains(before) && row.metric == metric
+    })
+}
+
+/// The P5520: pages and copies by the rates without and with garbage collection, blocks by two
+/// sequential streams, hidden capacity by the amplification of uniform writes, the power of the age
+/// by one load with static data.
+fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentError> {
+    let skewed = &skewed(&tables.skew, P5520_NAME);
+    let counted: Vec<Measured> = tables::read(runner, "wa_init")?;
+    let filled = "init07; state before: sanitized + one seq fill";
+    let sanitized = "init07; state before: sanitized;";
+    let counter = initial(&counted, SEQUENTIAL, sanitized, "WA");
+    let amplification = initial(&counted, "uniform write 4096 B", filled, "WA") / counter;
+    let fresh = initial(&counted, "sequential-shuffle write 4096 B", sanitized, "host write");
+    let program_us = page_us(fresh);
+    let still = skewed.iter().find(|one| one.load == FITTED_STATIC);
+    let still = still.ok_or_else(|| {
+        ExperimentError::Failed(format!("{P5520_NAME}: no load with 60 % static data"))
+    })?;
+    let copy_us = copy_us(program_us, amplification, uniform(skewed));
+    let mut drive = Drive {
+        user_gib: 1788.5,
+        hidden_gib: 1.2 * 1788.5,
+        block_gib: 1.0,
+        program_us,
+        copy_us,
+        scale: SCALE,
+        collector: Collector::CostBenefit(0.25),
+    };
+    let sequential = initial(&counted, SEQUENTIAL, sanitized, "host write");
+    let few: Vec<(Load, f64)> = streams(&tables.streams, P5520_NAME, "host write")
+        .iter()
+        .filter(|one| FITTED_STREAMS.contains(&one.load))
+        .map(|one| (one.load, 1.0 + (page_us(one.measured) - page_us(sequential)) / copy_us))
+        .collect();
+    drive.block_gib = fit::block_gib(runner, P5520_NAME, drive, &fit::BLOCKS_GIB[1..], &few)?;
+    let hidden = |drive: &Drive| {
+        fit::solve(HIDDEN, amplification, |hidden| {
+            let load = (Load::Uniform, UNIFORM_WRITES);
+            Ok(steady(runner, P5520_NAME, &with_hidden(drive, hidden), load)?.0)
+        })
+    };
+    drive = with_hidden(&drive, hidden(&drive)?);
+    let exponent = fit::solve(EXPONENTS, still.measured, |exponent| {
+        let drive = Drive { collector: Collector::CostBenefit(exponent), ..drive };
+        Ok(steady(runner, P5520_NAME, &drive, (still.load, still.writes))?.1)
+    })?;
+    drive.collector = Collector::CostBenefit(exponent);
+    // Uniform writes hardly depend on the power of the age.
+    Ok(with_hidden(&drive, hidden(&drive)?))
+}
+
+/// The row of the constants of a drive.
+fn constants(findings: &mut Findings, name: &str, drive: &Drive, words: &str) {
+    let collector = match drive.collector {
+        Collector::Greedy => "greedy".to_owned(),
+        Collector::CostBenefit(exponent) => format!("cost-benefit with age to the {exponent:.2}"),
+    };
+    findings.row(
+        Claim::new("–", format!("{name}: hidden capacity"))
+            .unit("GiB")
+            .between(
+                "1.05 to 1.6 times the exported",
+                HIDDEN.0 * drive.user_gib,
+                HIDDEN.1 * drive.user_gib,
+            )
+            .ours(drive.hidden_gib)
+            .given()
+            .remark(&format!(
+                "{words}; blocks of {:.1} GiB; {:.3} us a page written, {:.3} us a page copied; \
+                 collector {collector}",
+                drive.block_gib, drive.program_us, drive.copy_us
+            )),
+    );
+}
+
+/// Loads whose course is drawn.
+const DRAWN: [&str; 3] =
+    ["zones-shuffle s0.4 f0 s0.6 f1", "zones-shuffle s0.8 f0 s0.2 f1", "zipf-shuffle 1"];
+
+fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let tables = Tables::read(runner)?;
+    let series = skewed(&tables.skew, P5520_NAME);
+    let drive = fitted_p5520(runner, &tables)?;
+    let mut findings = Findings::default();
+    constants(&mut findings, P5520_NAME, &drive, "fitted");
+    let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
+    let outcomes = judge(runner, &mut findings, (P5520_NAME, &drive), &series, &is_fitted)?;
+    course_plots(&mut findings, &tables, P5520_NAME, &series, &outcomes, &DRAWN);
+    Ok(findings)
+}
+
+/// The drive of `sheet`: a copy takes as many times a page written as on `like`, whose collector and
+/// number of blocks it has, and the rate of uniform writes gives the hidden capacity.
+fn predicted(
+    runner: &Runner,
+    sheet: &Sheet,
+    like: &Drive,
+    series: &[Series],
+) -> Result<Drive, ExperimentError> {
+    let program_us = page_us(sheet.write_mb_s);
+    let drive = Drive {
+        user_gib: sheet.user_gib,
+        hidden_gib: HIDDEN.0 * sheet.user_gib,
+        block_gib: like.block_gib * sheet.user_gib / like.user_gib,
+        program_us,
+        copy_us: program_us * like.copy_us / like.program_us,
+        scale: SCALE,
+        collector: like.collector,
+    };
+    let hidden = fit::solve(HIDDEN, uniform(series), |hidden| {
+        let load = (Load::Uniform, UNIFORM_WRITES);
+        Ok(steady(runner, sheet.name, &with_hidden(&drive, hidden), load)?.1)
+    })?;
+    Ok(with_hidden(&drive, hidden))
+}
+
+fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let tables = Tables::read(runner)?;
+    let separating = fitted_p5520(runner, &tables)?;
+    let (mixing, _) = fitted_max(runner, &tables)?;
+    let mut findings = Findings::default();
+    for sheet in &SHEETS {
+        let series = skewed(&tables.skew, sheet.name);
+        let like = if sheet.separates { &separating } else { &mixing };
+        let drive = predicted(runner, sheet, like, &series)?;
+        constants(&mut findings, sheet.name, &drive, "by the rate of uniform writes");
+        // That it becomes faster or slower with static data was seen at 60 %.
+        let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
+        let outcomes = judge(runner, &mut findings, (sheet.name, &drive), &series, &is_fitted)?;
+        course_plots(&mut findings, &tables, sheet.name, &series, &outcomes, &DRAWN);
+    }
+    Ok(findings)
+}
