@@ -395,8 +395,8 @@ pub(super) fn simulate(
     parallel_map(all, processors(), one, |_, _| {}).into_iter().collect()
 }
 
-/// The mean error of the rates of the jobs that `is_wanted` selects as the fitted jobs of their rows
-/// predict them without a drive: latency at the least depth, and at most the highest rate.
+/// The mean error of the rates of the jobs that `is_wanted` selects, as the fitted jobs of their
+/// rows predict them without a drive: latency at the least depth, and at most the highest rate.
 pub fn trivial(results: &[JobResult], is_wanted: impl Fn(&JobResult) -> bool) -> f64 {
     let errors = results.iter().filter(|result| is_wanted(result)).filter_map(|held_out| {
         let row = results

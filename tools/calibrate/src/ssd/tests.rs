@@ -104,6 +104,20 @@ fn jobs_of_a_row_are_held_out_in_turn() {
 }
 
 #[test]
+fn random_writes_collect_no_garbage_on_the_small_drive() {
+    let registry = registry::standard();
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let rate = |workload: &str| {
+        let wanted = Delivered { op: Op::Write, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        let job = MeasuredJob::new(workload, (4096, 16), 50, vec![wanted]).expect("a sound job");
+        let bench = Bench::new(&drive, &drive.point(), &job, 2).expect("a drive that takes it");
+        bench.run(&drive, &drive.point()).expect("a run")[0].iops
+    };
+    let (random, sequential) = (rate("randwrite"), rate("write"));
+    assert!((random / sequential - 1.0).abs() < 0.01, "{random} beside {sequential}");
+}
+
+#[test]
 fn results_of_fio_that_cannot_be_used_say_why() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("fio.json");

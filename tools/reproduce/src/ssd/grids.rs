@@ -57,15 +57,15 @@ struct Grid {
     /// Table, device, workload there, and fio's word for it. Only results with SPDK are taken, in
     /// which the host takes little time.
     sources: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// Writes of fewer bytes are judged only.
-    write_bytes_min: u64,
+    /// Jobs that are judged only, in words.
+    judged_only: Option<(&'static str, fn(&MeasuredJob) -> bool)>,
     /// The device of the mixes of reads and writes.
     mixes: Option<&'static str>,
 }
 
 impl Grid {
     fn is_judged_only(&self, job: &MeasuredJob) -> bool {
-        job.delivered[0].op == Op::Write && job.bytes < self.write_bytes_min
+        self.judged_only.is_some_and(|(_, is_one)| is_one(job))
     }
 }
 
@@ -162,9 +162,10 @@ fn judged_by_direction(findings: &mut Findings, grid: &Grid, found: &SsdCalibrat
         let trivial = Some(trivial(&found.jobs, is_wanted));
         judged(findings, grid.name, words, &Judged::among(&found.jobs, is_wanted), trivial);
     }
-    let words = format!("writes below {} KiB, none fitted to", grid.write_bytes_min / 1024);
-    let small = Judged::among(&found.jobs, |result| grid.is_judged_only(&result.measured));
-    judged(findings, grid.name, &words, &small, None);
+    if let Some((words, is_one)) = grid.judged_only {
+        let others = Judged::among(&found.jobs, |result| is_one(&result.measured));
+        judged(findings, grid.name, &format!("{words}, none fitted to"), &others, None);
+    }
 }
 
 fn percent(share: f64) -> f64 {
@@ -291,7 +292,9 @@ pub const ZN540: Experiment = Experiment {
                 ("nvme_grid", "zns-a lbaf2", "randread", "randread"),
                 ("nvme_grid", "zns-a lbaf3nvme", "write", "write"),
             ],
-            write_bytes_min: 8192,
+            judged_only: Some(("writes below 8 KiB", |job| {
+                job.workload == "write" && job.bytes < 8192
+            })),
             mixes: Some("WD Ultrastar DC ZN540 1TB (zns-a)"),
         };
         calibrated(runner, &GRID)
@@ -304,7 +307,7 @@ pub const S980_PRO: Experiment = Experiment {
         const GRID: Grid = Grid {
             name: "Samsung 980 PRO",
             sources: &[("980pro_grid", "Samsung 980 PRO 1TB", "randread", "randread")],
-            write_bytes_min: 0,
+            judged_only: None,
             mixes: None,
         };
         calibrated(runner, &GRID)
@@ -320,7 +323,7 @@ pub const NVME_A: Experiment = Experiment {
                 ("nvme_grid", "nvme-a lbaf3", "write", "write"),
                 ("nvme_grid", "nvme-a lbaf3", "writerand", "randwrite"),
             ],
-            write_bytes_min: 0,
+            judged_only: Some(("random writes", |job| job.workload == "randwrite")),
             mixes: None,
         };
         calibrated(runner, &GRID)
@@ -333,7 +336,7 @@ pub const NVME_B: Experiment = Experiment {
         const GRID: Grid = Grid {
             name: "nvme-b (not named)",
             sources: &[("nvme_grid", "nvme-b lbaf0", "write", "write")],
-            write_bytes_min: 0,
+            judged_only: None,
             mixes: None,
         };
         calibrated(runner, &GRID)

@@ -3,6 +3,7 @@
 mod drive;
 mod fit;
 mod grids;
+mod offered;
 mod saturated;
 mod separating;
 mod tables;
@@ -13,6 +14,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     saturated::EXPERIMENT,
     separating::P5520,
     separating::LEFT_OUT,
+    offered::CM7R,
+    offered::P5520,
     grids::ZN540,
     grids::S980_PRO,
     grids::NVME_A,

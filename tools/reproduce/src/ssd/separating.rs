@@ -184,8 +184,8 @@ fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
     Ok(findings)
 }
 
-/// The drive of `sheet`: a copy takes as many times a page written as on `like`, whose collector and
-/// number of blocks it has, and the rate of uniform writes gives the hidden capacity.
+/// The drive of `sheet`: a copy takes as many times a page written as on `like`, whose collector
+/// and number of blocks it has, and the rate of uniform writes gives the hidden capacity.
 fn predicted(
     runner: &Runner,
     sheet: &Sheet,

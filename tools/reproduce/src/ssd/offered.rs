@@ -1,0 +1,283 @@
+//! Latency against the offered rate: reads beside uniform writes on drives in the steady state.
+
+use super::fit::solve;
+use super::tables::{self, Measured, median};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+pub const CM7R: Experiment = Experiment {
+    id: "ssd/kioxia-cm7-r",
+    run: |runner| {
+        let pieces = ["Kioxia CM7-R 3.84TB #4", "Kioxia CM7-R 3.84TB #5"];
+        judged_at_rates(runner, pieces, 4)
+    },
+};
+
+pub const P5520: Experiment = Experiment {
+    id: "ssd/solidigm-p5520-rates",
+    run: |runner| {
+        let pieces = ["Solidigm D7-P5520 1.92TB #1", "Solidigm D7-P5520 1.92TB #0"];
+        judged_at_rates(runner, pieces, 2)
+    },
+};
+
+/// Offered rates that constants are fitted to, beside the highest.
+const LOW: f64 = 10_000.0;
+const MIDDLE: f64 = 40_000.0;
+/// Reads of a run that is fitted, and of one that is judged.
+const FITTED_READS: f64 = 8_000.0;
+const JUDGED_READS: f64 = 24_000.0;
+/// Requests before those that count, in the steady state.
+const WARMUP: f64 = 30_000.0;
+/// A drive that delivers less of what is offered is saturated.
+const DELIVERED: f64 = 0.98;
+/// How often the constants are fitted in turn.
+const ROUNDS: u32 = 2;
+
+/// Percentiles that are judged, and the goal.
+const PERCENTILES: [(&str, f64); 3] = [("p50", 0.10), ("p99", 0.10), ("p99.9", 0.25)];
+
+/// One offered rate.
+struct Rate {
+    offered: f64,
+    /// Delivered, per second.
+    reads: f64,
+    writes: f64,
+}
+
+impl Rate {
+    fn total(&self) -> f64 {
+        self.reads + self.writes
+    }
+
+    fn is_below_the_knee(&self) -> bool {
+        self.total() > DELIVERED * (self.offered + LOW / 2.0)
+    }
+}
+
+/// The measurements of one piece.
+struct Ladder<'a> {
+    name: &'static str,
+    rows: Vec<&'a Measured>,
+    rates: Vec<Rate>,
+}
+
+impl<'a> Ladder<'a> {
+    fn new(name: &'static str, all: &'a [Measured]) -> Self {
+        let rows: Vec<&Measured> = all.iter().filter(|row| row.device == name).collect();
+        let mut offered: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
+        offered.sort_by(f64::total_cmp);
+        offered.dedup();
+        let mut ladder = Self { name, rows, rates: Vec::new() };
+        let rate = |offered: f64| Rate {
+            offered,
+            reads: ladder.value(offered, "achieved reads"),
+            writes: ladder.value(offered, "achieved writes"),
+        };
+        ladder.rates = offered.into_iter().map(rate).collect();
+        ladder
+    }
+
+    fn value(&self, offered: f64, metric: &str) -> f64 {
+        let of = |row: &&&Measured| row.x == Some(offered) && row.metric == metric;
+        median(&self.rows.iter().filter(of).map(|row| row.value).collect::<Vec<_>>())
+    }
+
+    fn at(&self, offered: f64) -> Result<&Rate, ExperimentError> {
+        let found = self.rates.iter().find(|rate| rate.offered == offered);
+        found.ok_or_else(|| {
+            ExperimentError::Failed(format!("{}: nothing measured at {offered}/s", self.name))
+        })
+    }
+
+    /// The lowest rate at which the drive is saturated.
+    fn saturated(&self) -> Result<&Rate, ExperimentError> {
+        let found = self.rates.iter().find(|rate| !rate.is_below_the_knee());
+        found.ok_or_else(|| ExperimentError::Failed(format!("{}: never saturated", self.name)))
+    }
+}
+
+/// The constants of a drive.
+#[derive(Clone, Copy)]
+struct Constants {
+    dies_per_channel: u32,
+    read_us: f64,
+    program_us: f64,
+    erase_us: f64,
+    over_provisioning: f64,
+}
+
+impl Constants {
+    /// `rate` offered `times` over, until so many reads are done.
+    fn job(&self, name: &str, rate: &Rate, times: f64, reads: f64) -> Job {
+        let offered = times * rate.total();
+        let share = rate.reads / rate.total();
+        let ssd = |key: &str| format!("component.ssd.{key}");
+        let time = |us: f64| format!("\"{us:.2}us\"");
+        let mean = 1e3 / offered;
+        Job::paper("ssd/offered.toml")
+            .named(format!("{name}, {offered:.0}/s"))
+            .in_full()
+            .set("run.warmup_requests", WARMUP)
+            .set("workload.generator.requests", (WARMUP + reads / share).round())
+            .set("workload.generator.read", share)
+            .set(
+                "workload.generator.interarrival_ms",
+                format!("{{ kind = \"exponential\", mean = {mean:.7} }}"),
+            )
+            .set(&ssd("dies_per_channel"), self.dies_per_channel)
+            .set(&ssd("read_time"), time(self.read_us))
+            .set(&ssd("program_time"), time(self.program_us))
+            .set(&ssd("erase_time"), time(self.erase_us))
+            .set(&ssd("over_provisioning"), self.over_provisioning)
+    }
+}
+
+/// A percentile of the reads or writes of `ran`, in microseconds.
+fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
+    let latency = &ran.results.latency_ns;
+    let of = if kind == "read" { &latency.read } else { &latency.write };
+    let ns = match percentile {
+        "p50" => of.p50,
+        "p99" => of.p99,
+        _ => of.p999,
+    };
+    ns.map_or(f64::NAN, |ns| ns as f64 / 1e3)
+}
+
+/// What it delivers when three times as much is offered as it delivered at `rate`.
+fn most(runner: &Runner, name: &str, with: Constants, rate: &Rate) -> Result<f64, ExperimentError> {
+    let ran = runner.run(&[with.job(name, rate, 3.0, FITTED_READS / 4.0)])?;
+    Ok(ran[0].results.throughput.iops.unwrap_or(f64::NAN))
+}
+
+/// Reads by their median at the lowest rate, programs and erases by how long reads wait at a middle
+/// rate, over-provisioning by the saturated rate.
+fn fitted(runner: &Runner, ladder: &Ladder<'_>, dies: u32) -> Result<Constants, ExperimentError> {
+    let mut found = Constants {
+        dies_per_channel: dies,
+        read_us: 60.0,
+        program_us: 500.0,
+        erase_us: 2_000.0,
+        over_provisioning: 0.25,
+    };
+    let (low, middle, saturated) = (ladder.at(LOW)?, ladder.at(MIDDLE)?, ladder.saturated()?);
+    let read = |with: Constants, rate: &Rate, which: &str| {
+        let ran = runner.run(&[with.job(ladder.name, rate, 1.0, FITTED_READS)])?;
+        Ok(percentile(&ran[0], "read", which))
+    };
+    let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("read {which}"));
+    found.read_us = solve((20.0, 120.0), wanted(low, "p50"), |read_us| {
+        read(Constants { read_us, ..found }, low, "p50")
+    })?;
+    for _ in 0..ROUNDS {
+        found.program_us = solve((100.0, 1_500.0), wanted(middle, "p99"), |program_us| {
+            read(Constants { program_us, ..found }, middle, "p99")
+        })?;
+        found.erase_us = solve((200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
+            read(Constants { erase_us, ..found }, middle, "p99.9")
+        })?;
+        found.over_provisioning = solve((0.12, 0.8), saturated.total(), |over_provisioning| {
+            most(runner, ladder.name, Constants { over_provisioning, ..found }, saturated)
+        })?;
+    }
+    Ok(found)
+}
+
+fn judged_at_rates(
+    runner: &Runner,
+    [first, twin]: [&'static str; 2],
+    dies_per_channel: u32,
+) -> Result<Findings, ExperimentError> {
+    let rows: Vec<Measured> = tables::read(runner, "latency_rate")?;
+    let ladders = [Ladder::new(first, &rows), Ladder::new(twin, &rows)];
+    let constants = fitted(runner, &ladders[0], dies_per_channel)?;
+    let mut findings = Findings::default();
+    for (ladder, is_fitted) in ladders.iter().zip([true, false]) {
+        knee(runner, &mut findings, (ladder, is_fitted), constants)?;
+        let below: Vec<&Rate> =
+            ladder.rates.iter().filter(|rate| rate.is_below_the_knee()).collect();
+        let job = |rate: &&Rate| constants.job(ladder.name, rate, 1.0, JUDGED_READS);
+        let ran = runner.run(&below.iter().map(job).collect::<Vec<_>>())?;
+        for kind in ["read", "write"] {
+            percentiles(&mut findings, (ladder, is_fitted), kind, (&below, &ran));
+        }
+    }
+    Ok(findings)
+}
+
+/// The row of the saturated rate, with the constants.
+fn knee(
+    runner: &Runner,
+    findings: &mut Findings,
+    (ladder, is_fitted): (&Ladder<'_>, bool),
+    with: Constants,
+) -> Result<(), ExperimentError> {
+    let saturated = ladder.saturated()?;
+    let Constants { dies_per_channel, read_us, program_us, erase_us, over_provisioning } = with;
+    let claim = Claim::new("–", format!("{}: requests/s when saturated", ladder.name))
+        .unit("1/s")
+        .within_share(saturated.total(), 0.10)
+        .ours(most(runner, ladder.name, with, saturated)?)
+        .remark(&format!(
+            "{} dies; read {read_us:.1} us, program of 64 KiB {program_us:.0} us, erase \
+             {erase_us:.0} us, over-provisioning {over_provisioning:.3}",
+            16 * dies_per_channel
+        ));
+    findings.row(if is_fitted { claim.given() } else { claim });
+    Ok(())
+}
+
+/// Rows and a picture of the percentiles of reads or writes below the knee.
+fn percentiles(
+    findings: &mut Findings,
+    (ladder, is_fitted): (&Ladder<'_>, bool),
+    kind: &str,
+    (below, ran): (&[&Rate], &[JobOutput]),
+) {
+    let mut curves = Vec::new();
+    for (which, goal) in PERCENTILES {
+        let metric = format!("{kind} {which}");
+        let points: Vec<(f64, f64, f64)> = below
+            .iter()
+            .zip(ran)
+            .map(|(rate, ran)| {
+                let theirs = ladder.value(rate.offered, &metric);
+                (rate.offered, percentile(ran, kind, which), theirs)
+            })
+            .collect();
+        let unloaded = points.first().map_or(f64::NAN, |point| point.2);
+        let judged: Vec<&(f64, f64, f64)> =
+            points.iter().filter(|point| !is_fitted || ![LOW, MIDDLE].contains(&point.0)).collect();
+        let apart = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
+            let logs = judged.iter().map(|point| libm::log(of(point) / point.2).abs());
+            100.0 * libm::expm1(logs.sum::<f64>() / judged.len() as f64)
+        };
+        findings.row(
+            Claim::new(
+                "–",
+                format!("{}: {metric} at {} rates, mean error", ladder.name, judged.len()),
+            )
+            .unit("%")
+            .at_most("", 100.0 * goal)
+            .ours(apart(&|point| point.1))
+            .remark(&format!(
+                "that at {LOW:.0}/s for all rates would be off by {:.0} %",
+                apart(&|_| unloaded)
+            ))
+            .if_it_differs("see the picture for the rates at which it does"),
+        );
+        let curve = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
+            points.iter().map(|point| (point.0 / 1e3, of(point))).collect::<Vec<_>>()
+        };
+        curves.push(Curve::ours(&format!("{which} simulated"), curve(&|point| point.1)));
+        curves.push(Curve::published(&format!("{which} measured"), curve(&|point| point.2)));
+    }
+    findings.plot(Plot {
+        title: format!("{}: latency of {kind}s", ladder.name),
+        caption: "By the offered rate, below saturation.".to_owned(),
+        x: Axis::linear("Offered", "1000/s"),
+        y: Axis::logarithmic("Latency", "us"),
+        curves,
+    });
+}
