@@ -326,7 +326,7 @@ fn compare_at_several_seeds_says_which_differences_are_within_noise() {
         TOY.replace("latency = \"100us\"", &format!("latency = \"{latency}\"\njitter = \"50us\""))
     };
     let base = scenario(&folder, "base.toml", &jitter("100us"));
-    let same = scenario(&folder, "same.toml", &format!("title = \"x\"{}", jitter("100us")));
+    let same = scenario(&folder, "same.toml", &jitter("100us").replace("Toy", "Same"));
     let slow = scenario(&folder, "slow.toml", &jitter("300us"));
     let out = folder.path().join("out").display().to_string();
     let words = ["compare", &base, &same, &slow, "--seeds", "4"];

@@ -362,16 +362,16 @@ impl DiskCalibration<'_> {
             let (part, change) = (part?, change?);
             let chance = match fit.other_angles {
                 Change { before_ms, after_ms } if after_ms < before_ms => {
-                    format!("; with other angles they are better, {after_ms:.4} of {before_ms:.4} ms")
+                    format!("; with other angles they are better: {after_ms:.4}, {before_ms:.4} ms")
                 }
                 _ => String::new(),
             };
             (change.after_ms > change.before_ms).then(|| {
                 format!(
                     "the fitted constants are worse than those of {} on the {part}, {role}: {:.4} \
-                     ms, before {:.4} ms (two runs of the drive with other angles: {:.4} ms{}); use \
-                     {0}, or a longer log",
-                    self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms, chance
+                     ms, before {:.4} ms (two runs of the drive with other angles: {:.4} \
+                     ms{chance}); use {0}, or a longer log",
+                    self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms
                 )
             })
         });

@@ -51,14 +51,16 @@ impl Row {
     }
 }
 
+/// Jobs that are judged only, in words and in code.
+type JudgedOnly = (&'static str, fn(&MeasuredJob) -> bool);
+
 /// Where the jobs of a drive are.
 struct Grid {
     name: &'static str,
     /// Table, device, workload there, and fio's word for it. Only results with SPDK are taken, in
     /// which the host takes little time.
     sources: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// Jobs that are judged only, in words.
-    judged_only: Option<(&'static str, fn(&MeasuredJob) -> bool)>,
+    judged_only: Option<JudgedOnly>,
     /// The device of the mixes of reads and writes.
     mixes: Option<&'static str>,
 }
