@@ -279,6 +279,10 @@ impl Connection {
                 }
                 (None, Err(_)) => {}
             }
+            if let Ok(Command::BlockStatus { .. }) = header.command {
+                // It is answered here and may take a while.
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -471,13 +475,13 @@ fn refusal(
 
 /// The block status of a range; at least one descriptor.
 fn status(server: &Server, first: u64, sectors: u64, one: bool) -> Vec<Extent> {
-    let list = server.extents(first, sectors.min(STATUS_SECTORS_MAX));
     let count = if one { 1 } else { EXTENTS_MAX };
+    let list = server.extents(first, sectors.min(STATUS_SECTORS_MAX), count);
     let extent = |(sectors, allocated): (u64, bool)| Extent {
         bytes: (sectors * SECTOR as u64) as u32,
         hole: !allocated,
     };
-    list.into_iter().take(count).map(extent).collect()
+    list.into_iter().map(extent).collect()
 }
 
 /// The bytes of a connection in order.

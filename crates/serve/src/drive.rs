@@ -146,9 +146,9 @@ impl Drive {
         self.fault.as_ref()
     }
 
-    /// The allocated and free ranges, lengths in sectors.
-    pub fn extents(&self, first: u64, sectors: u64) -> Vec<(u64, bool)> {
-        self.contents.extents(first, sectors)
+    /// The first `count` allocated and free ranges, lengths in sectors.
+    pub fn extents(&self, first: u64, sectors: u64, count: usize) -> Vec<(u64, bool)> {
+        self.contents.extents(first, sectors, count)
     }
 
     /// Removes the jobs that have ended.

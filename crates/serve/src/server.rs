@@ -83,8 +83,8 @@ impl Server {
         self.work.notify_one();
     }
 
-    pub fn extents(&self, first: u64, sectors: u64) -> Vec<(u64, bool)> {
-        self.drive.borrow().extents(first, sectors)
+    pub fn extents(&self, first: u64, sectors: u64, count: usize) -> Vec<(u64, bool)> {
+        self.drive.borrow().extents(first, sectors, count)
     }
 
     /// A client got through the handshake.

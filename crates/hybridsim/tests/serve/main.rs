@@ -140,6 +140,35 @@ fn a_busy_connection_does_not_starve_others() {
 }
 
 #[test]
+fn a_flood_of_block_status_does_not_starve_others() {
+    const FLOOD: usize = 1200;
+    let folder = folder();
+    let device = "[component.d]\nkind = \"constant-device\"\ncapacity = \"512MiB\"\n";
+    let server = Server::start(folder.path(), device, &[]);
+    let mut flood = Client::open(&server.socket, "", true);
+    let mut other = Client::open(&server.socket, "", false);
+    let data = bytes(1, 32 << 20);
+    for at in 0..8u64 {
+        assert_eq!(flood.write(0, at << 25, &data), Ok(vec![]));
+    }
+    for _ in 0..FLOOD {
+        flood.send(0, 7, 0, 512 << 20, &[]);
+    }
+    let mut slowest = std::time::Duration::ZERO;
+    for _ in 0..50 {
+        let began = std::time::Instant::now();
+        assert_eq!(other.write(0, 300 << 20, &[7; 512]), Ok(vec![]));
+        slowest = slowest.max(began.elapsed());
+    }
+    assert!(slowest < std::time::Duration::from_millis(500), "one request took {slowest:?}");
+    for _ in 0..FLOOD {
+        let (_, reply) = flood.receive(0);
+        assert_eq!(reply.map(|it| it[..4].to_vec()), Ok((256u32 << 20).to_be_bytes().to_vec()));
+    }
+    server.stop();
+}
+
+#[test]
 fn exports_are_parts_of_the_device() {
     let folder = folder();
     let args = ["--export", "a=1MiB", "--export", "b", "--once"];

@@ -39,9 +39,9 @@ impl Contents {
         }
     }
 
-    /// The allocated and free ranges within `sectors` sectors from `first` on: lengths in sectors,
-    /// and whether they are allocated.
-    pub fn extents(&self, first: u64, sectors: u64) -> Vec<(u64, bool)> {
+    /// The first `count` allocated and free ranges within `sectors` sectors from `first` on:
+    /// lengths in sectors, and whether they are allocated.
+    pub fn extents(&self, first: u64, sectors: u64, count: usize) -> Vec<(u64, bool)> {
         let store = match self {
             Self::Plain(store) => store,
             // What unsettled writes will have allocated is not known: not free is always right.
@@ -51,12 +51,12 @@ impl Contents {
         let mut list: Vec<(u64, bool)> = Vec::new();
         let mut sector = first;
         while sector < first + sectors {
-            // Whole chunks that are free are passed at once.
-            let free = store.free_run(sector);
-            let length = free.clamp(1, first + sectors - sector);
-            let allocated = free == 0 && store.is_allocated(sector);
+            let (length, allocated) = store.run(sector);
+            let length = length.min(first + sectors - sector);
+            let is_full = list.len() == count;
             match list.last_mut() {
-                Some((count, same)) if *same == allocated => *count += length,
+                Some((total, same)) if *same == allocated => *total += length,
+                _ if is_full => break,
                 _ => list.push((length, allocated)),
             }
             sector += length;

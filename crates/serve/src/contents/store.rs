@@ -98,12 +98,15 @@ impl Store {
         bits >> (sector % CHUNK_SECTORS) & 1 == 1
     }
 
-    /// How many sectors from `sector` to the end of its chunk are free, if the whole chunk is.
-    pub fn free_run(&self, sector: u64) -> u64 {
-        match self.allocated.get(&(sector / CHUNK_SECTORS)) {
-            Some(bits) if *bits != 0 => 0,
-            _ => CHUNK_SECTORS - sector % CHUNK_SECTORS,
-        }
+    /// The run of allocated or of free sectors that begins at `sector`, within its chunk: its
+    /// length, and whether it is allocated.
+    pub fn run(&self, sector: u64) -> (u64, bool) {
+        let within = sector % CHUNK_SECTORS;
+        let chunk = self.allocated.get(&(sector / CHUNK_SECTORS));
+        let bits = chunk.copied().unwrap_or(0) >> within;
+        let allocated = bits & 1 == 1;
+        let length = if allocated { bits.trailing_ones() } else { bits.trailing_zeros() };
+        (u64::from(length).min(CHUNK_SECTORS - within), allocated)
     }
 
     /// Whether any sector of the range is allocated.
@@ -248,6 +251,21 @@ mod tests {
         assert_eq!(
             [63, 64, 127, 128, 130, 133].map(|sector| store.is_allocated(sector)),
             [true, false, false, true, false, true]
+        );
+        assert_eq!(
+            [0, 30, 63, 64, 100, 128, 130, 133, 230, 256].map(|sector| store.run(sector)),
+            [
+                (30, false),
+                (34, true),
+                (1, true),
+                (64, false),
+                (28, false),
+                (2, true),
+                (3, false),
+                (59, true),
+                (26, false),
+                (64, false),
+            ]
         );
         store.read(120, &mut read[..16 * SECTOR]).expect("it is readable");
         let kept = |sector: usize| &bytes[(sector - 30) * SECTOR..(sector - 29) * SECTOR];
