@@ -81,6 +81,8 @@ pub struct Connection {
     pub id: u64,
     stream: Stream,
     out: RefCell<BytesMut>,
+    /// `out` grew beyond what is kept, and is released when it has been sent.
+    out_is_large: Cell<bool>,
     out_grew: Notify,
     /// Requests have ended, or replies have left.
     space: Notify,
@@ -103,6 +105,7 @@ impl Connection {
             id,
             stream,
             out: RefCell::default(),
+            out_is_large: Cell::new(false),
             out_grew: Notify::new(),
             space: Notify::new(),
             structured: Cell::new(false),
@@ -347,7 +350,12 @@ impl Connection {
 
     /// Appends a reply; [`Connection::send`] sends it.
     fn reply(&self, cookie: u64, reply: &Reply<'_>) {
-        reply.write(cookie, self.structured.get(), &mut self.out.borrow_mut());
+        let mut out = self.out.borrow_mut();
+        reply.write(cookie, self.structured.get(), &mut out);
+        // What has been sent does not count as capacity, so later is too late.
+        if out.capacity() > KEPT_BYTES_MAX {
+            self.out_is_large.set(true);
+        }
     }
 
     /// Sends what the socket takes at once; the rest is left to [`Connection::write_out`].
@@ -357,10 +365,18 @@ impl Connection {
             return;
         }
         if let Ok(count) = self.stream.try_write(&out) {
-            sent(&mut out, count);
+            self.sent(&mut out, count);
         }
         if !out.is_empty() {
             self.out_grew.notify_one();
+        }
+    }
+
+    /// The first `count` bytes of `out` have been sent.
+    fn sent(&self, out: &mut BytesMut, count: usize) {
+        out.advance(count);
+        if out.is_empty() && self.out_is_large.take() {
+            *out = BytesMut::new();
         }
     }
 
@@ -382,7 +398,7 @@ impl Connection {
                 Ok(0) if out.is_empty() => {}
                 Ok(0) => return Err(End::Left),
                 Ok(count) => {
-                    sent(&mut out, count);
+                    self.sent(&mut out, count);
                     self.space.notify_one();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -396,14 +412,6 @@ impl Connection {
         while !self.out.borrow().is_empty() {
             self.space.notified().await;
         }
-    }
-}
-
-/// The first `count` bytes of `out` have been sent.
-fn sent(out: &mut BytesMut, count: usize) {
-    out.advance(count);
-    if out.is_empty() && out.capacity() > KEPT_BYTES_MAX {
-        *out = BytesMut::new();
     }
 }
 
