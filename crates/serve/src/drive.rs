@@ -10,6 +10,7 @@ use hybridsim_simulation::run::{RunError, RunOutput};
 use hybridsim_simulation::session::{Answer, Answered, Session};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// The longest part of a request that writes zeros, in sectors: 4 MiB.
@@ -83,6 +84,16 @@ pub struct Served {
     pub lost_sectors: u64,
     /// How late replies left, with a paced clock.
     pub lateness_ns: Option<Lateness>,
+}
+
+/// What is left when serving has ended.
+pub struct Ended {
+    pub output: RunOutput,
+    pub served: Served,
+    /// The contents as saved, if the state is.
+    pub contents: Option<Vec<u8>>,
+    /// Whether the trace was completed.
+    pub recorded: io::Result<()>,
 }
 
 /// The served device.
@@ -276,6 +287,9 @@ impl Drive {
 
     /// Simulates until a request ends, with a virtual clock.
     pub fn advance(&mut self) {
+        if self.fault.is_some() {
+            return;
+        }
         let began = Instant::now();
         match self.session.next_completion() {
             Ok(Some(answer)) => self.answered(answer),
@@ -288,6 +302,9 @@ impl Drive {
 
     /// Simulates the think time of the clients up to `wall`, with a virtual clock.
     pub fn pass_think_time(&mut self, wall: Instant) {
+        if self.fault.is_some() {
+            return;
+        }
         let Some(until) = self.clock.after_think_time(wall, self.session.now()) else { return };
         if self.session.next_event().is_none_or(|next| next > until) {
             return;
@@ -431,26 +448,20 @@ impl Drive {
         self.session.now()
     }
 
-    /// Serves what is outstanding and returns the results, what was served, and the contents as
-    /// saved, if the state is.
+    /// Serves what is outstanding and completes the trace; the contents are saved if `saves`. A
+    /// trace that cannot be completed does not keep the state and the results from being returned.
     ///
     /// # Errors
     /// When the state cannot be saved.
-    pub fn finish(
-        mut self,
-        registry: &Registry,
-        saves: bool,
-    ) -> Result<(RunOutput, Served, Option<Vec<u8>>), RunError> {
+    pub fn finish(mut self, registry: &Registry, saves: bool) -> Result<Ended, RunError> {
         if saves && self.fault.is_none() {
             self.decide_all();
         }
         while self.outstanding() > 0 && self.fault.is_none() {
             self.advance();
         }
-        let problem = |error: std::io::Error| RunError::Trace(error.to_string());
-        if let Some(record) = self.record {
-            record.finish().map_err(problem)?;
-        }
+        let recorded = self.record.map_or(Ok(()), TraceFile::finish);
+        let problem = |error: io::Error| RunError::Trace(of_contents(error));
         let contents = match &mut self.contents {
             Contents::History(history) => {
                 self.served.lost_sectors = history.lost_sectors();
@@ -464,7 +475,7 @@ impl Drive {
         self.served.lateness_ns = self.clock.lateness();
         let warnings = self.clock.warning().into_iter().collect();
         let output = self.session.finish(registry, self.fault, warnings)?;
-        Ok((output, self.served, saved))
+        Ok(Ended { output, served: self.served, contents: saved, recorded })
     }
 
     /// Reads what a power failure left undecided, so that the contents can be saved.

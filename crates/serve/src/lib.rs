@@ -18,7 +18,7 @@ mod state;
 mod stream;
 
 pub use clock::{Clock, Lateness};
-pub use drive::{Drive, Finished, Job, Kind, Served};
+pub use drive::{Drive, Ended, Finished, Job, Kind, Served};
 pub use exports::{Export, Exports};
 pub use record::TraceFile;
 pub use server::{Limits, Options, Outcome, serve};

@@ -160,6 +160,9 @@ impl Server {
             yield_now().await;
             let outstanding = self.outstanding();
             most = most.max(outstanding);
+            if self.drive.borrow().fault().is_some() {
+                return most;
+            }
             let now = Instant::now();
             if outstanding != before {
                 changed = now;

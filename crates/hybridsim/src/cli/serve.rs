@@ -10,14 +10,14 @@ use hybridsim_observe::Detail;
 use hybridsim_report::terminal::Style;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Exports, Limits, Outcome, Served, TraceFile, pack, unpack,
+    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, pack, unpack,
 };
 use hybridsim_simulation::run::{RunOutput, RunProgress};
 use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Session};
 use hybridsim_simulation::state::{self, PreconditionCache};
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,6 +119,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
         run::prepare(out, args.force)?;
     }
     let stop = run::interrupt_flag();
+    let from_state = args.state.as_deref().is_some_and(Path::exists);
     let (session, contents) = open(registry, &scenario, args, &stop)?;
     let exports = Exports::parse(&args.exports, session.capacity()).map_err(usage)?;
     let record = args.record.as_ref().map(|path| {
@@ -142,29 +143,41 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     };
     let cannot = |error| Failure::usage(format!("cannot listen: {error}"));
     let Outcome { drive } = hybridsim_serve::serve(drive, options).map_err(cannot)?;
-    let saves = args.state.is_some();
-    let (output, served, saved) = drive.finish(registry, saves)?;
-    // The state is kept also where the results cannot be shown.
-    let kept = match (&args.state, &output.state, saved) {
+    let ended = drive.finish(registry, args.state.is_some())?;
+    let Ended { output, served, contents, recorded } = &ended;
+    // State and trace are kept also where the results cannot be shown.
+    let kept = match (&args.state, &output.state, contents) {
         (Some(path), Some(machine), Some(contents)) => {
             let system = Resolved::new(&scenario, registry).system();
-            state::write(path, &pack(&system, machine, &contents)).map_err(|error| {
-                let message = format!("cannot write {}: {error}", path.display());
-                Failure::AfterResults(Exit::Run, message)
-            })
+            written(path, state::write(path, &pack(&system, machine, contents)))
         }
         _ => Ok(()),
     };
-    show(args, &output, &served)?;
+    show(args, output, served)?;
     kept?;
     if let Some(path) = &args.record {
-        let (scenario, trace) = (args.scenario.display(), path.display());
-        let sets: String = args.sets.iter().map(|set| format!(" --set {}", quoted(set))).collect();
-        note(&format!(
-            "replay: hybridsim run {scenario} --trace {trace}{sets} --set host.mode=open"
-        ));
+        written(path, recorded.as_ref().copied())?;
+        // Neither the state at the start nor power failures are in the trace.
+        if !from_state && served.power_cuts == 0 {
+            note(&replay(args, path));
+        }
     }
-    run::verdict(std::slice::from_ref(&output))
+    run::verdict(std::slice::from_ref(output))
+}
+
+/// A file that could not be written at the end.
+fn written(path: &Path, result: Result<(), impl Display>) -> Result<(), Failure> {
+    result.map_err(|error| {
+        Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
+    })
+}
+
+/// The command that replays the trace at `trace`.
+fn replay(args: &ServeArgs, trace: &Path) -> String {
+    let word = |path: &Path| quoted(&path.display().to_string());
+    let (scenario, trace) = (word(&args.scenario), word(trace));
+    let sets: String = args.sets.iter().map(|set| format!(" --set {}", quoted(set))).collect();
+    format!("replay: hybridsim run {scenario} --trace {trace}{sets} --set host.mode=open")
 }
 
 /// `text` as one word of a shell.

@@ -258,13 +258,54 @@ fn thousands_of_connections_take_little_memory() {
     }
     assert_eq!(good.read(0, 4096), Ok(vec![0; 4096]));
     if let Some(bytes) = server.resident_bytes() {
-        assert!(bytes < 256 << 20, "{bytes} bytes for {ADMITTED} connections");
+        assert!(bytes < 64 << 20, "{bytes} bytes for {ADMITTED} connections");
     }
     drop(open);
     assert_eq!(good.write(0, 0, &[1; 512]), Ok(vec![]));
     let served = server.stop()["served"].clone();
     assert_eq!(served["connections"], 301);
     assert!(served["refused_connections"].as_u64() > Some(2000), "{served}");
+}
+
+#[test]
+fn large_replies_are_released() {
+    const CLIENTS: usize = 20;
+    let folder = folder();
+    let device = "[component.d]\nkind = \"constant-device\"\ncapacity = \"64MiB\"\n";
+    let server = Server::start(folder.path(), device, &[]);
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(Client::open(&server.socket, "", clients.len() % 2 == 0));
+    }
+    let before = server.resident_bytes();
+    for client in &mut clients {
+        assert_eq!(client.read(0, 32 << 20).map(|it| it.len()), Ok(32 << 20));
+    }
+    if let (Some(before), Some(after)) = (before, server.resident_bytes()) {
+        assert!(after < before + (64 << 20), "{before} bytes, then {after}");
+    }
+    server.stop();
+}
+
+#[test]
+fn the_state_is_kept_where_the_trace_cannot_be_completed() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let folder = folder();
+    let args = ["--state", "drive.state", "--once", "--record", "/dev/full"];
+    let server = Server::start(folder.path(), &ssd(), &args);
+    let mut client = Client::open(&server.socket, "", false);
+    assert_eq!(client.write(0, 0, &[1; 512]), Ok(vec![]));
+    drop(client);
+    let message = server.fail();
+    assert!(message.contains("cannot write /dev/full"), "{message}");
+    assert!(!message.contains("replay:"), "{message}");
+    assert!(folder.path().join("drive.state").exists());
+    let server = Server::start(folder.path(), &ssd(), &["--state", "drive.state"]);
+    let mut client = Client::open(&server.socket, "", false);
+    assert_eq!(client.read(0, 512), Ok(vec![1; 512]));
+    server.stop();
 }
 
 fn replayed(folder: &Path, trace: &str) -> serde_json::Value {
