@@ -159,7 +159,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- The message of the last function that failed in this thread, until the next one fails.
+ The message of the last function that failed in this thread, until the next one fails; empty
+ while the thread or the process ends, such as in functions given to `atexit`.
  */
 const char *hybridsim_error(void);
 

@@ -141,15 +141,17 @@ fn answer(act: impl FnOnce() -> Result<Status, Failed>) -> Status {
         Err((Status::Internal, format!("defect: {}", message.unwrap_or_default())))
     });
     ended.unwrap_or_else(|(status, message)| {
-        ERROR.with_borrow_mut(|error| *error = text(message));
+        // At the end of a thread or of the process there is no message any more.
+        let _ = ERROR.try_with(|error| *error.borrow_mut() = text(message));
         status
     })
 }
 
-/// The message of the last function that failed in this thread, until the next one fails.
+/// The message of the last function that failed in this thread, until the next one fails; empty
+/// while the thread or the process ends, such as in functions given to `atexit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hybridsim_error() -> *const c_char {
-    ERROR.with_borrow(|error| error.as_ptr())
+    ERROR.try_with(|error| error.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// The version of the library.

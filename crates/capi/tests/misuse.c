@@ -2,6 +2,7 @@
 
 #include <hybridsim.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int failures;
@@ -137,8 +138,20 @@ static void power(void)
     hybridsim_close(session);
 }
 
+/* The message of the thread is gone by now. */
+static void at_exit(void)
+{
+    hybridsim_session *session;
+
+    if (hybridsim_open_text(NULL, NULL, &session) != HYBRIDSIM_STATUS_ARGUMENT ||
+        hybridsim_error() == NULL) {
+        _Exit(1);
+    }
+}
+
 int main(void)
 {
+    atexit(at_exit);
     opening();
     stepping();
     power();
