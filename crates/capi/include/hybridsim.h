@@ -114,12 +114,12 @@ typedef struct {
  */
 typedef struct {
   /*
-   When it arrives, in nanoseconds since the start of the session; an instant that has been
-   simulated already is moved to the next possible one.
+   When it arrives, in nanoseconds since the start of the session, below 2^63; an instant that
+   has been simulated already is moved to the next possible one.
    */
   uint64_t at_ns;
   /*
-   First byte; a multiple of 512.
+   First byte; a multiple of 512, 0 for a flush.
    */
   uint64_t offset;
   /*
@@ -236,7 +236,7 @@ hybridsim_status hybridsim_submit(hybridsim_session *session,
                                   uint64_t *number);
 
 /*
- Simulates up to `time_ns`; completions wait for `hybridsim_poll`.
+ Simulates up to `time_ns`, below 2^63; completions wait for `hybridsim_poll`.
 
  # Safety
  `session` is NULL, or open and used by no one else.
@@ -274,8 +274,8 @@ hybridsim_status hybridsim_next_completion(hybridsim_session *session,
                                            hybridsim_completion *completion);
 
 /*
- The power fails after `at_ns` and comes back at once: outstanding requests end as lost. Needs
- `HYBRIDSIM_POWER_MAY_FAIL`.
+ The power fails after `at_ns`, below 2^63, and comes back at once: outstanding requests end as
+ lost. Needs `HYBRIDSIM_POWER_MAY_FAIL`.
 
  # Safety
  `session` is NULL, or open and used by no one else.
@@ -303,7 +303,8 @@ const char *hybridsim_results(const hybridsim_session *session);
 
 /*
  The state of the system at the end, to start from later, and its length in `*bytes`; NULL
- before `hybridsim_finish` and without `HYBRIDSIM_SAVE_STATE`. Valid until the session is closed.
+ before `hybridsim_finish`, when that returned `HYBRIDSIM_STATUS_ENDED`, and without
+ `HYBRIDSIM_SAVE_STATE`. Valid until the session is closed.
 
  # Safety
  `session` is NULL, or open and used by no one else; `bytes` is NULL or can be written.

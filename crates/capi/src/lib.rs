@@ -83,10 +83,10 @@ pub struct Options {
 /// A request.
 #[repr(C)]
 pub struct Request {
-    /// When it arrives, in nanoseconds since the start of the session; an instant that has been
-    /// simulated already is moved to the next possible one.
+    /// When it arrives, in nanoseconds since the start of the session, below 2^63; an instant that
+    /// has been simulated already is moved to the next possible one.
     pub at_ns: u64,
-    /// First byte; a multiple of 512.
+    /// First byte; a multiple of 512, 0 for a flush.
     pub offset: u64,
     /// Bytes; a multiple of 512, 0 for a flush.
     pub length: u64,
@@ -379,16 +379,23 @@ pub unsafe extern "C" fn hybridsim_submit(
         let session = unsafe { opened(session)? };
         // SAFETY: as demanded.
         let request = unsafe { request.as_ref() }.ok_or_else(|| wrong("request is NULL"))?;
-        let inner = session.inner()?;
-        let submitted = inner
-            .submit(engine_request(request)?, SimTime::from_ns(request.at_ns))
-            .map_err(|rejected| wrong(&rejected.to_string()))?;
+        let (at, request) = (time(request.at_ns, "request.at_ns")?, engine_request(request)?);
+        let submitted = session.inner()?.submit(request, at);
+        let submitted = submitted.map_err(|rejected| wrong(&rejected.to_string()))?;
         // SAFETY: as demanded.
         if let Some(number) = unsafe { number.as_mut() } {
             *number = submitted.number;
         }
         Ok(Status::Ok)
     })
+}
+
+/// Half of what the type holds is left for what the system does afterwards.
+fn time(ns: u64, name: &str) -> Result<SimTime, Failed> {
+    if ns > u64::MAX / 2 {
+        return Err(wrong(&format!("{name} {ns} is beyond 2^63 - 1 nanoseconds")));
+    }
+    Ok(SimTime::from_ns(ns))
 }
 
 fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed> {
@@ -404,6 +411,9 @@ fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed
         return Err(wrong("unknown flag in request.flags"));
     }
     let Request { offset, length, .. } = *request;
+    if matches!(op, Op::Flush) && (offset, length) != (0, 0) {
+        return Err(wrong("a flush has neither request.offset nor request.length"));
+    }
     if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
         return Err(wrong("request.offset and request.length are multiples of 512"));
     }
@@ -414,7 +424,7 @@ fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed
     Ok(hybridsim_engine::Request { flags, ..hybridsim_engine::Request::new(op, first, sectors) })
 }
 
-/// Simulates up to `time_ns`; completions wait for `hybridsim_poll`.
+/// Simulates up to `time_ns`, below 2^63; completions wait for `hybridsim_poll`.
 ///
 /// # Safety
 /// `session` is NULL, or open and used by no one else.
@@ -423,7 +433,8 @@ pub unsafe extern "C" fn hybridsim_advance_to(session: *mut Session, time_ns: u6
     answer(|| {
         // SAFETY: as demanded.
         let session = unsafe { opened(session)? };
-        session.step(|inner| inner.advance_to(SimTime::from_ns(time_ns)))?;
+        let until = time(time_ns, "time_ns")?;
+        session.step(|inner| inner.advance_to(until))?;
         Ok(Status::Ok)
     })
 }
@@ -501,8 +512,8 @@ unsafe fn complete(
     })
 }
 
-/// The power fails after `at_ns` and comes back at once: outstanding requests end as lost. Needs
-/// `HYBRIDSIM_POWER_MAY_FAIL`.
+/// The power fails after `at_ns`, below 2^63, and comes back at once: outstanding requests end as
+/// lost. Needs `HYBRIDSIM_POWER_MAY_FAIL`.
 ///
 /// # Safety
 /// `session` is NULL, or open and used by no one else.
@@ -514,7 +525,8 @@ pub unsafe extern "C" fn hybridsim_cut_power(session: *mut Session, at_ns: u64) 
         if !session.power_may_fail {
             return Err(wrong("open the session with HYBRIDSIM_POWER_MAY_FAIL"));
         }
-        session.step(|inner| inner.cut_power(SimTime::from_ns(at_ns)))?;
+        let at = time(at_ns, "at_ns")?;
+        session.step(|inner| inner.cut_power(at))?;
         Ok(Status::Ok)
     })
 }
@@ -557,7 +569,8 @@ pub unsafe extern "C" fn hybridsim_results(session: *const Session) -> *const c_
 }
 
 /// The state of the system at the end, to start from later, and its length in `*bytes`; NULL
-/// before `hybridsim_finish` and without `HYBRIDSIM_SAVE_STATE`. Valid until the session is closed.
+/// before `hybridsim_finish`, when that returned `HYBRIDSIM_STATUS_ENDED`, and without
+/// `HYBRIDSIM_SAVE_STATE`. Valid until the session is closed.
 ///
 /// # Safety
 /// `session` is NULL, or open and used by no one else; `bytes` is NULL or can be written.

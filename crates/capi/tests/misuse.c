@@ -97,12 +97,19 @@ static void stepping(void)
     request.offset = UINT64_MAX - 511;
     WRONG(hybridsim_submit(session, &request, NULL), "sectors of the device");
     request.offset = 0;
+    request.at_ns = UINT64_MAX / 2 + 1;
+    WRONG(hybridsim_submit(session, &request, NULL), "at_ns");
+    request.at_ns = 0;
+    request.op = HYBRIDSIM_OP_FLUSH;
+    WRONG(hybridsim_submit(session, &request, NULL), "flush");
+    request.op = HYBRIDSIM_OP_READ;
     IS(hybridsim_outstanding(session) == 0 && number == 99);
     OK(hybridsim_submit(session, &request, &number));
     IS(hybridsim_outstanding(session) == 1 && number == 0);
     WRONG(hybridsim_next_event(session, NULL), "NULL");
     WRONG(hybridsim_next_event(NULL, &time), "NULL");
     WRONG(hybridsim_advance_to(NULL, 1), "NULL");
+    WRONG(hybridsim_advance_to(session, UINT64_MAX), "time_ns");
     WRONG(hybridsim_next_completion(session, NULL), "NULL");
     WRONG(hybridsim_poll(NULL, &completion), "NULL");
     WRONG(hybridsim_cut_power(session, 5), "HYBRIDSIM_POWER_MAY_FAIL");
@@ -129,6 +136,7 @@ static void power(void)
 
     OK(hybridsim_open_text(DISK, &options, &session));
     OK(hybridsim_submit(session, &request, NULL));
+    WRONG(hybridsim_cut_power(session, UINT64_MAX), "at_ns");
     OK(hybridsim_cut_power(session, 1000));
     OK(hybridsim_poll(session, &completion));
     IS(completion.outcome == HYBRIDSIM_OUTCOME_LOST);
