@@ -17,7 +17,7 @@ use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Answer, Answered};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -110,7 +110,7 @@ pub struct Completion {
 /// A simulated system. One thread at a time may use it.
 pub struct Session {
     registry: Registry,
-    /// `None` once finished.
+    /// `None` once finished, and after a panic.
     inner: Option<session::Session>,
     fault: Option<Fault>,
     power_may_fail: bool,
@@ -312,12 +312,24 @@ impl Session {
         self.inner.as_mut().ok_or_else(|| wrong("the session is finished"))
     }
 
+    /// Runs `act`; a panic in it ends the session.
+    fn run<T>(&mut self, act: impl FnOnce(&mut session::Session) -> T) -> Result<T, Failed> {
+        let inner = self.inner()?;
+        let ended = catch_unwind(AssertUnwindSafe(|| act(inner)));
+        Ok(ended.unwrap_or_else(|panic| {
+            // What it was about may panic again.
+            let broken = self.inner.take();
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+            resume_unwind(panic)
+        }))
+    }
+
     /// Simulates; a fault ends the simulation.
     fn step<T>(
         &mut self,
         act: impl FnOnce(&mut session::Session) -> Result<T, Fault>,
     ) -> Result<T, Failed> {
-        act(self.inner()?).map_err(|fault| {
+        self.run(act)?.map_err(|fault| {
             let message = fault.to_string();
             self.fault = Some(fault);
             (Status::Ended, message)
@@ -380,7 +392,7 @@ pub unsafe extern "C" fn hybridsim_submit(
         // SAFETY: as demanded.
         let request = unsafe { request.as_ref() }.ok_or_else(|| wrong("request is NULL"))?;
         let (at, request) = (time(request.at_ns, "request.at_ns")?, engine_request(request)?);
-        let submitted = session.inner()?.submit(request, at);
+        let submitted = session.run(|inner| inner.submit(request, at))?;
         let submitted = submitted.map_err(|rejected| wrong(&rejected.to_string()))?;
         // SAFETY: as demanded.
         if let Some(number) = unsafe { number.as_mut() } {
@@ -453,7 +465,7 @@ pub unsafe extern "C" fn hybridsim_next_event(session: *mut Session, time_ns: *m
         let session = unsafe { opened(session)? };
         // SAFETY: as demanded.
         let time_ns = unsafe { time_ns.as_mut() }.ok_or_else(|| wrong("time_ns is NULL"))?;
-        let Some(next) = session.inner()?.next_event() else { return Ok(Status::None) };
+        let Some(next) = session.run(|inner| inner.next_event())? else { return Ok(Status::None) };
         // Advancing to the very time of an event leaves what might follow an arrival then.
         *time_ns = next.as_ns().saturating_add(1);
         Ok(Status::Ok)

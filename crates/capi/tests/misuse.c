@@ -20,6 +20,7 @@ static void expect(int line, hybridsim_status call, hybridsim_status expected, c
 #define OK(call) expect(__LINE__, call, HYBRIDSIM_STATUS_OK, NULL)
 #define NONE(call) expect(__LINE__, call, HYBRIDSIM_STATUS_NONE, NULL)
 #define WRONG(call, word) expect(__LINE__, call, HYBRIDSIM_STATUS_ARGUMENT, word)
+#define ENDED(call, word) expect(__LINE__, call, HYBRIDSIM_STATUS_ENDED, word)
 #define SCENARIO(call, word) expect(__LINE__, call, HYBRIDSIM_STATUS_SCENARIO, word)
 #define IS(condition) \
     expect(__LINE__, (condition) ? HYBRIDSIM_STATUS_OK : HYBRIDSIM_STATUS_NONE, \
@@ -28,6 +29,8 @@ static void expect(int line, hybridsim_status call, hybridsim_status expected, c
 static const char DEVICE[] =
     "[component.d]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"10us\"\n";
 static const char DISK[] = "[component.d]\npreset = \"seagate-cheetah-9lp\"\n";
+
+static const char MEMS[] = "[component.d]\nkind = \"mems\"\n";
 
 static void opening(void)
 {
@@ -143,6 +146,13 @@ static void power(void)
     OK(hybridsim_submit(session, &request, NULL));
     OK(hybridsim_next_completion(session, &completion));
     IS(completion.outcome == HYBRIDSIM_OUTCOME_DONE && completion.number == 1);
+    hybridsim_close(session);
+
+    OK(hybridsim_open_text(MEMS, &options, &session));
+    ENDED(hybridsim_cut_power(session, 1000), "does not model power failures");
+    ENDED(hybridsim_submit(session, &request, NULL), "does not model power failures");
+    ENDED(hybridsim_finish(session), "does not model power failures");
+    IS(hybridsim_results(session) != NULL && hybridsim_state(session, NULL) == NULL);
     hybridsim_close(session);
 }
 
