@@ -133,6 +133,11 @@ fn text(message: String) -> CString {
     CString::new(message.replace('\0', " ")).expect("no zero is left")
 }
 
+/// Where a result goes: uninitialised memory, which is written only.
+fn out<T>(to: *mut T, name: &str) -> Result<*mut T, Failed> {
+    if to.is_null() { Err(wrong(&format!("{name} is NULL"))) } else { Ok(to) }
+}
+
 /// Runs `act`; a failure or a panic becomes a status and the message of [`hybridsim_error`].
 fn answer(act: impl FnOnce() -> Result<Status, Failed>) -> Status {
     let ended = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
@@ -222,7 +227,7 @@ unsafe fn open(
         return Err(wrong("session is NULL"));
     }
     // SAFETY: it can be written.
-    unsafe { *session = ptr::null_mut() };
+    unsafe { session.write(ptr::null_mut()) };
     // SAFETY: it is null or points to options.
     let (flags, state) = unsafe { read_options(options)? };
     let power_may_fail = flags & HYBRIDSIM_POWER_MAY_FAIL != 0;
@@ -247,7 +252,7 @@ unsafe fn open(
         state: None,
     };
     // SAFETY: it can be written.
-    unsafe { *session = Box::into_raw(Box::new(opened)) };
+    unsafe { session.write(Box::into_raw(Box::new(opened))) };
     Ok(Status::Ok)
 }
 
@@ -394,9 +399,9 @@ pub unsafe extern "C" fn hybridsim_submit(
         let (at, request) = (time(request.at_ns, "request.at_ns")?, engine_request(request)?);
         let submitted = session.run(|inner| inner.submit(request, at))?;
         let submitted = submitted.map_err(|rejected| wrong(&rejected.to_string()))?;
-        // SAFETY: as demanded.
-        if let Some(number) = unsafe { number.as_mut() } {
-            *number = submitted.number;
+        if !number.is_null() {
+            // SAFETY: as demanded.
+            unsafe { number.write(submitted.number) };
         }
         Ok(Status::Ok)
     })
@@ -463,11 +468,12 @@ pub unsafe extern "C" fn hybridsim_next_event(session: *mut Session, time_ns: *m
     answer(|| {
         // SAFETY: as demanded.
         let session = unsafe { opened(session)? };
-        // SAFETY: as demanded.
-        let time_ns = unsafe { time_ns.as_mut() }.ok_or_else(|| wrong("time_ns is NULL"))?;
+        let time_ns = out(time_ns, "time_ns")?;
         let Some(next) = session.run(|inner| inner.next_event())? else { return Ok(Status::None) };
         // Advancing to the very time of an event leaves what might follow an arrival then.
-        *time_ns = next.as_ns().saturating_add(1);
+        let next = next.as_ns().saturating_add(1);
+        // SAFETY: as demanded.
+        unsafe { time_ns.write(next) };
         Ok(Status::Ok)
     })
 }
@@ -510,16 +516,16 @@ unsafe fn complete(
     answer(|| {
         // SAFETY: as demanded.
         let session = unsafe { opened(session)? };
-        // SAFETY: as demanded.
-        let to = unsafe { completion.as_mut() }.ok_or_else(|| wrong("completion is NULL"))?;
+        let to = out(completion, "completion")?;
         let Some(answer) = session.step(act)? else { return Ok(Status::None) };
         let outcome = match answer.outcome {
             Answered::Done => Outcome::Done,
             Answered::Failed => Outcome::Failed,
             Answered::Lost => Outcome::Lost,
         };
-        *to =
-            Completion { number: answer.number, at_ns: answer.at.as_ns(), outcome: outcome as u32 };
+        let Answer { number, at, .. } = answer;
+        // SAFETY: as demanded.
+        unsafe { to.write(Completion { number, at_ns: at.as_ns(), outcome: outcome as u32 }) };
         Ok(Status::Ok)
     })
 }
@@ -590,9 +596,9 @@ pub unsafe extern "C" fn hybridsim_results(session: *const Session) -> *const c_
 pub unsafe extern "C" fn hybridsim_state(session: *const Session, bytes: *mut usize) -> *const u8 {
     // SAFETY: as demanded.
     let state = unsafe { session.as_ref() }.and_then(|it| it.state.as_deref());
-    // SAFETY: as demanded.
-    if let Some(bytes) = unsafe { bytes.as_mut() } {
-        *bytes = state.map_or(0, <[u8]>::len);
+    if !bytes.is_null() {
+        // SAFETY: as demanded.
+        unsafe { bytes.write(state.map_or(0, <[u8]>::len)) };
     }
     state.map_or(ptr::null(), <[u8]>::as_ptr)
 }
