@@ -77,9 +77,13 @@ fn any_replacement_serves_and_costs_may_be_observed() {
 #[test]
 fn every_write_policy_and_promotion_returns_what_was_written() {
     let registry = registry();
-    for policy in ["back", "through", "around"] {
+    for (policy, (page, flash)) in ["back", "through", "around"]
+        .into_iter()
+        .flat_map(|policy| [(policy, (4096, 100)), (policy, (16_384, 400))])
+    {
         for (after, rate, share) in [(1, None, 1.0), (3, None, 0.1), (2, Some(1 << 20), 0.0)] {
             let mut settings = flash_cache("fp", 0.7, true)
+                .and("page_size", Value::Bytes(page))
                 .and("write_policy", Value::Text(policy.to_owned()))
                 .and("promote_after", Value::Count(after))
                 .and("promote_all_below", Value::Number(0.5))
@@ -91,7 +95,7 @@ fn every_write_policy_and_promotion_returns_what_was_written() {
                 entry: &ENTRY,
                 settings: &settings,
                 registry: &registry,
-                children: &[100, 2000],
+                children: &[flash, 2000],
                 seed: 5,
             };
             for depth in [1, 8] {
@@ -158,6 +162,46 @@ fn a_write_through_is_on_the_disk_and_then_in_flash() {
     assert_eq!(flash_pages(&policy("around").1), [0, 200], "only reads are promoted");
     let (_, back) = policy("back");
     assert_eq!(flash_pages(&back), [200, 400]);
+}
+
+/// Requests one second apart.
+struct Listed(std::vec::IntoIter<Request>, u64);
+
+impl Source for Listed {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.1 += 1;
+        let at = SimTime::ZERO + SimDuration::from_ms(1000 * self.1);
+        Ok(self.0.next().map(|request| Arrival { at, request }))
+    }
+}
+
+/// Hits and misses of each read among `requests`, given as operation, first sector and sectors.
+fn reads_of(settings: &Settings, requests: &[(Op, u64, u32)]) -> Vec<(u32, u32)> {
+    let requests = requests.iter().map(|(op, lba, sectors)| Request::new(*op, Lba(*lba), *sectors));
+    let source = Listed(requests.collect::<Vec<_>>().into_iter(), 0);
+    let (events, _) = observe(settings, Host::plain(HostOptions::open(64), source), None);
+    let looked_up = |record: &EventRecord| match record.event() {
+        Some(CacheEvent::CacheLookup { op: Op::Read, hits, misses }) => Some((hits, misses)),
+        _ => None,
+    };
+    events.iter().filter_map(looked_up).collect()
+}
+
+#[test]
+fn a_page_that_is_cached_in_part_is_filled() {
+    let (settings, half) = (flash_cache("fp", 0.9, true), (Op::Write, 84, 4));
+    let through = settings.clone().and("write_policy", Value::Text("through".to_owned()));
+    let whole = (Op::Read, 80, 8);
+    let seen = reads_of(&through, &[(Op::Write, 80, 8), half, whole]);
+    assert_eq!(seen, [(1, 0)], "flash has both writes");
+    assert_eq!(reads_of(&through, &[half, whole, whole]), [(0, 1), (1, 0)]);
+    assert_eq!(reads_of(&settings, &[half, whole, whole]), [(0, 1), (1, 0)], "a dirty page");
+    let around = settings.clone().and("write_policy", Value::Text("around".to_owned()));
+    assert_eq!(reads_of(&around, &[whole, half, whole, whole]), [(0, 1), (0, 1), (1, 0)]);
+    let large = settings.and("page_size", Value::Bytes(32 << 10));
+    let [first, second] = [(Op::Read, 640, 8), (Op::Read, 664, 8)];
+    let seen = reads_of(&large, &[first, second, first, second, (Op::Read, 640, 64)]);
+    assert_eq!(seen, [(0, 1), (0, 1), (1, 0), (1, 0), (0, 1)]);
 }
 
 #[test]

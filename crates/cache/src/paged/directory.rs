@@ -121,6 +121,28 @@ impl PageDirectory {
         (first..=last).filter(|page| self.find(*page).is_some()).count() as u64
     }
 
+    /// Number of pages of a request whose requested sectors are all valid.
+    pub fn count_valid(&self, request: &Request) -> u64 {
+        if self.used() == 0 {
+            return 0;
+        }
+        let (first, last) = self.pages_of(request);
+        let is_valid = |page: &CachedPage| self.has_sectors(page.slot, request, page.page);
+        if last - first >= u64::from(self.used()) {
+            let inside = self.iter().filter(|page| (first..=last).contains(&page.page));
+            return inside.filter(is_valid).count() as u64;
+        }
+        let cached = |page| Some(CachedPage { page, slot: self.find(page)? });
+        (first..=last).filter_map(cached).filter(is_valid).count() as u64
+    }
+
+    /// Whether all sectors of `page`, which is cached in `slot`, that a request has are valid.
+    pub fn has_sectors(&self, slot: u32, request: &Request, page: u64) -> bool {
+        let (from, to) = self.sectors_in(request, page);
+        let wanted = bits(from, to);
+        self.slot(slot).valid & wanted == wanted
+    }
+
     /// All cached pages, by slot.
     pub fn iter(&self) -> impl Iterator<Item = CachedPage> + '_ {
         let used = (0..).zip(&self.slots).filter(|(_, slot)| slot.valid != 0);

@@ -126,7 +126,7 @@ impl PagedPolicy for FlashCache {
     }
 
     /// A write to the disk invalidates what flash holds of it. A write through the cache is copied
-    /// to be promoted, and so is a read if any of its pages is not cached.
+    /// to be promoted, and so is a read if flash does not have all of its sectors.
     fn before_completion(&mut self, ctx: &mut Ctx<'_>, of: &PendingRequest) -> Option<Request> {
         let PendingRequest { request, failed, bypasses, .. } = *of;
         let through = request.op == Op::Write && self.write_policy == WritePolicy::Through;
@@ -137,11 +137,11 @@ impl PagedPolicy for FlashCache {
             return None;
         }
         let (first, last) = self.core.directory.pages_of(&request);
-        let (pages, cached) = (last - first + 1, self.core.directory.count(first, last));
-        let used = u64::from(self.core.directory.used());
-        let admitted =
-            through || pages > cached && self.promotion.admits(first..=last, cached, used);
-        let bytes = (pages - cached) * self.core.directory.page_sectors * SECTOR_BYTES;
+        let directory = &self.core.directory;
+        let missing = last - first + 1 - directory.count_valid(&request);
+        let (cached, used) = (directory.count(first, last), u64::from(directory.used()));
+        let bytes = missing * directory.page_sectors * SECTOR_BYTES;
+        let admitted = through || missing > 0 && self.promotion.admits(first..=last, cached, used);
         if !admitted || !self.promotion.within_rate(ctx.now(), bytes) {
             return None;
         }
@@ -308,17 +308,23 @@ impl FlashCache {
         new <= most && self.evict_for(ctx, 0, new)
     }
 
+    /// Writes the sectors of `copy` that flash does not have. A page that is cached in part gets
+    /// all of its sectors that the request has: the request has locked it, and `copy` is the newest
+    /// version.
     fn promote_now(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
         let mut parts = std::mem::take(&mut self.core.sub_requests);
         parts.clear();
         let (first, last) = self.core.directory.pages_of(&copy);
         for page in first..=last {
-            if self.core.directory.find(page).is_some() || !self.has_room_for_clean(ctx, page) {
+            let found = self.core.directory.find(page);
+            let is_valid = |slot| self.core.directory.has_sectors(slot, &copy, page);
+            if found.is_some_and(is_valid) || found.is_none() && !self.has_room_for_clean(ctx, page)
+            {
                 continue;
             }
             let directory = &mut self.core.directory;
             let (from, to) = directory.sectors_in(&copy, page);
-            let slot = directory.add(page);
+            let slot = found.unwrap_or_else(|| directory.add(page));
             directory.mark(slot, from, to);
             let size = directory.page_sectors;
             parts.push(SubRequest {
@@ -327,7 +333,9 @@ impl FlashCache {
                 sectors: (to - from) as u32,
                 skip: (page * size + from - copy.lba.0) as u32,
             });
-            self.lists.add(CachedPage { page, slot }, false);
+            if found.is_none() {
+                self.lists.add(CachedPage { page, slot }, false);
+            }
         }
         let pages = parts.len() as u64;
         self.core.sub_requests = parts;

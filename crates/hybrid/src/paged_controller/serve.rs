@@ -43,9 +43,7 @@ pub trait PagedController: PagedPolicy + Sized {
             for page in first..=last {
                 let directory = &self.core().directory;
                 let Some(slot) = directory.find(page) else { continue };
-                let (from, to) = directory.sectors_in(&request, page);
-                let wanted = bits(from, to);
-                hits += u64::from(directory.slot(slot).valid & wanted == wanted);
+                hits += u64::from(directory.has_sectors(slot, &request, page));
                 self.page_read(CachedPage { page, slot });
             }
         }
