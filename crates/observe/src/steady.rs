@@ -100,22 +100,22 @@ impl SteadyFold {
         let first = means.len() - each * BATCHES;
         let latency: Vec<f64> = means[first..].chunks_exact(each).map(mean).collect();
         let end_of = |at: usize| if at == 0 { since } else { self.batches[at - 1].end };
-        let rate = |at: usize| {
+        let time = |at: usize| {
             let (from, to) = (first + at * each, first + (at + 1) * each);
-            let ns = end_of(to).since(end_of(from)).as_ns();
-            (each as u64 * self.size) as f64 * 1e9 / ns.max(1) as f64
+            end_of(to).since(end_of(from)).as_ns().max(1) as f64
         };
-        let rates: Vec<f64> = (0..BATCHES).map(rate).collect();
+        let times: Vec<f64> = (0..BATCHES).map(time).collect();
         // A minimum in the second half of the run says that it has not settled.
         let settled = 2 * cut <= means.len();
-        let is_long_enough = settled && correlation(&latency) <= CORRELATION_MAX;
+        let independent = |values: &[f64]| correlation(values) <= CORRELATION_MAX;
+        let is_long_enough = settled && independent(&latency) && independent(&times);
         Some(SteadyState {
             warmup_requests: cut as u64 * self.size,
             warmup_ns: end_of(cut).since(since).as_ns(),
             batches: BATCHES as u64,
             batch_requests: each as u64 * self.size,
             mean_ns: interval(&latency),
-            iops: interval(&rates),
+            iops: rate((each as u64 * self.size) as f64, interval(&times)),
             is_long_enough,
         })
     }
@@ -155,6 +155,13 @@ fn interval(values: &[f64]) -> Interval {
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     let half = student_t(values.len() - 1) * (squares / (count - 1.0) / count).sqrt();
     Interval { mean, half_width: half }
+}
+
+/// Requests per second of batches of `requests` each, by the interval of their times in ns. The mean
+/// of the rates of the batches would be too high, since each takes another time.
+fn rate(requests: f64, time: Interval) -> Interval {
+    let mean = requests * 1e9 / time.mean;
+    Interval { mean, half_width: mean * time.half_width / time.mean }
 }
 
 /// The correlation of each value with the next.
@@ -245,6 +252,24 @@ mod tests {
         assert_eq!((steady.warmup_requests, steady.warmup_ns), (0, 0));
         assert!(steady.is_long_enough);
         assert_eq!(steady.batches * steady.batch_requests, 10_000 / 400 * 400);
+    }
+
+    #[test]
+    fn throughput_of_bursts_is_requests_by_time() {
+        let mut fold = SteadyFold::default();
+        let (mut stream, mut now) = (Stream::new(1, "bursts"), SimTime::ZERO);
+        for at in 0..40_000 {
+            // Bursts of 500 a microsecond apart, and pauses of up to two seconds.
+            let pause = if at % 500 == 0 { stream.below(2_000_000_000) } else { 0 };
+            now = SimTime::from_ns(now.as_ns() + 1_000 + pause);
+            fold.completed(5, now);
+        }
+        let steady = fold.finish(SimTime::ZERO).expect("many requests");
+        assert_eq!(steady.batches * steady.batch_requests, 40_000, "all of them");
+        let Interval { mean, half_width } = steady.iops;
+        let expected = 40_000.0 * 1e9 / now.as_ns() as f64;
+        assert!((mean - expected).abs() < 1e-6 * expected, "{mean} {expected}");
+        assert!(half_width > 0.05 * mean && half_width < 0.5 * mean, "{half_width} of {mean}");
     }
 
     #[test]
