@@ -97,6 +97,27 @@ fn costs_and_rated_life_follow_from_the_prices() {
 }
 
 #[test]
+fn a_warm_up_changes_neither_wear_nor_power() {
+    let folder = folder();
+    let of = |set: &str| {
+        let plan =
+            document(&plan(folder.path(), &["--json", "--caches", "dm-cache", "--set", set]));
+        let systems = plan["systems"].as_array().expect("systems").clone();
+        let alone = systems.iter().find(|system| system["name"] == "flash alone");
+        // Little is written to the flash of a cache, so that no block is erased.
+        let cache = systems.iter().find(|system| system["cache"] == "dm-cache").expect("a cache");
+        assert!(cache["life_years_simulated"].as_f64().is_some_and(|years| years > 0.0), "{cache}");
+        let alone = alone.expect("it is simulated");
+        ["tb_per_year", "life_years_simulated", "watts"].map(|key| alone[key].as_f64())
+    };
+    let [all, half] = ["run.warmup_requests=0", "run.warmup_requests=1000"].map(of);
+    for (all, half) in all.into_iter().zip(half) {
+        let (Some(all), Some(half)) = (all, half) else { panic!("{all:?} {half:?}") };
+        assert!((half / all - 1.0).abs() < 0.02, "{half} against {all}");
+    }
+}
+
+#[test]
 fn bounds_decide_and_are_reported() {
     let folder = folder();
     let out = plan(folder.path(), &["--p99", "1ms", "--caches", "open-cas"]);
@@ -109,6 +130,10 @@ fn bounds_decide_and_are_reported() {
     assert!(text.contains("No system meets all bounds."), "{text}");
     assert!(text.contains("not simulated: flash alone"), "{text}");
     assert!(text.contains("devices alone cost 25 EUR a year"), "{text}");
+    let out = plan(folder.path(), &["--data", "9GiB", "--caches", "open-cas"]);
+    let text = String::from_utf8(out.stdout).expect("UTF-8");
+    let reason = "not simulated: disk alone: disk holds 8.480 GiB, the data need 9 GiB";
+    assert!(text.contains(reason), "{text}");
 }
 
 #[test]

@@ -2,10 +2,14 @@
 
 use crate::prices::{Device, Prices, Role};
 use crate::{Bounds, Demand};
+use hybridsim_config::diagnostic::{Diagnostics, SourceText};
 use hybridsim_config::units;
+use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_mrc::{Curve, Curves};
-use hybridsim_simulation::presets;
-use std::path::Path;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::{build, presets};
+use std::path::{Path, PathBuf};
 
 /// Caches are as large as leaves this share of the avoidable misses.
 const MISSES_LEFT: [f64; 3] = [0.5, 0.2, 0.05];
@@ -13,6 +17,8 @@ const MISSES_LEFT: [f64; 3] = [0.5, 0.2, 0.05];
 const POLICY_GAIN: f64 = 0.01;
 /// The simulated part of a drive is at most so many times as large as what is used of it.
 const SPARE_TIMES: u64 = 4;
+/// Replacement policy of a cache whose preset names none.
+const REPLACEMENT: &str = "lru";
 /// Blocks of a plane in a scaled SSD, and the fewest spare ones.
 const BLOCKS: u64 = 64;
 const SPARE_BLOCKS: f64 = 4.0;
@@ -33,7 +39,7 @@ pub struct Candidate {
     /// Preset of the cache, and its replacement policy if it is not its own.
     pub cache: Option<String>,
     pub policy: Option<String>,
-    /// Miss ratio that the curve of the policy gives for the size.
+    /// Miss ratio that the curve of the policy gives for the size, if there is a curve of it.
     pub miss_ratio: Option<f64>,
     /// The scenario, without workload.
     pub scenario: String,
@@ -57,7 +63,7 @@ pub struct FirstCut {
 /// device as its cache, in several sizes and designs.
 ///
 /// # Errors
-/// A preset that is missing, or is no SSD.
+/// A preset that is missing, or is no disk, SSD or cache.
 pub fn first_cut(
     prices: &Prices,
     demand: &Demand,
@@ -65,7 +71,8 @@ pub fn first_cut(
     caches: &[String],
     bounds: &Bounds,
 ) -> Result<FirstCut, String> {
-    caches.iter().try_for_each(|preset| is_cache(preset))?;
+    let own = caches.iter().map(|preset| replacement_of(preset)).collect::<Result<Vec<_>, _>>()?;
+    let holds = prices.device.iter().map(capacity).collect::<Result<Vec<_>, String>>()?;
     let of =
         |role| (0..).zip(&prices.device).filter(move |it: &(usize, &Device)| it.1.role == role);
     let mut all = Vec::new();
@@ -103,14 +110,14 @@ pub fn first_cut(
         });
         for (disk, under) in of(Role::Disk) {
             let pair = Pair { disk: (disk, under), flash: (flash, device) };
-            for preset in caches {
-                pair.cached(preset, curves, &mut all)?;
+            for (preset, own) in caches.iter().zip(&own) {
+                pair.cached(preset, own.as_deref(), curves, &mut all)?;
             }
         }
     }
     let mut cut = FirstCut::default();
     for candidate in all {
-        match bounds.rules_out(&candidate, prices, demand) {
+        match bounds.rules_out(&candidate, prices, demand, &holds) {
             Some(reason) => cut.dropped.push(Dropped { name: candidate.label(), reason }),
             None => cut.candidates.push(candidate),
         }
@@ -118,13 +125,34 @@ pub fn first_cut(
     Ok(cut)
 }
 
-/// Refuses a preset that is not one of a flash cache.
-fn is_cache(preset: &str) -> Result<(), String> {
-    let table = presets::load(preset, Path::new(""))?.text.parse::<toml::Table>();
-    match table.ok().as_ref().and_then(|table| table.get("kind")).and_then(toml::Value::as_str) {
-        Some("flash-cache") => Ok(()),
-        _ => Err(format!("preset `{preset}` is no `flash-cache`")),
+/// The replacement policy of a preset of a flash cache; `None` if it has settings of its own, so
+/// that no curve is the policy's.
+///
+/// # Errors
+/// A preset that is missing, or of another kind.
+pub fn replacement_of(preset: &str) -> Result<Option<String>, String> {
+    let table = presets::load(preset, Path::new(""))?.text.parse::<toml::Table>().ok();
+    let get = |key: &str| table.as_ref()?.get(key);
+    if get("kind").and_then(toml::Value::as_str) != Some("flash-cache") {
+        return Err(format!("preset `{preset}` is no `flash-cache`"));
     }
+    let Some(replacement) = get("replacement") else { return Ok(Some(REPLACEMENT.to_owned())) };
+    Ok(replacement.as_str().map(str::to_owned))
+}
+
+/// What a device holds at most; `None` for flash, of which any size is on sale.
+fn capacity(device: &Device) -> Result<Option<u64>, String> {
+    if device.role == Role::Flash || device.size_max.is_some() {
+        return Ok(device.largest());
+    }
+    let text = format!("system = \"disk\"\n{}", component("disk", device, ""));
+    let source = SourceText { name: device.preset.clone(), text };
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    let of = |problems: Diagnostics| format!("device `{}`: {problems}", device.name);
+    let registry = standard();
+    let scenario = Scenario::check_system(input, &registry).map_err(of)?;
+    let system = build::system(&scenario, &registry).map_err(of)?;
+    Ok(Some(system.component.capacity() * SECTOR_BYTES))
 }
 
 /// A disk and its cache.
@@ -134,21 +162,24 @@ struct Pair<'p> {
 }
 
 impl Pair<'_> {
-    /// Adds the sizes and policies worth trying with this preset.
+    /// Adds the sizes and policies worth trying with this preset, whose policy is `replacement`.
+    /// Sizes are chosen by the curve of that policy, or of LRU if there is none.
     fn cached(
         &self,
         preset: &str,
+        replacement: Option<&str>,
         curves: &Curves,
         all: &mut Vec<Candidate>,
     ) -> Result<(), String> {
-        let Some(lru) = curves.curves.iter().find(|curve| curve.policy == "lru") else {
-            return Ok(());
-        };
-        let mut sizes: Vec<u64> = MISSES_LEFT.iter().filter_map(|left| size(lru, *left)).collect();
+        let of = |policy: &str| curves.curves.iter().find(|curve| curve.policy == policy);
+        let own_curve = replacement.and_then(of);
+        let Some(sizing) = own_curve.or_else(|| of("lru")) else { return Ok(()) };
+        let mut sizes: Vec<u64> =
+            MISSES_LEFT.iter().filter_map(|left| size(sizing, *left)).collect();
         sizes.dedup();
         for wanted in sizes {
-            let own = miss_ratio(lru, wanted);
-            let others = curves.curves.iter().filter(|curve| curve.policy != "lru");
+            let own = own_curve.and_then(|curve| miss_ratio(curve, wanted));
+            let others = curves.curves.iter().filter(|it| replacement != Some(it.policy.as_str()));
             let better = others
                 .filter_map(|curve| Some((curve, miss_ratio(curve, wanted)?)))
                 .filter(|(_, miss)| own.is_some_and(|own| *miss < own - POLICY_GAIN))
@@ -347,15 +378,58 @@ mod tests {
     fn devices_alone_and_as_caches_are_tried() {
         let lru = curve("lru", &[0.9, 0.6, 0.4, 0.25, 0.2]);
         let arc = curve("arc", &[0.9, 0.5, 0.395, 0.25, 0.2]);
-        let (prices, caches) = (Prices::standard(), vec!["dm-cache".to_owned()]);
+        let (prices, caches) = (Prices::standard(), vec!["open-cas".to_owned()]);
         let curves = curves(vec![lru, arc]);
         let cut = first_cut(&prices, &demand(), &curves, &caches, &Bounds::default());
         let names: Vec<String> =
             cut.expect("presets").candidates.iter().map(Candidate::label).collect();
         let has = |part: &str| names.iter().filter(|name| name.contains(part)).count();
         assert_eq!((has("disk alone"), has("SSD alone")), (1, 2), "{names:?}");
-        assert_eq!(has("SATA SSD, dm-cache"), 4, "three sizes, one of them also with ARC");
-        assert_eq!(has("SATA SSD, dm-cache with arc"), 1);
+        assert_eq!(has("SATA SSD, open-cas"), 4, "three sizes, one of them also with ARC");
+        assert_eq!(has("SATA SSD, open-cas with arc"), 1);
+    }
+
+    #[test]
+    fn the_miss_ratio_is_that_of_the_policy_of_the_cache() {
+        let lru = curve("lru", &[0.9, 0.6, 0.4, 0.25, 0.2]);
+        let lfu = curve("w-tinylfu", &[0.8, 0.5, 0.4, 0.25, 0.1]);
+        let caches = ["dm-cache", "zfs-l2arc"].map(str::to_owned);
+        let (prices, bounds) = (Prices::standard(), Bounds::default());
+        let cut = first_cut(&prices, &demand(), &curves(vec![lru, lfu]), &caches, &bounds);
+        let ratios: Vec<(String, Option<f64>)> = cut
+            .expect("presets")
+            .candidates
+            .into_iter()
+            .filter(|it| it.name.contains("SATA SSD, "))
+            .map(|it| (it.cache.expect("a cache"), it.miss_ratio))
+            .collect();
+        let of = |preset: &str| ratios.iter().filter(|it| it.0 == preset).map(|it| it.1).collect();
+        let [dm, l2arc]: [Vec<Option<f64>>; 2] = ["dm-cache", "zfs-l2arc"].map(of);
+        assert_eq!(dm, [Some(0.5), Some(0.25), Some(0.1)]);
+        assert_eq!(l2arc, [None; 3], "there is no curve of FIFO; its sizes are LRU's");
+    }
+
+    #[test]
+    fn data_that_a_device_does_not_hold_rule_it_out() {
+        let mut prices = Prices::standard();
+        prices.device[1].size_max = Some("2TB".to_owned());
+        let lru = curves(vec![curve("lru", &[0.9, 0.6, 0.4, 0.25, 0.2])]);
+        let demand = Demand { data_bytes: 100 << 40, ..demand() };
+        let caches = ["open-cas".to_owned()];
+        let cut = first_cut(&prices, &demand, &lru, &caches, &Bounds::default()).expect("presets");
+        let names: Vec<&str> = cut.candidates.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["NVMe SSD alone"], "any size of it is on sale");
+        let reasons: Vec<&str> = cut.dropped.iter().map(|it| it.reason.as_str()).collect();
+        assert_eq!(reasons[0], "disk holds 232.9 GiB, the data need 100 TiB");
+        assert!(
+            reasons.contains(&"SATA SSD holds 1.819 TiB, the data need 100 TiB"),
+            "{reasons:?}"
+        );
+        prices.device[0].size_max = Some("200TiB".to_owned());
+        prices.device[1].size_max = Some("100MiB".to_owned());
+        let cut = first_cut(&prices, &demand, &lru, &caches, &Bounds::default()).expect("presets");
+        let reasons: Vec<&str> = cut.dropped.iter().map(|it| it.reason.as_str()).collect();
+        assert!(reasons[1].contains("holds 100 MiB, the cache needs 512 MiB"), "{reasons:?}");
     }
 
     #[test]
@@ -380,7 +454,7 @@ mod tests {
         for device in Prices::standard().device.iter().filter(|it| it.role == Role::Flash) {
             for gib in [1, 8, 40] {
                 let drive = Drive::new(device, gib << 30).expect("a preset of an SSD");
-                let (least, bytes) = (SPARE_TIMES * gib << 30, drive.bytes);
+                let (least, bytes) = ((SPARE_TIMES * gib) << 30, drive.bytes);
                 assert!(bytes >= least && bytes < least * 3 / 2, "{bytes} {gib}");
             }
             let full = Drive::new(device, 600 << 30).expect("larger than the smallest on sale");
@@ -388,7 +462,7 @@ mod tests {
         }
         let mut odd = Prices::standard().device[0].clone();
         assert!(Drive::new(&odd, 1).err().expect("a disk").contains("must be an `ssd`"));
-        assert!(is_cache("sata-ssd").expect_err("an SSD").contains("is no"));
+        assert!(replacement_of("sata-ssd").expect_err("an SSD").contains("is no"));
         odd.preset = "no-such".to_owned();
         assert!(Drive::new(&odd, 1).err().expect("none").contains("there is no preset"));
     }

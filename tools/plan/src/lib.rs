@@ -8,9 +8,10 @@ mod candidates;
 mod prices;
 mod text;
 
-pub use candidates::{Candidate, Dropped, FirstCut, first_cut};
+pub use candidates::{Candidate, Dropped, FirstCut, first_cut, replacement_of};
 pub use prices::{Device, Price, Prices, Role};
 
+use candidates::short;
 use hybridsim_observe::RunResults;
 use hybridsim_report::figures::number;
 use serde::Serialize;
@@ -51,8 +52,24 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Why a system cannot meet them whatever a simulation finds.
-    fn rules_out(&self, it: &Candidate, prices: &Prices, demand: &Demand) -> Option<String> {
+    /// Why a system cannot hold the data, or meet the bounds whatever a simulation finds. `holds`
+    /// has the capacity of each device that has one.
+    fn rules_out(
+        &self,
+        it: &Candidate,
+        prices: &Prices,
+        demand: &Demand,
+        holds: &[Option<u64>],
+    ) -> Option<String> {
+        let needs = [(it.disk, demand.data_bytes), (it.flash, it.flash_bytes)];
+        for (at, need) in needs.into_iter().filter_map(|(at, need)| Some((at?, need))) {
+            if let Some(holds) = holds[at].filter(|holds| *holds < need) {
+                let is_cache = it.cache.is_some() && it.flash == Some(at);
+                let what = if is_cache { "the cache needs" } else { "the data need" };
+                let (name, holds, need) = (&prices.device[at].name, short(holds), short(need));
+                return Some(format!("{name} holds {holds}, {what} {need}"));
+            }
+        }
         let cost = it.devices_per_year(prices, demand, f64::INFINITY);
         if self.budget.is_some_and(|budget| cost > budget) {
             return Some(format!("devices alone cost {} {} a year", number(cost), prices.currency));
@@ -186,7 +203,7 @@ fn judge(
     let cache = run.components.get(path).and_then(|component| component.cache.as_ref());
     it.hit_ratio = cache.and_then(|cache| cache.hit_ratio);
     wear(&mut it, candidate, run, prices, demand);
-    let seconds = run.simulated_ns as f64 / 1e9;
+    let seconds = window_ns(run) as f64 / 1e9;
     it.watts = run.totals.energy_j.map(|joules| joules / seconds).filter(|watts| watts.is_finite());
     let energy = it.watts.unwrap_or(0.0) / 1e3 * HOURS_PER_YEAR * prices.energy;
     let life = it.life_years.unwrap_or(f64::INFINITY);
@@ -205,7 +222,16 @@ fn judge(
     if candidate.flash.is_some() && bounds.life_years.is_some_and(|least| life < least) {
         it.unmet.push("flash wears out".to_owned());
     }
+    let is_written = candidate.flash.is_some() && it.tb_per_year.is_none_or(|tb| tb > 0.0);
+    if is_written && bounds.life_years.is_some() && it.life_years.is_none() {
+        it.unmet.push("life of the flash is unknown".to_owned());
+    }
     it
+}
+
+/// The time that the statistics cover: without the warm-up.
+fn window_ns(run: &RunResults) -> u64 {
+    run.simulated_ns.saturating_sub(run.warmup.ns)
 }
 
 /// What the load of a year does to the flash.
@@ -218,20 +244,29 @@ fn wear(
 ) {
     let mut flashes = run.components.values().filter(|component| component.flash.is_some());
     let Some((at, component)) = candidate.flash.zip(flashes.next()) else { return };
-    let (device, times) = (&prices.device[at], demand.times_per_year(run.simulated_ns));
-    let page_bytes = component.constants.get("page_bytes").copied().unwrap_or(0.0);
-    let bytes = run.totals.host_programs.unwrap_or(0) as f64 * page_bytes * times;
+    let device = &prices.device[at];
+    // Operations of the warm-up are not counted.
+    let whole = run.simulated_ns as f64 / window_ns(run).max(1) as f64;
+    let times = demand.times_per_year(run.simulated_ns) * whole;
+    let constant = |name| component.constants.get(name).copied().filter(|value| *value > 0.0);
+    let host_programs = run.totals.host_programs.unwrap_or(0) as f64;
+    let bytes = host_programs * constant("page_bytes").unwrap_or(0.0) * times;
     let bought = device.bought(candidate.flash_bytes) as f64;
     it.tb_per_year = Some(bytes / 1e12);
     it.dwpd = Some(bytes / 365.25 / bought);
     it.life_years_rated = rated_years(device, candidate.flash_bytes, bytes);
     let lifetime = component.flash.as_ref().and_then(|flash| flash.lifetime.as_ref());
-    let erases = run.totals.erases.filter(|erases| *erases > 0);
-    it.life_years_simulated = lifetime.zip(erases).map(|(lifetime, erases)| {
-        // The part of the drive that is not simulated takes its share of the wear.
-        let larger = (bought / candidate.simulated_bytes as f64).max(1.0);
-        lifetime.erases_left * larger / (erases as f64 * times)
-    });
+    let erases_left = lifetime
+        .map(|lifetime| lifetime.erases_left)
+        .or_else(|| Some(constant("endurance")? * constant("blocks")?));
+    // While the flash of a cache fills, pages are programmed before any block needs an erase.
+    let programs = host_programs * run.totals.write_amplification.unwrap_or(1.0);
+    let fill = constant("pages_per_block").map_or(0.0, |pages| programs / pages);
+    let erases = fill.max(run.totals.erases.unwrap_or(0) as f64);
+    // The part of the drive that is not simulated takes its share of the wear.
+    let larger = (bought / candidate.simulated_bytes as f64).max(1.0);
+    let years = erases_left.map(|erases_left| erases_left * larger / (erases * times));
+    it.life_years_simulated = years.filter(|years| years.is_finite());
     let both = [it.life_years_simulated, it.life_years_rated];
     it.life_years = both.into_iter().flatten().min_by(f64::total_cmp);
 }

@@ -31,6 +31,9 @@ pub struct Device {
     /// The smallest capacity on sale; a smaller need is bought in this size.
     #[serde(default)]
     pub size_min: Option<String>,
+    /// The largest capacity on sale; a disk without it has the capacity of its preset.
+    #[serde(default)]
+    pub size_max: Option<String>,
     /// Rated endurance: capacities written per day of the warranty.
     #[serde(default)]
     pub dwpd: Option<f64>,
@@ -76,10 +79,17 @@ impl Price {
 }
 
 impl Device {
-    /// The capacity that is bought where `bytes` are needed.
+    /// The capacity that is bought where `bytes` are needed. A device with a price of its own has
+    /// one size.
     pub fn bought(&self, bytes: u64) -> u64 {
+        let only = self.largest().filter(|_| matches!(self.price, Price::Device(_)));
         let least = self.size_min.as_deref().and_then(|text| units::bytes(text).ok());
-        bytes.max(least.unwrap_or(0))
+        bytes.max(only.or(least).unwrap_or(0))
+    }
+
+    /// The largest capacity on sale.
+    pub fn largest(&self) -> Option<u64> {
+        units::bytes(self.size_max.as_deref()?).ok()
     }
 
     /// The price of the capacity bought for `bytes`.
@@ -118,8 +128,15 @@ impl Prices {
             positive("price", fixed + per_byte).map_err(of)?;
             positive("dwpd", device.dwpd.unwrap_or(1.0)).map_err(of)?;
             positive("warranty_years", device.warranty_years).map_err(of)?;
-            if let Some(size) = &device.size_min {
-                units::bytes(size).map_err(of)?;
+            let size = |size: &Option<String>| size.as_deref().map(units::bytes).transpose();
+            let (least, most) =
+                (size(&device.size_min).map_err(of)?, size(&device.size_max).map_err(of)?);
+            if most.is_some_and(|most| most < least.unwrap_or(1)) {
+                return Err(of("`size_max` is less than `size_min`, or 0".to_owned()));
+            }
+            if device.role == Role::Flash && per_byte == 0.0 && most.is_none() {
+                let message = "a price of the device needs `size_max`, its capacity";
+                return Err(of(message.to_owned()));
             }
         }
         match prices.device.is_empty() {
@@ -149,6 +166,13 @@ mod tests {
         refused(("years = 5", "years = 0"), "`years` is 0");
         refused(("role = \"disk\"", "role = \"tape\""), "tape");
         refused(("dwpd = 1", "dwp = 1"), "dwp");
+        refused(
+            ("\"0.09/GiB\"", "90"),
+            "device `SATA SSD`: a price of the device needs `size_max`",
+        );
+        let size = "size_min = \"240GB\"";
+        refused((size, "size_min = \"240GB\"\nsize_max = \"1GB\""), "`size_max` is less than");
+        refused((size, "size_max = \"much\""), "device `SATA SSD`: ");
         assert!(Prices::parse("currency = \"EUR\"").is_err());
     }
 
@@ -162,5 +186,7 @@ mod tests {
         assert!((device.price(1) - 18.0).abs() < 1e-9);
         device.price = Price::Device(40.0);
         assert_eq!(device.price(1 << 40), 40.0);
+        device.size_max = Some("1TiB".to_owned());
+        assert_eq!((device.price(1), device.bought(1)), (40.0, 1 << 40));
     }
 }

@@ -12,7 +12,7 @@ use hybridsim_config::units;
 use hybridsim_engine::SimTime;
 use hybridsim_mrc::{Ask, Curves, Policy};
 use hybridsim_observe::RunResults;
-use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut};
+use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
 use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::run::RunProgress;
 use hybridsim_simulation::scenario::Input;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Caches tried unless others are named.
 const CACHES: &str = "dm-cache,open-cas,open-cas-writeback";
-/// Replacement policies whose curves are compared; the first is that of the caches.
+/// Replacement policies whose curves are compared, beside those of the caches.
 const POLICIES: [&str; 3] = ["lru", "arc", "s3-fifo"];
 const PAGE_BYTES: u64 = 4096;
 const SAMPLE_PAGES: usize = 1 << 20;
@@ -130,6 +130,20 @@ fn prices(path: Option<&Path>) -> Result<Prices, Failure> {
     Prices::parse(&text).map_err(of)
 }
 
+/// The policies whose curves are compared: [`POLICIES`] and those of the caches.
+fn policies(registry: &Registry, caches: &[String]) -> Result<Vec<Policy>, Failure> {
+    let mut names = POLICIES.map(str::to_owned).to_vec();
+    for preset in caches {
+        let own = replacement_of(preset).map_err(Failure::usage)?;
+        names.extend(own.filter(|own| !names.contains(own)));
+    }
+    let policy = |name: &String| {
+        let entry = registry.find::<ReplacementEntry>(name)?;
+        Some(Policy { entry, settings: Settings::default() })
+    };
+    Ok(names.iter().filter_map(policy).collect())
+}
+
 /// The trace's profile and its miss-ratio curves.
 fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Failure> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
@@ -145,13 +159,9 @@ fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Fail
     };
     let profiled = open_with(&formats, &args.trace, &options)
         .and_then(|mut reader| profile(&mut reader, &mut on_progress))?;
-    let policies = POLICIES.iter().filter_map(|name| {
-        let entry = registry.find::<ReplacementEntry>(name)?;
-        Some(Policy { entry, settings: Settings::default() })
-    });
     let ask = Ask {
         page_bytes: PAGE_BYTES,
-        policies: policies.collect(),
+        policies: policies(registry, &args.caches)?,
         sizes: Vec::new(),
         pages_max: SAMPLE_PAGES,
     };
