@@ -97,7 +97,8 @@ def plan(
     `out` is a folder for the page. Returns the document of ``hybridsim plan --json``: its
     ``systems`` are ranked, and ``unmet`` of each is empty if it meets all bounds.
     """
-    given = {"budget": budget, "p99": p99, "life": life, "data": data, "format": format}
+    size = f"{data}B" if isinstance(data, int) else data
+    given = {"budget": budget, "p99": p99, "life": life, "data": size, "format": format}
     options = [f"--{name}={value}" for name, value in given.items() if value is not None]
     options += [f"--duty={duty}"]
     options += [] if prices is None else [f"--prices={path_text(prices)}"]

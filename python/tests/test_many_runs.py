@@ -85,8 +85,9 @@ def test_miss_ratio_curves_and_reproductions(root):
     with pytest.raises(hybridsim.Error, match="no-such"):
         hybridsim.mrc(root / "workloads" / "browser.hst", "no-such")
     trace = root / "workloads" / "browser.hst"
-    plan = hybridsim.plan(trace, duty=0.1, p99="1s", caches=["open-cas"])
+    plan = hybridsim.plan(trace, duty=0.1, p99="1s", data=1 << 33, caches=["open-cas"])
     assert plan["demand"]["duty"] == 0.1
+    assert plan["demand"]["data_bytes"] == 1 << 33
     assert {system["cache"] for system in plan["systems"]} == {None, "open-cas"}
     with pytest.raises(hybridsim.Error, match="no-such"):
         hybridsim.plan(trace, caches=["no-such"])

@@ -137,7 +137,8 @@ const PARAMS: &[Param] = &[
         "0",
         "Most dirty pages written back ahead of need, while idle, so that they can be evicted at \
          once later (beyond the paper)",
-    ),
+    )
+    .needs(&[Needs::Is("write_policy", &["back"])]),
     Param::with(
         "write_ahead_pause",
         Kind::Duration,
@@ -151,7 +152,7 @@ const PARAMS: &[Param] = &[
         "Share of the cache that may be dirty: pages above it are written back in the background, \
          also while requests are outstanding, and stay cached (beyond the paper)",
     )
-    .needs(&[Needs::Is("scheme", &["fp"])]),
+    .needs(&[Needs::Is("scheme", &["fp"]), Needs::Is("write_policy", &["back"])]),
     Param::with(
         "write_policy",
         Kind::Choice(&["back", "through", "around"]),
