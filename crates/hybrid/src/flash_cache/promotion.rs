@@ -81,9 +81,11 @@ impl Promotion {
     }
 
     /// Counts an access to `pages`, of which `cached` are in the cache, which has `used` pages.
-    /// Returns whether the others are promoted: a request is promoted as a whole or not at all.
+    /// Returns whether the others are promoted: a request is promoted as a whole or not at all. As
+    /// in Open CAS, nothing is counted while every access promotes, or if all pages are cached.
     pub fn admits(&mut self, pages: RangeInclusive<u64>, cached: u64, used: u64) -> bool {
-        if self.after <= 1 {
+        let all_cached = cached > pages.end() - pages.start();
+        if self.after <= 1 || used < self.eager_pages || all_cached {
             return true;
         }
         // Every page is counted, also after one that is not known.
@@ -91,7 +93,15 @@ impl Promotion {
         for page in pages.take(self.counted_max) {
             known &= self.count(page) >= self.after;
         }
-        known || cached > 0 || used < self.eager_pages
+        known || cached > 0
+    }
+
+    /// A page is cached: once evicted, its accesses are counted from the first again.
+    pub fn promoted(&mut self, page: u64) {
+        if self.after > 1 && self.counts.remove(page).is_some() {
+            // It keeps its place in the order.
+            self.counts.insert(page, 0);
+        }
     }
 
     fn count(&mut self, page: u64) -> u32 {
@@ -147,10 +157,22 @@ mod tests {
         assert!(!admits(5, 6, 0, 9), "page 6 is new");
         assert!(admits(6, 7, 1, 9), "a request with a cached page");
         assert!(admits(8, 8, 0, 7), "a cache that is not full");
+        (5..=6).for_each(|page| assert!(admits(page, page, 1, 9), "cached pages do not count"));
+        assert!(!admits(8, 8, 0, 9) && !admits(8, 8, 0, 9), "nothing was counted so far");
         // Twenty pages are counted: page 5, the oldest, is no longer among them.
         (20..40).for_each(|page| assert!(!admits(page, page, 0, 9)));
         assert!(!admits(5, 5, 0, 9));
         assert!(!admits(0, u64::MAX, 0, 9), "a huge request ends");
+    }
+
+    #[test]
+    fn a_page_that_was_evicted_is_counted_again() {
+        let mut promotion = promotion(2, 0.0, None);
+        assert!(!promotion.admits(5..=5, 0, 9) && promotion.admits(5..=5, 0, 9));
+        promotion.promoted(5);
+        assert!(!promotion.admits(5..=5, 0, 9) && promotion.admits(5..=5, 0, 9));
+        promotion.promoted(6);
+        assert!(!promotion.admits(6..=6, 0, 9), "one that was never counted");
     }
 
     #[test]

@@ -80,7 +80,10 @@ impl PagedPolicy for FlashCache {
 
     fn page_written(&mut self, _request: &Request, page: CachedPage, access: Access) {
         match access {
-            Access::Add => self.lists.add(page, true),
+            Access::Add => {
+                self.promotion.promoted(page.page);
+                self.lists.add(page, true);
+            }
             Access::Read | Access::Write => self.lists.written(page),
         }
     }
@@ -334,6 +337,7 @@ impl FlashCache {
                 skip: (page * size + from - copy.lba.0) as u32,
             });
             if found.is_none() {
+                self.promotion.promoted(page);
                 self.lists.add(CachedPage { page, slot }, false);
             }
         }
