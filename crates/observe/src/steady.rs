@@ -157,8 +157,8 @@ fn interval(values: &[f64]) -> Interval {
     Interval { mean, half_width: half }
 }
 
-/// Requests per second of batches of `requests` each, by the interval of their times in ns. The mean
-/// of the rates of the batches would be too high, since each takes another time.
+/// Requests per second of batches of `requests` each, by the interval of their times in ns. The
+/// mean of the rates of the batches would be too high, since each takes another time.
 fn rate(requests: f64, time: Interval) -> Interval {
     let mean = requests * 1e9 / time.mean;
     Interval { mean, half_width: mean * time.half_width / time.mean }
