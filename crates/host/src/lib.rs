@@ -4,6 +4,7 @@
 //! - [`tenants`]: the root of systems that several workloads share, with a queue for each.
 //! - [`scheduler`]: the order in which waiting requests are dispatched.
 
+mod arrivals;
 pub mod driver;
 pub mod scheduler;
 pub mod tenants;

@@ -3,9 +3,8 @@
 //! Time from arrival to issue counts as [`LatencyPhase::Queue`]; the device reports the rest. At
 //! most `queue_depth` requests are at the device, the others are queued in the scheduler.
 //!
-//! Invariant: no request is read from the workload before it is due, except for a look-ahead of
-//! one, or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice.
-//! Memory grows with the requests outstanding, never with the workload.
+//! Requests that are read ahead ([`Arrivals`]) reach the device as advice. Memory grows with the
+//! requests outstanding, never with the workload.
 
 pub(crate) mod check;
 mod options;
@@ -14,12 +13,13 @@ mod queue_pair;
 pub use options::{HostOptions, Mode, PARAMS};
 pub use queue_pair::{Answer, Answered, QueuePair};
 
+use crate::arrivals::Arrivals;
 use crate::scheduler;
 use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
-    Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
-    LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
+    CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba, Op, Outcome,
+    PowerFailure, Request, RequestId, SimTime, Source,
 };
 use queue_pair::Outside;
 use std::collections::VecDeque;
@@ -44,37 +44,20 @@ pub(crate) const UNFINISHED_REQUESTS: u8 = 1;
 /// The timer of a scheduler that holds requests.
 const HELD: u64 = 1;
 
-/// Requests read at once from a workload that does not depend on completions.
-const AHEAD_MAX: usize = 16;
-
 /// The root component. It has one child, the device the workload addresses.
 pub struct Host {
     options: HostOptions,
-    source: Box<dyn Source>,
+    arrivals: Arrivals,
     scheduler: Box<dyn Scheduler>,
     /// Whether the scheduler must see all requests and may hold them.
     sees_all: bool,
     /// Until when it holds them.
     held_until: SimTime,
     positioner: Option<Rc<dyn Positioner>>,
-    /// Open loop: the one request read ahead of its time.
-    next: Option<Arrival>,
     /// Closed loop with think time: requests due in this order.
     thinking: VecDeque<Request>,
-    /// Read from the workload and not due yet.
-    ahead: VecDeque<Arrival>,
-    /// What follows these: the end of the workload, or an error.
-    ahead_end: Option<Result<(), String>>,
-    exhausted: bool,
-    /// The workload does not depend on completions, and several requests are read at once.
-    reads_ahead: bool,
-    /// The workload waits for completions.
-    reacts: bool,
     /// The run has ended with the last arrival, before every request had completed.
     ended: bool,
-    /// The next timer, while it is in the future.
-    armed: SimTime,
-    last_arrival: SimTime,
     /// First sector after the last request issued.
     last: Lba,
     outstanding: u64,
@@ -84,9 +67,6 @@ pub struct Host {
     reported_depth: u32,
     /// Requests lost in the last power failure.
     lost: u64,
-    /// When the run began, after time zero where it continues from a restored state. Times of
-    /// the workload count from here.
-    began: SimDuration,
     check: Option<Check>,
     /// Requests come from outside while the machine runs.
     outside: Option<Outside>,
@@ -103,28 +83,19 @@ impl Host {
     ) -> Self {
         Self {
             options,
-            source,
+            arrivals: Arrivals::new(source),
             sees_all: scheduler.sees_all(),
             held_until: SimTime::ZERO,
             scheduler,
             positioner: None,
-            next: None,
             thinking: VecDeque::new(),
-            ahead: VecDeque::with_capacity(AHEAD_MAX),
-            ahead_end: None,
-            exhausted: false,
-            reads_ahead: false,
-            reacts: false,
             ended: false,
-            armed: SimTime::ZERO,
-            last_arrival: SimTime::ZERO,
             last: Lba(0),
             outstanding: 0,
             queued: 0,
             at_device: 0,
             reported_depth: 0,
             lost: 0,
-            began: SimDuration::ZERO,
             check: None,
             outside: None,
             chose: false,
@@ -155,104 +126,23 @@ impl Host {
         self
     }
 
-    /// The next request of the workload; `None` at its end and after an error.
-    fn pull(&mut self, ctx: &mut Ctx<'_>) -> Option<Arrival> {
-        if self.exhausted {
-            return None;
-        }
-        if self.ahead.is_empty() && self.ahead_end.is_none() {
-            self.read_ahead(ctx);
-        }
-        let arrival = self.ahead.pop_front();
-        if arrival.is_none() {
-            if let Some(Err(reason)) = self.ahead_end.take() {
-                ctx.fault(Fault::Workload(reason));
-            } else if self.source.waits() {
-                return None;
-            }
-            self.exhausted = true;
-        }
-        arrival
-    }
-
-    fn read_ahead(&mut self, ctx: &mut Ctx<'_>) {
-        let count = if self.reads_ahead { AHEAD_MAX } else { 1 };
-        match self.source.read(count, &mut self.ahead) {
-            Ok(true) => {}
-            Ok(false) => self.ahead_end = Some(Ok(())),
-            Err(reason) => self.ahead_end = Some(Err(reason)),
-        }
-        if !self.began.is_zero() {
-            self.ahead.iter_mut().for_each(|arrival| arrival.at += self.began);
-        }
-        if self.ahead.len() > 1 {
-            ctx.expect(0, self.ahead.iter().map(|arrival| arrival.request));
-        }
-    }
-
     /// Open loop: lets every due request arrive, and sets the timer for the next.
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
-        if self.outside.is_some() && self.next.is_none() {
-            self.look_ahead(ctx);
-        }
-        while let Some(arrival) = self.next {
-            if arrival.at > ctx.now() {
-                // An earlier timer will set this one.
-                if self.armed <= ctx.now() || arrival.at < self.armed {
-                    self.armed = arrival.at;
-                    ctx.wake_at(arrival.at, 0);
-                }
-                return;
-            }
-            self.arrive(ctx, arrival.request);
-            self.look_ahead(ctx);
-        }
         if self.outside.is_some() {
+            self.arrivals.look_again(ctx);
+        }
+        while let Some(request) = self.arrivals.due(ctx, 0) {
+            self.arrive(ctx, request);
+            self.arrivals.look_ahead(ctx);
+        }
+        if self.outside.is_some() && !self.arrivals.has_next() {
             ctx.reserve_wake();
         }
     }
 
-    fn look_ahead(&mut self, ctx: &mut Ctx<'_>) {
-        self.next = self.pull(ctx);
-        let Some(arrival) = self.next else { return };
-        if arrival.at < self.last_arrival || arrival.at == SimTime::NEVER {
-            let before = self.last_arrival;
-            ctx.fault(Fault::Workload(format!(
-                "a request arrives at {} after one at {before}; times must not go back and must \
-                 stay below 584 years: sort or scale the workload",
-                arrival.at
-            )));
-            self.next = None;
-            self.exhausted = true;
-        }
-        self.last_arrival = arrival.at;
-    }
-
-    /// Reports a completion to a workload that may depend on it.
-    fn inform_workload(&mut self, ctx: &mut Ctx<'_>, done: &Request) {
-        let request = Request { data: DataSlice::NONE, ..*done };
-        if self.reacts && !self.exhausted {
-            self.reconsider_next(ctx, &request);
-        } else {
-            self.source.completed(&request, ctx.now() - self.began);
-        }
-    }
-
-    /// Open loop, a workload that waits for completions: an earlier request may precede the
-    /// one read ahead.
-    fn reconsider_next(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
-        if self.next.take().is_some() {
-            self.source.take_back();
-        }
-        self.source.completed(request, ctx.now() - self.began);
-        self.last_arrival = ctx.now();
-        self.look_ahead(ctx);
-        self.arrive_due(ctx);
-    }
-
     /// Closed loop: the request that follows a completion, or one of the first.
     fn follow(&mut self, ctx: &mut Ctx<'_>) {
-        if let Some(arrival) = self.pull(ctx) {
+        if let Some(arrival) = self.arrivals.pull(ctx) {
             self.arrive(ctx, arrival.request);
         }
     }
@@ -286,8 +176,7 @@ impl Host {
 
     fn overload(&mut self, ctx: &mut Ctx<'_>) {
         let (now, max) = (ctx.now(), self.options.outstanding_max);
-        self.next = None;
-        self.exhausted = true;
+        self.arrivals.end();
         ctx.fault(Fault::Overload(format!(
             "overload: more than {max} requests are outstanding at {now}, the workload asks for \
              more than the system can serve; slow the workload down, use `mode = \"closed\"`, or \
@@ -360,7 +249,7 @@ impl Host {
     }
 
     fn halt_if_done(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.exhausted {
+        if !self.arrivals.is_exhausted() {
             return;
         }
         if self.outstanding == 0 && self.thinking.is_empty() {
@@ -407,19 +296,20 @@ impl Component for Host {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.began = ctx.now().since(SimTime::ZERO);
+        self.arrivals.start(ctx, true);
         let checks = ctx.verifying() && !self.outside.as_ref().is_some_and(Outside::has_versions);
         self.check = checks.then(Check::default);
-        self.reads_ahead = self.source.reads_ahead();
-        self.reacts = self.source.waits() && self.outside.is_none();
-        if self.reacts && self.options.mode == Mode::Closed {
+        if self.outside.is_some() {
+            self.arrivals.ignore_completions();
+        }
+        if self.arrivals.reacts() && self.options.mode == Mode::Closed {
             ctx.fault(Fault::Workload(
                 "this workload waits for completions itself; use `mode = \"open\"` under [host]"
                     .to_owned(),
             ));
         }
         if self.options.mode == Mode::Open {
-            self.look_ahead(ctx);
+            self.arrivals.look_ahead(ctx);
         }
         self.go_on(ctx);
     }
@@ -436,16 +326,16 @@ impl Component for Host {
             check.end(ctx, done);
         }
         if let Some(outside) = &mut self.outside {
-            outside.completed(ctx, done, ctx.now() - self.began);
+            outside.completed(ctx, done, ctx.now() - self.arrivals.began());
         }
-        if !self.reads_ahead {
-            self.inform_workload(ctx, &done.request);
+        if self.arrivals.completed(ctx, &done.request) {
+            self.arrive_due(ctx);
         }
         self.dispatch(ctx);
         if self.options.mode == Mode::Closed {
             if self.options.think_time.is_zero() {
                 self.follow(ctx);
-            } else if let Some(arrival) = self.pull(ctx) {
+            } else if let Some(arrival) = self.arrivals.pull(ctx) {
                 self.thinking.push_back(arrival.request);
                 ctx.wake_after(self.options.think_time, 0);
             }
@@ -484,7 +374,7 @@ impl PowerFailure for Host {
     /// The host loses power too: requests that had not completed are lost, and the workload
     /// continues after them.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        if self.reacts {
+        if self.arrivals.reacts() {
             return Err(WAITS_FOR_COMPLETIONS.to_owned());
         }
         let head = Head { now, last: self.last, positioner: None };
@@ -492,12 +382,13 @@ impl PowerFailure for Host {
         self.queued = 0;
         self.thinking.clear();
         self.lost = std::mem::take(&mut self.outstanding);
-        (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
+        (self.at_device, self.held_until) = (0, SimTime::ZERO);
+        self.arrivals.power_cut();
         if let Some(check) = &mut self.check {
             check.power_cut();
         }
         if let Some(outside) = &mut self.outside {
-            outside.power_cut(now - self.began);
+            outside.power_cut(now - self.arrivals.began());
         }
         Ok(())
     }

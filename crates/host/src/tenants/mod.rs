@@ -18,12 +18,13 @@ pub use arbitration::{Arbiter, Arbitration};
 pub use limit::RateLimit;
 pub use options::{HOST_PARAMS, PARAMS, Shared, TenantOptions};
 
+use crate::arrivals::Arrivals;
 use crate::driver::{
     Mode, UNFINISHED_REQUESTS, WAITS_FOR_COMPLETIONS, check::Check, not_completed, report_completed,
 };
 use hybridsim_engine::{
-    Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
-    PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
+    CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, PowerFailure, Request,
+    RequestId, SimTime, Source,
 };
 use std::collections::VecDeque;
 
@@ -39,22 +40,15 @@ const ALLOWED: u64 = 2;
 /// A workload and its queue.
 struct Tenant {
     options: TenantOptions,
-    source: Box<dyn Source>,
+    arrivals: Arrivals,
     limit: RateLimit,
     /// Requests that have arrived, with their times of arrival.
     queue: VecDeque<(Request, SimTime)>,
-    /// Open loop: the request read ahead of its time.
-    next: Option<Arrival>,
     /// Closed loop with think time: requests due in this order.
     thinking: VecDeque<Request>,
-    exhausted: bool,
-    /// The workload waits for completions.
-    reacts: bool,
     outstanding: u64,
     at_device: u32,
-    last_arrival: SimTime,
-    /// Its timer for arrivals, and that of its rate limit, while they are in the future.
-    armed: SimTime,
+    /// The timer of its rate limit, while it is in the future.
     allowed_armed: SimTime,
 }
 
@@ -63,16 +57,11 @@ impl Tenant {
         Self {
             limit: RateLimit::new(options.iops_max, options.bandwidth_max),
             options,
-            source,
+            arrivals: Arrivals::new(source),
             queue: VecDeque::new(),
-            next: None,
             thinking: VecDeque::new(),
-            exhausted: false,
-            reacts: false,
             outstanding: 0,
             at_device: 0,
-            last_arrival: SimTime::ZERO,
-            armed: SimTime::ZERO,
             allowed_armed: SimTime::ZERO,
         }
     }
@@ -83,38 +72,7 @@ impl Tenant {
     }
 
     fn is_done(&self) -> bool {
-        self.exhausted && self.outstanding == 0 && self.thinking.is_empty()
-    }
-
-    /// The next request of the workload, with its time since the run began.
-    fn pull(&mut self, ctx: &mut Ctx<'_>, began: SimDuration) -> Option<Arrival> {
-        if self.exhausted {
-            return None;
-        }
-        match self.source.next() {
-            Ok(Some(Arrival { at, request })) => return Some(Arrival { at: at + began, request }),
-            Ok(None) if self.source.waits() => return None,
-            Ok(None) => {}
-            Err(reason) => ctx.fault(Fault::Workload(reason)),
-        }
-        self.exhausted = true;
-        None
-    }
-
-    /// Open loop: reads the next request.
-    fn look_ahead(&mut self, ctx: &mut Ctx<'_>, began: SimDuration) {
-        self.next = self.pull(ctx, began);
-        let Some(arrival) = self.next else { return };
-        if arrival.at < self.last_arrival || arrival.at == SimTime::NEVER {
-            let before = self.last_arrival;
-            ctx.fault(Fault::Workload(format!(
-                "a request arrives at {} after one at {before}; times must not go back and must \
-                 stay below 584 years: sort or scale the workload",
-                arrival.at
-            )));
-            (self.next, self.exhausted) = (None, true);
-        }
-        self.last_arrival = arrival.at;
+        self.arrivals.is_exhausted() && self.outstanding == 0 && self.thinking.is_empty()
     }
 }
 
@@ -134,8 +92,6 @@ pub struct TenantHost {
     ended: bool,
     /// Requests lost in the last power failure.
     lost: u64,
-    /// When the run began, after time zero where it continues from a restored state.
-    began: SimDuration,
     check: Option<Check>,
 }
 
@@ -156,30 +112,22 @@ impl TenantHost {
             reported_depth: 0,
             ended: false,
             lost: 0,
-            began: SimDuration::ZERO,
             check: None,
         }
     }
 
     /// Open loop: lets every due request of a tenant arrive, and sets the timer for its next.
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>, at: usize) {
-        while let Some(arrival) = self.tenants[at].next {
-            let tenant = &mut self.tenants[at];
-            if arrival.at > ctx.now() {
-                if tenant.armed <= ctx.now() || arrival.at < tenant.armed {
-                    tenant.armed = arrival.at;
-                    ctx.wake_at(arrival.at, TIMERS * at as u64 + ARRIVAL);
-                }
-                return;
-            }
-            self.arrive(ctx, at, arrival.request);
-            self.tenants[at].look_ahead(ctx, self.began);
+        let timer = TIMERS * at as u64 + ARRIVAL;
+        while let Some(request) = self.tenants[at].arrivals.due(ctx, timer) {
+            self.arrive(ctx, at, request);
+            self.tenants[at].arrivals.look_ahead(ctx);
         }
     }
 
     /// Closed loop: the request that follows a completion, or one of the first.
     fn follow(&mut self, ctx: &mut Ctx<'_>, at: usize) {
-        if let Some(arrival) = self.tenants[at].pull(ctx, self.began) {
+        if let Some(arrival) = self.tenants[at].arrivals.pull(ctx) {
             self.arrive(ctx, at, arrival.request);
         }
     }
@@ -193,7 +141,7 @@ impl TenantHost {
         self.outstanding += 1;
         if tenant.outstanding > self.shared.outstanding_max && tenant.options.mode == Mode::Open {
             let max = self.shared.outstanding_max;
-            (tenant.next, tenant.exhausted) = (None, true);
+            tenant.arrivals.end();
             ctx.fault(Fault::Overload(format!(
                 "overload: more than {max} requests of workload {} are outstanding at {now}, it \
                  asks for more than its share of the system; slow it down, use `mode = \
@@ -280,29 +228,12 @@ impl TenantHost {
             ctx.halt();
         } else if self.shared.ends_early
             && !self.ended
-            && self.tenants.iter().all(|tenant| tenant.exhausted)
+            && self.tenants.iter().all(|tenant| tenant.arrivals.is_exhausted())
         {
             self.ended = true;
             ctx.emit(CommonEvent::Custom { name: UNFINISHED_REQUESTS, value: self.outstanding });
             ctx.halt();
         }
-    }
-
-    /// Reports a completion to the workload; one that waits for it may have an earlier request now.
-    fn source_completed(&mut self, ctx: &mut Ctx<'_>, at: usize, request: &Request) {
-        let (now, began) = (ctx.now(), self.began);
-        let tenant = &mut self.tenants[at];
-        if !tenant.reacts || tenant.exhausted {
-            tenant.source.completed(request, now - began);
-            return;
-        }
-        if tenant.next.take().is_some() {
-            tenant.source.take_back();
-        }
-        tenant.source.completed(request, now - began);
-        tenant.last_arrival = now;
-        tenant.look_ahead(ctx, began);
-        self.arrive_due(ctx, at);
     }
 }
 
@@ -320,13 +251,12 @@ impl Component for TenantHost {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.began = ctx.now().since(SimTime::ZERO);
         self.check = ctx.verifying().then(Check::default);
         for tenant in &mut self.tenants {
-            tenant.reacts = tenant.source.waits();
+            tenant.arrivals.start(ctx, false);
             if tenant.options.mode == Mode::Open {
-                tenant.look_ahead(ctx, self.began);
-            } else if tenant.reacts {
+                tenant.arrivals.look_ahead(ctx);
+            } else if tenant.arrivals.reacts() {
                 ctx.fault(Fault::Workload(
                     "this workload waits for completions itself; use `mode = \"open\"`".to_owned(),
                 ));
@@ -353,14 +283,15 @@ impl Component for TenantHost {
         if let Some(check) = &mut self.check {
             check.end(ctx, done);
         }
-        let request = Request { data: DataSlice::NONE, ..done.request };
-        self.source_completed(ctx, at, &request);
+        if self.tenants[at].arrivals.completed(ctx, &done.request) {
+            self.arrive_due(ctx, at);
+        }
         self.dispatch(ctx);
         let tenant = &mut self.tenants[at];
         if tenant.options.mode == Mode::Closed {
             if tenant.options.think_time.is_zero() {
                 self.follow(ctx, at);
-            } else if let Some(arrival) = tenant.pull(ctx, self.began) {
+            } else if let Some(arrival) = tenant.arrivals.pull(ctx) {
                 tenant.thinking.push_back(arrival.request);
                 ctx.wake_after(tenant.options.think_time, TIMERS * at as u64 + THOUGHT);
             }
@@ -397,14 +328,15 @@ impl PowerFailure for TenantHost {
     /// As for a host with one workload: requests that had not completed are lost, and each workload
     /// continues after them.
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        if self.tenants.iter().any(|tenant| tenant.reacts) {
+        if self.tenants.iter().any(|tenant| tenant.arrivals.reacts()) {
             return Err(WAITS_FOR_COMPLETIONS.to_owned());
         }
         for tenant in &mut self.tenants {
             tenant.queue.clear();
             tenant.thinking.clear();
             (tenant.outstanding, tenant.at_device) = (0, 0);
-            (tenant.armed, tenant.allowed_armed) = (SimTime::ZERO, SimTime::ZERO);
+            tenant.allowed_armed = SimTime::ZERO;
+            tenant.arrivals.power_cut();
         }
         self.lost = std::mem::take(&mut self.outstanding);
         (self.at_device, self.queued) = (0, 0);
