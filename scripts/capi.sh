@@ -7,6 +7,10 @@ set -eu
 
 prefix=${1:?usage: scripts/capi.sh PREFIX [PROFILE]}
 profile=${2:-release}
+case $prefix in
+    /*) ;;
+    *) prefix=$PWD/$prefix ;;
+esac
 cd "$(dirname "$0")/.."
 cargo rustc --locked --profile "$profile" --package hybridsim-capi --lib \
     --crate-type cdylib,staticlib
@@ -15,7 +19,6 @@ built=${CARGO_TARGET_DIR:-target}/$profile
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 install -d "$prefix/include" "$prefix/lib/pkgconfig"
-prefix=$(cd "$prefix" && pwd)
 install -m 644 crates/capi/include/hybridsim.h "$prefix/include/"
 for library in "$built"/libhybridsim_c.so "$built"/libhybridsim_c.dylib "$built"/libhybridsim_c.a
 do

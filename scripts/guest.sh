@@ -83,9 +83,11 @@ timeout "${GUEST_TIMEOUT:-600}" qemu-system-x86_64 -machine "pc,accel=$accel" -m
     -append "console=ttyS0 quiet panic=-1" \
     -drive "file=nbd:unix:$folder/nbd.sock,format=raw,if=virtio,cache=none,discard=unmap" \
     < /dev/null 2>&1 | tee "$folder/console"
-kill -INT "$server"
-wait "$server"
+kill -INT "$server" || true
+status=0
+wait "$server" || status=$?
 server=
 cat "$folder/serve.log"
+[ "$status" = 0 ] || exit "$status"
 cp "$folder/results.json" "${RESULTS:-/dev/null}"
 grep -q "guest: passed" "$folder/console"

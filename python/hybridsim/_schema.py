@@ -92,7 +92,7 @@ class Interval:
     """A mean with its confidence interval."""
 
     mean: float
-    """Mean over the batches."""
+    """Mean over the batches; of a rate, requests by the time of all batches."""
     half_width: float
     """Half the width of the 95 % confidence interval."""
 

@@ -11,7 +11,7 @@ import os
 import re
 import statistics
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,9 @@ __all__ = ["Objective", "Search", "Trial", "optimize"]
 
 COST = "cost"
 """The objective or constraint of `prices`."""
+
+_COMBINATIONS_MAX = 100
+"""Combinations among which a valid one is looked for."""
 
 _RELATIONS: dict[str, Callable[[float, float], float]] = {
     "<=": operator.sub,
@@ -46,10 +49,10 @@ class Objective:
     @classmethod
     def read(cls, text: str) -> Objective:
         """Reads ``totals.hit_ratio:max``; without an ending less is better."""
-        path, _, wish = text.partition(":")
-        if wish not in ("", "min", "max") or not path:
+        path, _, direction = text.partition(":")
+        if direction not in ("", "min", "max") or not path:
             raise Error(f"{text!r}: write an objective as path, path:min or path:max")
-        return cls(path, wish == "max")
+        return cls(path, direction == "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,8 @@ def optimize(
 
     Combinations are proposed by Optuna, by TPE for one objective and NSGA-II for several.
     With `parts`, numbers of requests in ascending order, each is first simulated on as many
-    requests from the start of the workload, and only the better half goes on; one objective only.
+    requests from the start of the workload, and only the better half (rounded up) goes on; one
+    objective only.
     Constraints are judged on the part, too: those that violate them least are better.
 
     `storage` is a file in which trials are kept: the same call resumes there, until there are
@@ -264,24 +268,29 @@ class _Searcher:
             },
             "parts": self.parts,
             # That of one combination depends on the contents of a trace, and on the program.
-            "scenario, options, trace or program": keys(
-                self.scenario, [self._first()], self.trace, **options
-            ),
+            "scenario, options, trace or program": self._key(options),
         }
         return json.dumps(known, sort_keys=True, default=str)
 
-    def _first(self) -> dict[str, Any]:
-        """Some combination."""
-        return {
-            key: it.value(it.low) if isinstance(it, _Span) else it[0]
-            for key, it in self.vary.items()
-        }
+    def _key(self, options: dict[str, Any]) -> list[str]:
+        """The keys of the first combination that is valid; each seed has one."""
+        rows = itertools.islice(self._combinations(), _COMBINATIONS_MAX)
+        found = (keys(self.scenario, [row], self.trace, **options) for row in rows)
+        return next(filter(None, found), [])
+
+    def _combinations(self) -> Iterator[dict[str, Any]]:
+        """Combinations of the values, of a range its ends."""
+        lists = [
+            [it.value(it.low), it.value(it.high)] if isinstance(it, _Span) else it
+            for it in self.vary.values()
+        ]
+        return (dict(zip(self.vary, row, strict=True)) for row in itertools.product(*lists))
 
     def length_key(self) -> str:
         """The key of the number of requests."""
         reading = ("format", "fit", "skip_bad_lines")
         options = {name: self.options[name] for name in reading if name in self.options}
-        overrides = {**(self.options.get("overrides") or {}), **self._first()}
+        overrides = {**(self.options.get("overrides") or {}), **next(self._combinations())}
         resolved = check(self.scenario, self.trace, overrides=overrides, **options)
         workload = tomllib.loads(resolved)["workload"]
         if "generator" in workload:
@@ -292,7 +301,7 @@ class _Searcher:
         return "workload.count"
 
     def run(self, rows: list[dict[str, Any]], part: Mapping[str, int] | None = None) -> Sweep:
-        """Runs combinations, on a part of the workload if so wished."""
+        """Runs combinations, optionally on a part of the workload."""
         options = dict(self.options)
         if part:
             options["overrides"] = {**(options.get("overrides") or {}), **part}
@@ -364,8 +373,9 @@ class _Span:
         if unit != other:
             raise ArgumentError(f"{key}: the ends of a range are numbers of one unit")
         if not low < high or (given.log and low <= 0):
-            wish = "from a number above 0 to a larger one" if given.log else "in ascending order"
-            raise ArgumentError(f"{key}: write a range {wish}, not {given.start!r}, {given.stop!r}")
+            order = "from a number above 0 to a larger one" if given.log else "in ascending order"
+            ends = f"{given.start!r}, {given.stop!r}"
+            raise ArgumentError(f"{key}: write a range {order}, not {ends}")
         return cls(low, high, unit, given.log)
 
     def value(self, number: float) -> Any:
@@ -489,7 +499,7 @@ class _Study:
         return self._search.run(rows)
 
 
-_NO_VALUE = "an objective or a bound has no value in the results of this run"
+_NO_VALUE = "an objective or a constraint has no value in the results of this run"
 
 
 def _failure(points: list[Point]) -> str | None:
@@ -506,18 +516,18 @@ def _study(search: _Searcher, storage: str | os.PathLike[str] | None, seed: int)
     if storage is not None:
         backend = optuna.storages.journal.JournalFileBackend(path_text(storage))
         kept = optuna.storages.JournalStorage(backend)
-    wishes = ["maximize" if objective.maximize else "minimize" for objective in search.objectives]
+    directions = ["maximize" if it.maximize else "minimize" for it in search.objectives]
     study = optuna.create_study(
-        storage=kept, study_name="hybridsim", directions=wishes, load_if_exists=True
+        storage=kept, study_name="hybridsim", directions=directions, load_if_exists=True
     )
-    if [direction.name.lower() for direction in study.directions] != wishes:
+    if [direction.name.lower() for direction in study.directions] != directions:
         raise Error(f"{storage} holds a search with other objectives")
     if storage is not None:
         _claim(study, search.identity(), path_text(storage))
     # A resumed search draws other numbers than it drew before.
     start = seed + len(study.get_trials())
 
-    if len(wishes) > 1:
+    if len(directions) > 1:
         study.sampler = optuna.samplers.NSGAIISampler(seed=start)
     else:
         study.sampler = optuna.samplers.TPESampler(seed=start, constant_liar=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -88,11 +89,13 @@ class Session:
 
         Where that time has been simulated, it arrives as soon after as is possible.
         """
+        at_ns = None if at_ns is None else _whole("at_ns", at_ns)
+        offset, length = _whole("offset", offset), _whole("length", length)
         return Submitted(*self._core.submit(op, offset, length, at_ns, fua))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""
-        return _completions(self._core.advance_to(time_ns))
+        return _completions(self._core.advance_to(_whole("time_ns", time_ns)))
 
     def next_completion(self) -> Completion | None:
         """Simulates until a request ends; `None` when none is outstanding."""
@@ -103,6 +106,7 @@ class Session:
 
         Returns the requests that ended; those that had arrived are lost.
         """
+        at_ns = None if at_ns is None else _whole("at_ns", at_ns)
         return _completions(self._core.cut_power(at_ns))
 
     def finish(self) -> Result:
@@ -115,3 +119,15 @@ class Session:
 
 def _completions(ended: list[tuple[int, int, Any, list[int]]]) -> list[Completion]:
     return [Completion(number, at, how, tuple(seen)) for number, at, how, seen in ended]
+
+
+def _whole(name: str, value: Any) -> int:
+    """A whole number that the simulator can hold."""
+    if not isinstance(value, bool):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = -1
+        if 0 <= number < 1 << 64:
+            return number
+    raise ArgumentError(f"{name} must be a whole number of at least 0, not {value!r}")

@@ -325,7 +325,7 @@ def _complete(
                 )
             problem = None if executor is None else study.remote_problem()
             if problem is not None:
-                raise ArgumentError(f"executor: {problem}")
+                raise ArgumentError(f"executor: {problem}; or leave out executor")
             _distribute(study, executor, memory, folder, finished)
     finally:
         line.end()
@@ -384,8 +384,9 @@ def _varied(vary: Any) -> tuple[list[Any], Any, dict[str, dict[str, Any]]]:
                 ends = (_cell(values.start), _cell(values.stop))
                 given.append((key, (str(ends[0]), str(ends[1]), values.log)))
                 continue
-            texts[key] = {_text(value): value for value in _values(key, values)}
-            given.append((key, [_text(value) for value in _values(key, values)]))
+            listed = [(_text(value), value) for value in _values(key, values)]
+            texts[key] = dict(listed)
+            given.append((key, [text for text, _ in listed]))
         return given, None, texts
     rows = _values("vary", vary)
     keys = list(rows[0]) if isinstance(rows[0], Mapping) else []
@@ -435,7 +436,13 @@ def _values(key: str, values: Any) -> list[Any]:
 
 
 def _is_whole(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _seeds(seeds: Any) -> int | list[int] | None:

@@ -53,6 +53,13 @@ def test_a_sweep_runs_at_several_seeds_in_any_executor(ssd):
         swept.table(["components.ssd.eraces"])
 
 
+def test_values_may_come_from_a_generator(ssd):
+    swept = hybridsim.sweep(ssd, {"host.queue_depth": (depth for depth in (1, 2))})
+    assert [point.values["host.queue_depth"] for point in swept.points] == [1, 2]
+    with pytest.raises(hybridsim.ArgumentError, match="seeds"):
+        hybridsim.sweep(ssd, {"host.queue_depth": [1]}, seeds=int)
+
+
 def test_a_comparison(ssd, tmp_path):
     other = dict(ssd, title="<b>deep", host={"mode": "closed", "queue_depth": 16})
     both = hybridsim.compare([ssd, other], overrides={"run.seed": 3})

@@ -287,3 +287,12 @@ def test_other_values_need_another_file(tmp_path):
         hybridsim.optimize(CONSTANT, {DEPTH: [1, 2, 3]}, IOPS, trials=2, storage=storage)
     with pytest.raises(hybridsim.ArgumentError, match="at least 1"):
         hybridsim.optimize(CONSTANT, {DEPTH: [1, 2]}, IOPS, trials=0)
+
+
+def test_an_invalid_first_value_does_not_hide_another_scenario(tmp_path):
+    storage = tmp_path / "search.journal"
+    depths = {DEPTH: [0, 1, 2]}
+    hybridsim.optimize(CONSTANT, depths, IOPS, trials=1, storage=storage)
+    other = {"component.d.latency": "7ms"}
+    with pytest.raises(hybridsim.Error, match="other scenario"):
+        hybridsim.optimize(CONSTANT, depths, IOPS, trials=2, storage=storage, overrides=other)

@@ -5,7 +5,7 @@
  *
  * Here that simulator is a model of four clients: each thinks, requests a block, waits for it, and
  * thinks again. Its queue has one event for each client that thinks, and one event for the drive,
- * which is moved whenever hybridsim_next_event says so. Nobody simulates ahead of the queue. */
+ * which is moved whenever hybridsim_next_event says so. No part simulates ahead of the queue. */
 
 #include <hybridsim.h>
 #include <stdio.h>

@@ -322,7 +322,7 @@ impl Session {
         let inner = self.inner()?;
         let ended = catch_unwind(AssertUnwindSafe(|| act(inner)));
         Ok(ended.unwrap_or_else(|panic| {
-            // What it was about may panic again.
+            // Dropping the session may panic again.
             let broken = self.inner.take();
             let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
             resume_unwind(panic)
@@ -407,7 +407,7 @@ pub unsafe extern "C" fn hybridsim_submit(
     })
 }
 
-/// Half of what the type holds is left for what the system does afterwards.
+/// Times up to half of the type's range, so that the system can add latencies to them.
 fn time(ns: u64, name: &str) -> Result<SimTime, Failed> {
     if ns > u64::MAX / 2 {
         return Err(wrong(&format!("{name} {ns} is beyond 2^63 - 1 nanoseconds")));

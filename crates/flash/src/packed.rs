@@ -204,10 +204,9 @@ impl Packed {
     /// When the saved table has another length.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let (length, width): (u64, u32) = from.take()?;
-        if length != self.length as u64 || !(1..=u32::BITS).contains(&width) {
-            let own = self.length;
-            let message = format!("a table has {length} entries of {width} bits, not {own}");
-            return Err(StateError(message));
+        state::same_length("a table", length as usize, self.length)?;
+        if !(1..=u32::BITS).contains(&width) {
+            return Err(StateError(format!("a table has entries of {width} bits")));
         }
         let bytes = from.take_bytes()?;
         let wanted = bytes_for(self.length, width);

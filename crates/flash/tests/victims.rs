@@ -47,7 +47,6 @@ struct Closed {
     changed: u64,
 }
 
-/// Selects among the candidates of one pool at a time.
 fn greedy(all: &[Closed], _now: u64) -> Option<u32> {
     let gain = all.iter().filter(|block| block.valid < PAGES);
     gain.min_by_key(|block| (block.valid, block.changed, block.closed)).map(|block| block.block)

@@ -213,6 +213,12 @@ fn a_page_is_cached_from_its_third_access() {
     let eager = settings.and("promote_all_below", Value::Number(0.11));
     let [reads, writes] = flash_pages(&rounds(1, &eager).1);
     assert!((95..=110).contains(&writes) && reads == writes, "a tenth of the cache: {writes}");
+    // A cache that may use a tenth of the flash is full after half of the pages.
+    let small = flash_cache("fp", 0.1, false)
+        .and("promote_after", Value::Count(3))
+        .and("promote_all_below", Value::Number(1.0));
+    let [_, writes] = flash_pages(&rounds(1, &small).1);
+    assert!((80..=140).contains(&writes), "{writes}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn bounds_decide_and_are_reported() {
     let text = String::from_utf8(out.stdout).expect("UTF-8");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("disk alone")).collect();
     assert!(rows[0].ends_with("p99 too long"), "{text}");
-    assert!(text.contains("Cheapest: flash alone of"), "{text}");
+    assert!(text.contains("Cheapest: flash alone, "), "{text}");
     let out = plan(folder.path(), &["--budget", "16", "--p99", "1us", "--caches", "open-cas"]);
     let text = String::from_utf8(out.stdout).expect("UTF-8");
     assert!(text.contains("No system meets all bounds."), "{text}");
@@ -148,8 +148,9 @@ fn mistakes_are_reported_with_their_place() {
     refused(&["--budget", "0"], 2, "must be more than 0");
     refused(&["--duty", "2"], 2, "between 0 and 1");
     refused(&["--p99", "5"], 2, "`5` lacks a unit");
+    refused(&["--data", "1MiB"], 2, "--data 1048576: the trace uses 2097152 bytes");
     refused(&["--caches", "no-such"], 2, "there is no preset `no-such`");
-    refused(&["--caches", "sata-ssd"], 2, "is no `flash-cache`");
+    refused(&["--caches", "sata-ssd"], 2, "is not a `flash-cache`");
     fs::write(folder.path().join("prices.toml"), PRICES.replace("1/GiB", "1/acre")).expect("it");
     refused(&[], 2, "prices.toml: device `flash`: price `1/acre`");
     fs::remove_file(folder.path().join("prices.toml")).expect("it was there");

@@ -217,10 +217,7 @@ impl Study {
     /// The page of the sweep.
     fn html(&self, title: &str) -> PyResult<String> {
         failure::guarded(|| {
-            Ok(self
-                .table(&[])
-                .map(|table| table.html(title, "the table of the study"))
-                .unwrap_or_default())
+            Ok(self.table(&[]).map(|table| table.html(title, "")).unwrap_or_default())
         })
     }
 

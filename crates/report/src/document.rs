@@ -1,7 +1,7 @@
 //! The frame of every page: one self-contained HTML file with its styles, scripts and data.
 //!
 //! The content security policy allows scripts and styles by hash only and no loading, so a string
-//! that escaped the escaping could neither run nor send anything.
+//! that was not escaped could neither execute nor load anything.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::{AutoEscape, Environment, Value, context};

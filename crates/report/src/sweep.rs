@@ -25,7 +25,7 @@ pub struct Sweep {
     pub title: String,
     /// Sentences above the table.
     pub notes: Vec<String>,
-    /// The file with the same figures.
+    /// The file with the same figures; empty without one.
     pub data_file: String,
     /// Seeds per combination.
     pub seeds: usize,

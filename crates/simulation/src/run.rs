@@ -391,7 +391,7 @@ fn one_workload(
     let scheduler = scheduler(scenario, registry)?;
     let mut opened = workload::open(scenario, registry, capacity)?;
     match mode(scenario, host.mode, &mut opened)? {
-        Submission::AsAsked => {}
+        Submission::AsConfigured => {}
         Submission::OneAtATime => host = HostOptions::closed(1),
         Submission::Closed => host = HostOptions::closed(host.queue_depth),
     }
@@ -411,7 +411,7 @@ fn tenants(
         let problems = |list| section(&view, &view.workload_key, list);
         let mut options = TenantOptions::read(&tenant.settings, &host).map_err(problems)?;
         let depth = match mode(&view, options.mode, &mut opened)? {
-            Submission::AsAsked => None,
+            Submission::AsConfigured => None,
             Submission::OneAtATime => Some(1),
             Submission::Closed => Some(options.queue_depth),
         };
@@ -427,14 +427,14 @@ fn tenants(
 
 /// How a workload is submitted.
 enum Submission {
-    AsAsked,
+    AsConfigured,
     /// In a closed loop of one request, which replaces an open loop.
     OneAtATime,
     /// In a closed loop, which replaces an open one.
     Closed,
 }
 
-/// How the workload of `scenario` is submitted if `mode` is asked for.
+/// How the workload of `scenario` is submitted for the configured `mode`.
 fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submission, RunError> {
     let source = &opened.source;
     let by_time = scenario.source.generator.as_ref();
@@ -462,7 +462,7 @@ fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submissi
         let key = if asked { scenario.workload_key.as_str() } else { "host" };
         return Err(section(scenario, key, vec![problem]).into());
     }
-    Ok(Submission::AsAsked)
+    Ok(Submission::AsConfigured)
 }
 
 /// Builds the tree of host and system; returns it with the warnings of the workload and the mode.
@@ -498,18 +498,16 @@ fn assemble(
 }
 
 /// Sets the slowdown of each workload of several: its mean latency in `results` divided by that in
-/// a run of the same requests without the others.
-///
-/// # Errors
-/// As [`run`]; a run that ends early leaves the slowdown out.
+/// a run of the same requests without the others. Where that cannot run, or ends early, the slowdown
+/// is left out with a warning.
 pub fn add_slowdowns(
     scenario: &Scenario,
     registry: &Registry,
     results: &mut RunResults,
     cache: Option<&PreconditionCache>,
     on_progress: &mut OnProgress<'_>,
-) -> Result<(), RunError> {
-    let Some(tenants) = &mut results.tenants else { return Ok(()) };
+) {
+    let Some(tenants) = &mut results.tenants else { return };
     for (at, tenant) in scenario.tenants.iter().enumerate() {
         let mut on_progress = |now: &RunProgress| on_progress(now);
         let options = Options {
@@ -517,14 +515,20 @@ pub fn add_slowdowns(
             cache: cache.cloned(),
             ..Options::default()
         };
-        let alone = run(&scenario.alone(at), registry, options)?;
-        let mean = alone.results.latency_ns.all.mean.filter(|_| alone.fault.is_none());
+        let alone = match run(&scenario.alone(at), registry, options) {
+            Ok(RunOutput { fault: Some(fault), .. }) => Err(fault.to_string()),
+            Ok(alone) => Ok(alone.results.latency_ns.all.mean),
+            Err(error) => Err(error.to_string()),
+        };
+        let mean = alone.unwrap_or_else(|error| {
+            results.warnings.push(format!("no slowdown of `{}`: alone, {error}", tenant.name));
+            None
+        });
         if let Some(result) = tenants.by_name.get_mut(&tenant.name) {
             let shared = result.latency_ns.all.mean;
             result.slowdown = shared.zip(mean).and_then(|(shared, mean)| ratio(shared, mean));
         }
     }
-    Ok(())
 }
 
 /// The workloads of several, as results show them.

@@ -1,8 +1,8 @@
 //! Miss-ratio curves: the miss ratio of a trace as a function of the cache size.
 //!
-//! For `lru`, one pass over the stack distances of a sample of the pages gives all sizes (SHARDS:
-//! Waldspurger et al., FAST 2015). Any other registered policy is simulated once for each size, on
-//! the same sample with a cache scaled down by the sampling rate (Waldspurger et al., "Cache
+//! For `lru` and many sizes, one pass over the stack distances of a sample of the pages gives all of
+//! them (SHARDS: Waldspurger et al., FAST 2015). Any other registered policy, and `lru` for a few
+//! sizes, is simulated once for each size, on the same sample with a cache scaled down by the sampling rate (Waldspurger et al., "Cache
 //! Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). Both are exact when
 //! the sample includes all pages. The error of a point is estimated from the variation between
 //! disjoint parts of the sample.
@@ -47,7 +47,7 @@ pub enum Size {
 pub struct Ask {
     /// Bytes of a page, a multiple of 512.
     pub page_bytes: u64,
-    /// The policies; `lru` needs no simulation.
+    /// The policies.
     pub policies: Vec<Policy>,
     /// The sizes; evenly spread up to the footprint when empty.
     pub sizes: Vec<Size>,
@@ -116,7 +116,8 @@ impl From<TraceError> for MrcError {
 /// Receives the share of the work that is done, where it is known.
 pub type OnProgress<'a> = dyn FnMut(Option<f64>) + 'a;
 
-/// The curves of the trace `open` opens; it is read twice when a policy has to be simulated.
+/// The curves of the trace `open` opens, which is read once if it fits into memory, otherwise
+/// several times.
 ///
 /// # Errors
 /// When the trace cannot be read, or a policy refuses its parameters.

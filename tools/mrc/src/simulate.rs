@@ -94,7 +94,7 @@ impl Sample {
     /// Adds the accesses of an incomplete batch.
     pub fn finish(&mut self) {
         self.numbers.reserve(self.batch.len(), sample_hash);
-        assert!(self.numbers.len() < 1 << 29, "a sample has at most 2^24 pages");
+        assert!(self.numbers.len() < 1 << 29, "page numbers have 29 bits");
         for (hash, ..) in &self.batch {
             black_box(self.numbers.prefetch(*hash));
         }

@@ -3,7 +3,8 @@
 use crate::prices::{Device, Prices, Role};
 use crate::{Bounds, Demand};
 use hybridsim_config::diagnostic::{Diagnostics, SourceText};
-use hybridsim_config::units;
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_mrc::{Curve, Curves};
 use hybridsim_simulation::registry::standard;
@@ -11,7 +12,7 @@ use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::{build, presets};
 use std::path::{Path, PathBuf};
 
-/// Caches are as large as leaves this share of the avoidable misses.
+/// Cache sizes are chosen to leave these shares of the avoidable misses.
 const MISSES_LEFT: [f64; 3] = [0.5, 0.2, 0.05];
 /// Another policy than the cache's own is tried if it avoids this share of accesses more misses.
 const POLICY_GAIN: f64 = 0.01;
@@ -134,25 +135,42 @@ pub fn replacement_of(preset: &str) -> Result<Option<String>, String> {
     let table = presets::load(preset, Path::new(""))?.text.parse::<toml::Table>().ok();
     let get = |key: &str| table.as_ref()?.get(key);
     if get("kind").and_then(toml::Value::as_str) != Some("flash-cache") {
-        return Err(format!("preset `{preset}` is no `flash-cache`"));
+        return Err(format!("preset `{preset}` is not a `flash-cache`"));
     }
     let Some(replacement) = get("replacement") else { return Ok(Some(REPLACEMENT.to_owned())) };
     Ok(replacement.as_str().map(str::to_owned))
 }
 
-/// What a device holds at most; `None` for flash, of which any size is on sale.
+/// The capacity of a device; `None` for flash without a largest size on sale. A disk is simulated
+/// as its preset has it, so `size_max` cannot enlarge it.
 fn capacity(device: &Device) -> Result<Option<u64>, String> {
-    if device.role == Role::Flash || device.size_max.is_some() {
+    if device.role == Role::Flash {
         return Ok(device.largest());
     }
-    let text = format!("system = \"disk\"\n{}", component("disk", device, ""));
+    let (scenario, registry) = checked(device)?;
+    let system = build::system(&scenario, &registry)
+        .map_err(|problems| format!("device `{}`: {problems}", device.name))?;
+    let bytes = system.component.capacity() * SECTOR_BYTES;
+    match device.largest().filter(|largest| *largest > bytes) {
+        None => Ok(Some(device.largest().unwrap_or(bytes))),
+        Some(_) => Err(format!(
+            "device `{}`: `size_max` is more than the {} of preset `{}`, which is simulated",
+            device.name,
+            short(bytes),
+            device.preset
+        )),
+    }
+}
+
+/// A device alone as a scenario.
+fn checked(device: &Device) -> Result<(Scenario, Registry), String> {
+    let text = format!("system = \"device\"\n{}", component("device", device, ""));
     let source = SourceText { name: device.preset.clone(), text };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
-    let of = |problems: Diagnostics| format!("device `{}`: {problems}", device.name);
     let registry = standard();
-    let scenario = Scenario::check_system(input, &registry).map_err(of)?;
-    let system = build::system(&scenario, &registry).map_err(of)?;
-    Ok(Some(system.component.capacity() * SECTOR_BYTES))
+    let scenario = Scenario::check_system(input, &registry)
+        .map_err(|problems: Diagnostics| format!("device `{}`: {problems}", device.name))?;
+    Ok((scenario, registry))
 }
 
 /// A disk and its cache.
@@ -286,32 +304,27 @@ struct Drive {
 impl Drive {
     /// A drive of which `used` bytes are used.
     fn new(device: &Device, used: u64) -> Result<Self, String> {
-        let text = presets::load(&device.preset, Path::new(""))
-            .map_err(|error| format!("device `{}`: {error}", device.name))?
-            .text;
-        let unsuited = || {
-            format!(
-                "device `{}`: preset `{}` must be an `ssd` with channels, dies_per_channel, \
-                 page_size, pages_per_block and over_provisioning",
-                device.name, device.preset
-            )
+        let (scenario, _) = checked(device)?;
+        let component = &scenario.components[scenario.system];
+        let over = match component.description.name {
+            "ssd" => component.settings.number("over_provisioning"),
+            _ => 0.0,
         };
-        let table: toml::Table = text.parse().map_err(|_| unsuited())?;
-        if table.get("kind").and_then(toml::Value::as_str) != Some("ssd") {
-            return Err(unsuited());
+        if over <= 0.0 {
+            return Err(format!(
+                "device `{}`: preset `{}` must be an `ssd` with `over_provisioning` above 0",
+                device.name, device.preset
+            ));
         }
         let bytes = device.bought(used).min(SPARE_TIMES.saturating_mul(used));
-        Self::of_table(&table, bytes).ok_or_else(unsuited)
+        Ok(Self::scaled(&component.settings, over, bytes))
     }
 
     /// A drive of at least `bytes`.
-    fn of_table(table: &toml::Table, bytes: u64) -> Option<Self> {
-        let count = |key: &str| table.get(key)?.as_integer().map(|it| it as u64);
-        let over = table.get("over_provisioning")?.as_float().filter(|over| *over > 0.0)?;
-        let page = units::bytes(table.get("page_size")?.as_str()?).ok()?;
-        let most = count("pages_per_block")?;
-        let planes =
-            count("channels")? * count("dies_per_channel")? * count("planes_per_die").unwrap_or(1);
+    fn scaled(settings: &Settings, over: f64, bytes: u64) -> Self {
+        let counts = ["channels", "dies_per_channel", "planes_per_die"];
+        let planes: u64 = counts.iter().map(|name| settings.count(name)).product();
+        let (page, most) = (settings.bytes("page_size"), settings.count("pages_per_block"));
         let blocks_min = (SPARE_BLOCKS * (1.0 + over) / over).ceil() as u64;
         let pages = (bytes as f64 * (1.0 + over) / page as f64).ceil() as u64;
         let per_block = pages.div_ceil(planes * BLOCKS.max(blocks_min));
@@ -319,7 +332,7 @@ impl Drive {
         let blocks = pages.div_ceil(planes * per_block).max(blocks_min);
         let capacity = (planes * blocks * per_block * page) as f64 / (1.0 + over);
         let geometry = format!("blocks_per_plane = {blocks}\npages_per_block = {per_block}\n");
-        Some(Self { bytes: capacity as u64, over_provisioning: over, geometry })
+        Self { bytes: capacity as u64, over_provisioning: over, geometry }
     }
 }
 
@@ -426,10 +439,18 @@ mod tests {
             "{reasons:?}"
         );
         prices.device[0].size_max = Some("200TiB".to_owned());
+        let error = first_cut(&prices, &demand, &lru, &caches, &Bounds::default());
+        let error = error.expect_err("the preset has 250 GB");
+        assert!(error.contains("device `disk`: `size_max` is more than the 232.9 GiB"), "{error}");
+        prices.device[0].size_max = Some("100GB".to_owned());
         prices.device[1].size_max = Some("100MiB".to_owned());
+        let demand = Demand { data_bytes: 4 << 30, ..demand };
         let cut = first_cut(&prices, &demand, &lru, &caches, &Bounds::default()).expect("presets");
         let reasons: Vec<&str> = cut.dropped.iter().map(|it| it.reason.as_str()).collect();
         assert!(reasons[1].contains("holds 100 MiB, the cache needs 512 MiB"), "{reasons:?}");
+        let demand = Demand { data_bytes: 120_000_000_000, ..demand };
+        let cut = first_cut(&prices, &demand, &lru, &caches, &Bounds::default()).expect("presets");
+        assert_eq!(cut.dropped[0].reason, "disk holds 93.13 GiB, the data need 111.8 GiB");
     }
 
     #[test]
@@ -462,8 +483,22 @@ mod tests {
         }
         let mut odd = Prices::standard().device[0].clone();
         assert!(Drive::new(&odd, 1).err().expect("a disk").contains("must be an `ssd`"));
-        assert!(replacement_of("sata-ssd").expect_err("an SSD").contains("is no"));
+        assert!(replacement_of("sata-ssd").expect_err("an SSD").contains("is not a"));
         odd.preset = "no-such".to_owned();
         assert!(Drive::new(&odd, 1).err().expect("none").contains("there is no preset"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("mine.toml");
+        odd.preset = file.display().to_string();
+        let drive = |text: &str| {
+            std::fs::write(&file, format!("kind = \"ssd\"\nblocks_per_plane = 64\n{text}"))
+                .expect("a file");
+            Drive::new(&odd, 1 << 30).map(|drive| drive.bytes)
+        };
+        let two = drive("over_provisioning = 1\nplanes_per_die = 2").expect("an SSD");
+        assert_eq!(drive("over_provisioning = 1").expect("two planes by default"), two);
+        let error = drive("channels = 0").expect_err("no channels");
+        assert!(error.contains("channels"), "{error}");
+        drive("channels = -1").expect_err("fewer than none");
+        drive("over_provisioning = 0").expect_err("nothing to collect with");
     }
 }

@@ -18,10 +18,10 @@ use serde::Serialize;
 
 const NS_PER_YEAR: f64 = 365.25 * 86_400.0 * 1e9;
 const HOURS_PER_YEAR: f64 = 365.25 * 24.0;
-/// A system that needs more than so many times the time of the trace cannot carry its load.
+/// A system whose simulated time exceeds this multiple of the trace's is overloaded.
 const SLOWER_MAX: f64 = 1.2;
 
-/// What the trace asks of a system.
+/// Capacity and writes that a system must provide.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Demand {
     /// Capacity for its data.
@@ -41,7 +41,7 @@ impl Demand {
     }
 }
 
-/// What a system must meet.
+/// Requirements on a system; absent ones do not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bounds {
     /// Cost per year.
@@ -52,8 +52,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Why a system cannot hold the data, or meet the bounds whatever a simulation finds. `holds`
-    /// has the capacity of each device that has one.
+    /// The reason to drop a system without simulating it. `holds` has the capacity of each device
+    /// that has one.
     fn rules_out(
         &self,
         it: &Candidate,
@@ -86,7 +86,7 @@ impl Bounds {
 /// Years until the rated endurance is used up at `bytes` a year.
 fn rated_years(device: &Device, flash_bytes: u64, bytes: f64) -> Option<f64> {
     let capacity = device.bought(flash_bytes) as f64;
-    let total = device.dwpd? * 365.25 * device.warranty_years * capacity;
+    let total = device.dwpd? * 365.25 * device.warranty_years() * capacity;
     Some(total / bytes).filter(|years| years.is_finite())
 }
 
@@ -234,7 +234,7 @@ fn window_ns(run: &RunResults) -> u64 {
     run.simulated_ns.saturating_sub(run.warmup.ns)
 }
 
-/// What the load of a year does to the flash.
+/// Computes the wear of the flash per year.
 fn wear(
     it: &mut System,
     candidate: &Candidate,

@@ -2,6 +2,7 @@
 
 use hybridsim_config::units;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The table unless the user gives one.
 const STANDARD: &str = include_str!("prices.toml");
@@ -31,18 +32,15 @@ pub struct Device {
     /// The smallest capacity on sale; a smaller need is bought in this size.
     #[serde(default)]
     pub size_min: Option<String>,
-    /// The largest capacity on sale; a disk without it has the capacity of its preset.
+    /// The largest capacity on sale, for a disk at most that of its preset, which is the default.
     #[serde(default)]
     pub size_max: Option<String>,
     /// Rated endurance: capacities written per day of the warranty.
     #[serde(default)]
     pub dwpd: Option<f64>,
-    #[serde(default = "warranty")]
-    pub warranty_years: f64,
-}
-
-const fn warranty() -> f64 {
-    5.0
+    /// Years of warranty, 5 if not given.
+    #[serde(default)]
+    pub warranty_years: Option<f64>,
 }
 
 /// What a device is used for.
@@ -87,6 +85,22 @@ impl Device {
         bytes.max(only.or(least).unwrap_or(0))
     }
 
+    pub fn warranty_years(&self) -> f64 {
+        self.warranty_years.unwrap_or(5.0)
+    }
+
+    /// A key that is given but not used.
+    fn unused_key(&self) -> Option<&'static str> {
+        let is_disk = self.role == Role::Disk;
+        let has_one_size = matches!(self.price, Price::Device(_)) && self.size_max.is_some();
+        let unused = [
+            ("dwpd", self.dwpd.is_some() && is_disk),
+            ("warranty_years", self.warranty_years.is_some() && (is_disk || self.dwpd.is_none())),
+            ("size_min", self.size_min.is_some() && has_one_size),
+        ];
+        unused.into_iter().find(|(_, is_unused)| *is_unused).map(|(key, _)| key)
+    }
+
     /// The largest capacity on sale.
     pub fn largest(&self) -> Option<u64> {
         units::bytes(self.size_max.as_deref()?).ok()
@@ -105,15 +119,18 @@ impl Prices {
     /// # Panics
     /// Never: a test reads it.
     pub fn standard() -> Self {
-        Self::parse(STANDARD).expect("the table is tested")
+        Self::parse(STANDARD, Path::new("")).expect("the table is tested")
     }
 
-    /// Reads a table.
+    /// Reads a table, whose paths of presets start from the folder `base`.
     ///
     /// # Errors
     /// What is wrong with it, in a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let prices: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+    pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
+        let mut prices: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for device in prices.device.iter_mut().filter(|it| it.preset.ends_with(".toml")) {
+            device.preset = base.join(&device.preset).to_string_lossy().into_owned();
+        }
         let positive = |name: &str, value: f64| match value > 0.0 && value.is_finite() {
             true => Ok(()),
             false => Err(format!("`{name}` is {value}; it must be more than 0")),
@@ -122,12 +139,18 @@ impl Prices {
         if !(prices.energy >= 0.0 && prices.energy.is_finite()) {
             return Err(format!("`energy` is {}; it must be at least 0", prices.energy));
         }
-        for device in &prices.device {
+        for (at, device) in prices.device.iter().enumerate() {
             let of = |error: String| format!("device `{}`: {error}", device.name);
+            if prices.device[..at].iter().any(|other| other.name == device.name) {
+                return Err(of("the name is taken".to_owned()));
+            }
+            if let Some(key) = device.unused_key() {
+                return Err(of(format!("`{key}` has no effect here")));
+            }
             let (fixed, per_byte) = device.price.parts().map_err(of)?;
             positive("price", fixed + per_byte).map_err(of)?;
             positive("dwpd", device.dwpd.unwrap_or(1.0)).map_err(of)?;
-            positive("warranty_years", device.warranty_years).map_err(of)?;
+            positive("warranty_years", device.warranty_years()).map_err(of)?;
             let size = |size: &Option<String>| size.as_deref().map(units::bytes).transpose();
             let (least, most) =
                 (size(&device.size_min).map_err(of)?, size(&device.size_max).map_err(of)?);
@@ -152,7 +175,7 @@ mod tests {
 
     fn refused(change: (&str, &str), part: &str) {
         let text = STANDARD.replacen(change.0, change.1, 1);
-        let error = Prices::parse(&text).expect_err(part);
+        let error = Prices::parse(&text, Path::new("")).expect_err(part);
         assert!(error.contains(part), "{error}");
     }
 
@@ -173,7 +196,14 @@ mod tests {
         let size = "size_min = \"240GB\"";
         refused((size, "size_min = \"240GB\"\nsize_max = \"1GB\""), "`size_max` is less than");
         refused((size, "size_max = \"much\""), "device `SATA SSD`: ");
-        assert!(Prices::parse("currency = \"EUR\"").is_err());
+        refused(("name = \"NVMe SSD\"", "name = \"disk\""), "`disk`: the name is taken");
+        refused(("price = 40", "price = 40\ndwpd = 1"), "`disk`: `dwpd` has no effect");
+        refused(("price = 40", "price = 40\nwarranty_years = 1"), "`warranty_years` has no effect");
+        refused(("\"0.09/GiB\"", "90\nsize_max = \"1TB\""), "`size_min` has no effect");
+        let own = STANDARD.replace("\"sata-ssd\"", "\"mine.toml\"");
+        let own = Prices::parse(&own, Path::new("tables")).expect("a file");
+        assert_eq!(own.device[1].preset, "tables/mine.toml");
+        assert!(Prices::parse("currency = \"EUR\"", Path::new("")).is_err());
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Plan {
 /// The recommended system with its reasons.
 fn answer(best: &System, currency: &str) -> String {
     let cost = best.cost_per_year.map_or_else(String::new, number);
-    let mut text = format!("Cheapest: {} at {cost} {} a year", size(best), currency);
+    let mut text = format!("Cheapest: {}, {cost} {} a year", size(best), currency);
     if let Some(years) = best.life_years {
         let why = if best.life_years_rated == best.life_years { "rated" } else { "simulated" };
         text += &format!(
@@ -128,9 +128,9 @@ fn answer(best: &System, currency: &str) -> String {
     text + "."
 }
 
-/// Its name with the size of its flash.
+/// Its name with the size of its flash, as [`crate::Candidate::label`].
 fn size(system: &System) -> String {
-    let size = system.flash_bytes.map_or_else(String::new, |bytes| format!(" of {}", short(bytes)));
+    let size = system.flash_bytes.map_or_else(String::new, |bytes| format!(", {}", short(bytes)));
     system.name.clone() + &size
 }
 

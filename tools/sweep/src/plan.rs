@@ -83,8 +83,8 @@ impl Point {
     /// When it needs files that are not sent there.
     pub fn check_remote(&self) -> Result<(), String> {
         match self.has_tenant_traces {
-            true => Err("traces of several workloads are not sent to other computers; run the \
-                         sweep on this one"
+            true => Err("traces of several workloads are not sent to other processes; run the \
+                         sweep in this one"
                 .to_owned()),
             false => Ok(()),
         }

@@ -5,7 +5,7 @@
 //! the greatest `age * (1 - u) / 2u`, with the age counted from the last invalidation in the block.
 //! Time is counted in pages invalidated on the whole device, as a policy has no clock.
 //!
-//! `age_exponent` weakens the age: the greater it is, the sooner blocks with few invalid pages are
+//! `age_exponent` is a power of the age: the greater it is, the sooner blocks with few invalid pages are
 //! collected if nothing has changed in them for long, and the sooner static data are separated.
 //!
 //! Of blocks with equally many valid pages the oldest wins, and a block is appended to the list of
@@ -36,7 +36,7 @@ const PARAMS: [Param; 1] = [Param::with(
     Kind::Number { min: 0.0, max: 1.0 },
     "1.0",
     "Power of the age: 1 as published, 0 is greedy. Measured drives that separate static data are \
-     met with about 0.2 (docs/models/measured-ssds.md).",
+     met with 0.15 (docs/models/measured-ssds.md).",
 )];
 
 /// Fractional bits of the power of an age.

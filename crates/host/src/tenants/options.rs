@@ -53,7 +53,8 @@ pub const PARAMS: &[Param] = &[
     Param::optional(
         "outstanding",
         Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests of the workload kept outstanding; default its queue_depth",
+        "Closed loop: requests of the workload kept outstanding; default its queue_depth, else \
+         that of [host]",
     ),
     Param::optional(
         "think_time",

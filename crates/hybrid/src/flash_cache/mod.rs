@@ -394,7 +394,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         ),
         dirty_share: settings.number_opt("dirty_share").filter(|_| scheme == Scheme::Fixed),
         write_policy,
-        promotion: Promotion::new(settings, usable),
+        promotion: Promotion::new(settings),
         destaging: 0,
         waiting_promotions: VecDeque::new(),
     };

@@ -44,12 +44,11 @@ impl WritePolicy {
 pub struct Promotion {
     /// Accesses to a page until it is cached.
     after: u32,
-    /// Used pages up to which every access promotes.
-    eager_pages: u64,
+    /// Share of the cache in use below which every access promotes.
+    all_below: f64,
     /// Accesses to pages that are not cached, and these pages in the order of their first access.
     counts: PageIndex,
     order: VecDeque<u64>,
-    counted_max: usize,
     /// Bytes a second.
     rate: Option<u64>,
     /// The current second, and bytes left in it.
@@ -58,16 +57,13 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    /// What the settings of a cache of `pages` pages say.
-    pub fn new(settings: &Settings, pages: u64) -> Self {
+    pub fn new(settings: &Settings) -> Self {
         let rate = settings.rate_opt("promote_rate");
         Self {
             after: settings.count("promote_after") as u32,
-            eager_pages: (settings.number("promote_all_below") * pages as f64) as u64,
+            all_below: settings.number("promote_all_below"),
             counts: PageIndex::default(),
             order: VecDeque::new(),
-            // Twice the cache, as in Open CAS.
-            counted_max: 2 * pages as usize,
             rate,
             second: 0,
             left: rate.unwrap_or(0),
@@ -80,18 +76,26 @@ impl Promotion {
         self.order.clear();
     }
 
-    /// Counts an access to `pages`, of which `cached` are in the cache, which has `used` pages.
-    /// Returns whether the others are promoted: a request is promoted as a whole or not at all. As
-    /// in Open CAS, nothing is counted while every access promotes, or if all pages are cached.
-    pub fn admits(&mut self, pages: RangeInclusive<u64>, cached: u64, used: u64) -> bool {
+    /// Counts an access to `pages`, of which `cached` are in the cache, which uses `used` of at
+    /// most `limit` pages. Returns whether the others are promoted: a request is promoted as a
+    /// whole or not at all. As in Open CAS, nothing is counted while every access promotes, or if
+    /// all pages are cached, and twice as many pages are counted as the cache has.
+    pub fn admits(
+        &mut self,
+        pages: RangeInclusive<u64>,
+        cached: u64,
+        (used, limit): (u64, u64),
+    ) -> bool {
         let all_cached = cached > pages.end() - pages.start();
-        if self.after <= 1 || used < self.eager_pages || all_cached {
+        let eager = used < (self.all_below * limit as f64) as u64;
+        if self.after <= 1 || eager || all_cached {
             return true;
         }
+        let counted_max = 2 * limit as usize;
         // Every page is counted, also after one that is not known.
         let mut known = true;
-        for page in pages.take(self.counted_max) {
-            known &= self.count(page) >= self.after;
+        for page in pages.take(counted_max) {
+            known &= self.count(page, counted_max) >= self.after;
         }
         known || cached > 0
     }
@@ -104,7 +108,7 @@ impl Promotion {
         }
     }
 
-    fn count(&mut self, page: u64) -> u32 {
+    fn count(&mut self, page: u64, counted_max: usize) -> u32 {
         if let Some(count) = self.counts.remove(page) {
             let count = (count + 1).min(self.after);
             self.counts.insert(page, count);
@@ -112,7 +116,7 @@ impl Promotion {
         }
         self.counts.insert(page, 1);
         self.order.push_back(page);
-        if self.order.len() > self.counted_max
+        while self.order.len() > counted_max
             && let Some(oldest) = self.order.pop_front()
         {
             self.counts.remove(oldest);
@@ -146,13 +150,14 @@ mod tests {
             Some(rate) => settings.and("promote_rate", Value::Rate(rate)),
             None => settings,
         };
-        Promotion::new(&settings, 10)
+        Promotion::new(&settings)
     }
 
     #[test]
     fn the_third_access_promotes() {
         let mut promotion = promotion(3, 0.8, None);
-        let mut admits = |first, last, cached, used| promotion.admits(first..=last, cached, used);
+        let mut admits =
+            |first, last, cached, used| promotion.admits(first..=last, cached, (used, 10));
         assert!(!admits(5, 5, 0, 9) && !admits(5, 5, 0, 9) && admits(5, 5, 0, 9));
         assert!(!admits(5, 6, 0, 9), "page 6 is new");
         assert!(admits(6, 7, 1, 9), "a request with a cached page");
@@ -168,11 +173,11 @@ mod tests {
     #[test]
     fn a_page_that_was_evicted_is_counted_again() {
         let mut promotion = promotion(2, 0.0, None);
-        assert!(!promotion.admits(5..=5, 0, 9) && promotion.admits(5..=5, 0, 9));
+        assert!(!promotion.admits(5..=5, 0, (9, 10)) && promotion.admits(5..=5, 0, (9, 10)));
         promotion.promoted(5);
-        assert!(!promotion.admits(5..=5, 0, 9) && promotion.admits(5..=5, 0, 9));
+        assert!(!promotion.admits(5..=5, 0, (9, 10)) && promotion.admits(5..=5, 0, (9, 10)));
         promotion.promoted(6);
-        assert!(!promotion.admits(6..=6, 0, 9), "one that was never counted");
+        assert!(!promotion.admits(6..=6, 0, (9, 10)), "one that was never counted");
     }
 
     #[test]

@@ -61,8 +61,12 @@ impl Resizer {
 impl FlashCache {
     /// Sets the limits according to the division.
     pub(super) fn set_limits(&mut self) {
-        let pages = self.flash_pages * self.division.u;
-        let pages = (pages as u64).clamp(2, u64::from(self.core.directory.pages));
+        let most = u64::from(self.core.directory.pages);
+        // The largest share is all pages, which rounding could miss.
+        let pages = match self.division.u < self.grid.u_max {
+            true => ((self.flash_pages * self.division.u) as u64).clamp(2, most),
+            false => most,
+        };
         let read = (pages as f64 * self.division.r) as u64;
         // Both partitions have at least one page.
         let read = read.clamp(1, pages - 1);

@@ -142,7 +142,7 @@ impl PagedPolicy for FlashCache {
         let (first, last) = self.core.directory.pages_of(&request);
         let directory = &self.core.directory;
         let missing = last - first + 1 - directory.count_valid(&request);
-        let (cached, used) = (directory.count(first, last), u64::from(directory.used()));
+        let (cached, used) = (directory.count(first, last), self.used_of_limit());
         let bytes = missing * directory.page_sectors * SECTOR_BYTES;
         let admitted = through || missing > 0 && self.promotion.admits(first..=last, cached, used);
         if !admitted || !self.promotion.within_rate(ctx.now(), bytes) {
@@ -240,7 +240,13 @@ impl FlashCache {
     /// Whether a write of which `cached` pages are in the cache goes there.
     fn admits(&mut self, slot: u32, cached: u64) -> bool {
         let (first, last) = self.core.pages_of(slot);
-        self.promotion.admits(first..=last, cached, u64::from(self.core.directory.used()))
+        let used = self.used_of_limit();
+        self.promotion.admits(first..=last, cached, used)
+    }
+
+    /// Pages of the cache in use, and how many it may have.
+    fn used_of_limit(&self) -> (u64, u64) {
+        (u64::from(self.core.directory.used()), self.limit())
     }
 
     /// Writes to the disk alone.

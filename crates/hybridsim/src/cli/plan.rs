@@ -99,8 +99,12 @@ pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
     }
     let (profile, curves) = study(registry, args)?;
     let footprint = profile.footprint_bytes.next_multiple_of(GRANULE_BYTES);
+    if let Some(data) = args.data.filter(|data| *data < footprint) {
+        let message = format!("--data {data}: the trace uses {footprint} bytes");
+        return Err(Failure::usage(message));
+    }
     let demand = Demand {
-        data_bytes: args.data.unwrap_or(footprint).max(footprint),
+        data_bytes: args.data.unwrap_or(footprint),
         written_bytes: profile.written_bytes,
         span_ns: if profile.has_times { profile.span_ns } else { 0 },
         duty: args.duty,
@@ -127,7 +131,7 @@ fn prices(path: Option<&Path>) -> Result<Prices, Failure> {
     let Some(path) = path else { return Ok(Prices::standard()) };
     let of = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| of(error.to_string()))?;
-    Prices::parse(&text).map_err(of)
+    Prices::parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(of)
 }
 
 /// The policies whose curves are compared: [`POLICIES`] and those of the caches.
@@ -148,6 +152,7 @@ fn policies(registry: &Registry, caches: &[String]) -> Result<Vec<Policy>, Failu
 fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Failure> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let options = args.reading.open_options(registry, OpenOptions::default())?;
+    let policies = policies(registry, &args.caches)?;
     let progress = Progress::new(args.progress, "reading");
     let mut on_progress = |fraction| {
         progress.update(&RunProgress {
@@ -159,12 +164,7 @@ fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Fail
     };
     let profiled = open_with(&formats, &args.trace, &options)
         .and_then(|mut reader| profile(&mut reader, &mut on_progress))?;
-    let ask = Ask {
-        page_bytes: PAGE_BYTES,
-        policies: policies(registry, &args.caches)?,
-        sizes: Vec::new(),
-        pages_max: SAMPLE_PAGES,
-    };
+    let ask = Ask { page_bytes: PAGE_BYTES, policies, sizes: Vec::new(), pages_max: SAMPLE_PAGES };
     let open = || open_with(&formats, &args.trace, &options);
     let curves = hybridsim_mrc::curves(open, &ask, &mut on_progress);
     progress.finish();

@@ -68,6 +68,10 @@ pub fn simulate(
                        workload alone has another warm-up; use run.warmup_time";
         return Err(Failure::usage(message.to_owned()));
     }
+    if args.slowdown && scenarios.iter().all(|scenario| scenario.tenants.is_empty()) {
+        let message = "--slowdown: there is one workload; it compares several in one scenario";
+        return Err(Failure::usage(message.to_owned()));
+    }
     if let Some(text) = differing_work(&scenarios) {
         note(&text);
     }
@@ -238,16 +242,15 @@ fn one(
     let again = cache.clone();
     let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
     let mut done = run::run(scenario, registry, options);
-    let slowed = match &mut done {
-        Ok(done) if args.slowdown && done.fault.is_none() => {
-            let results = &mut done.results;
-            run::add_slowdowns(scenario, registry, results, again.as_ref(), &mut on_progress)
-        }
-        _ => Ok(()),
-    };
+    if let Ok(done) = &mut done
+        && args.slowdown
+        && done.fault.is_none()
+    {
+        let results = &mut done.results;
+        run::add_slowdowns(scenario, registry, results, again.as_ref(), &mut on_progress);
+    }
     progress.finish();
     let mut done = done?;
-    slowed?;
     if args.slowdown && done.fault.is_none() && interrupted.load(Ordering::Relaxed) {
         done.fault = Some(Fault::Interrupted);
     }
