@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 /// Real time in which a client may follow a reply with its next request before the simulation goes
 /// on without it.
 const GRACE: Duration = Duration::from_micros(200);
-/// Replies later than this share of the mean simulated latency cause a warning.
+/// Replies that are later on average than this share of the mean simulated latency cause a warning.
 const LATE_SHARE_MAX: f64 = 0.05;
-
 /// The latest a reply can be recorded to leave: an hour.
 const LATE_NS_MAX: u64 = 3_600_000_000_000;
 
@@ -31,8 +30,11 @@ pub struct Clock {
 struct Paced {
     /// The first request, which arrives at time zero.
     start: Option<Instant>,
+    /// Time that a request and its reply take between client and server.
+    round_trip: Duration,
     late: Histogram<u64>,
-    sum_ns: u64,
+    /// Sum of the simulated latencies, in nanoseconds of real time.
+    latency_ns: f64,
 }
 
 /// How late replies left, in nanoseconds of real time.
@@ -50,11 +52,12 @@ impl Clock {
         Self { scale, paced: None, idle_since: None, last: SimTime::ZERO }
     }
 
-    /// A paced clock, `scale` times as fast as real time.
-    pub fn paced(scale: f64) -> Self {
+    /// A paced clock, `scale` times as fast as real time. Replies leave `round_trip` early, so that
+    /// clients measure the simulated latency.
+    pub fn paced(scale: f64, round_trip: Duration) -> Self {
         let late =
             Histogram::new_with_bounds(1, LATE_NS_MAX, 3).expect("three digits are possible");
-        let paced = Some(Paced { start: None, late, sum_ns: 0 });
+        let paced = Some(Paced { start: None, round_trip, late, latency_ns: 0.0 });
         Self { scale, paced, idle_since: None, last: SimTime::ZERO }
     }
 
@@ -77,7 +80,7 @@ impl Clock {
     /// When a request received at `wall` arrives; the simulation is at `now`.
     pub fn arrival(&mut self, wall: Instant, now: SimTime) -> SimTime {
         if self.paced.is_some() {
-            return self.at(wall);
+            return self.at(wall).max(now);
         }
         let left = self.idle_since.map_or(Duration::ZERO, |since| wall.duration_since(since));
         self.idle_since = Some(wall);
@@ -104,21 +107,30 @@ impl Clock {
         SimTime::ZERO + scaled(wall.duration_since(start), self.scale)
     }
 
-    /// Paced: when simulated time is `time`.
-    pub fn instant(&self, time: SimTime) -> Option<Instant> {
-        let start = self.paced.as_ref()?.start?;
-        let seconds = time.as_ns() as f64 / 1e9 / self.scale;
-        start.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
+    /// Paced: the time up to which the system is simulated at `wall`: ahead of [`Clock::at`], as
+    /// replies leave early.
+    pub fn ahead(&mut self, wall: Instant) -> SimTime {
+        let round_trip = self.paced.as_ref().map_or(Duration::ZERO, |paced| paced.round_trip);
+        // The first call starts the clock.
+        self.at(wall);
+        self.at(wall + round_trip)
     }
 
-    /// Paced: the reply due at `due` leaves at `wall`.
-    pub fn replied(&mut self, due: SimTime, wall: Instant) {
+    /// Paced: when what happens at `time` is simulated.
+    pub fn instant(&self, time: SimTime) -> Option<Instant> {
+        let paced = self.paced.as_ref()?;
+        let seconds = time.as_ns() as f64 / 1e9 / self.scale;
+        let after = Duration::try_from_secs_f64(seconds).ok()?;
+        paced.start?.checked_add(after.saturating_sub(paced.round_trip))
+    }
+
+    /// Paced: the reply due at `due` to a request that arrived at `at` leaves at `wall`.
+    pub fn replied(&mut self, at: SimTime, due: SimTime, wall: Instant) {
         let Some(instant) = self.instant(due) else { return };
         let Some(paced) = &mut self.paced else { return };
         let late = wall.saturating_duration_since(instant).as_nanos() as u64;
         paced.late.saturating_record(late);
-        paced.sum_ns += late;
-        self.last = self.last.max(due);
+        paced.latency_ns += due.since(at).as_ns() as f64 / self.scale;
     }
 
     /// Paced: how late replies left.
@@ -135,12 +147,12 @@ impl Clock {
     /// Paced: a warning where the simulated device was faster than this host.
     pub fn warning(&self) -> Option<String> {
         let paced = self.paced.as_ref()?;
-        let total = self.last.as_ns() as f64 / self.scale;
-        let share = paced.sum_ns as f64 / total.max(1.0);
+        let latency = paced.latency_ns / paced.late.len().max(1) as f64;
+        let share = paced.late.mean() / latency.max(1.0);
         (share > LATE_SHARE_MAX).then(|| {
             format!(
                 "the simulated device is faster than this host: replies left {:.0} us late on \
-                 average, in all {:.0} % of the time served; clients measured more than was \
+                 average, {:.0} % of the simulated latency; clients measured more than was \
                  simulated; use --clock virtual, or a slower clock (--time-scale below {})",
                 paced.late.mean() / 1e3,
                 share * 100.0,
@@ -180,17 +192,30 @@ mod tests {
 
     #[test]
     fn a_paced_clock_measures_how_late_replies_leave() {
-        let mut clock = Clock::paced(1.0);
+        let mut clock = Clock::paced(1.0, Duration::ZERO);
         let start = Instant::now();
         assert_eq!(clock.arrival(start, SimTime::ZERO), SimTime::ZERO);
         let due = SimTime::from_ns(100_000);
         let instant = clock.instant(due).expect("it has started");
         assert_eq!(instant, start + Duration::from_micros(100));
-        clock.replied(due, instant + Duration::from_micros(1));
+        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(1));
         assert_eq!(clock.warning(), None);
-        clock.replied(due, instant + Duration::from_micros(50));
+        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(50));
         let lateness = clock.lateness().expect("it is paced");
         assert!((49_900..50_100).contains(&lateness.max), "{lateness:?}");
-        assert!(clock.warning().expect("half the time").contains("faster than this host"));
+        // 25.5 us of 100 us.
+        assert!(clock.warning().expect("a quarter").contains("51 us late on average, 26 %"));
+    }
+
+    #[test]
+    fn a_paced_clock_replies_early_by_the_round_trip() {
+        let mut clock = Clock::paced(2.0, Duration::from_micros(30));
+        let start = Instant::now();
+        let after = |us| start + Duration::from_micros(us);
+        assert_eq!(clock.arrival(start, SimTime::ZERO), SimTime::ZERO);
+        assert_eq!(clock.ahead(after(20)), SimTime::from_ns(100_000));
+        assert_eq!(clock.instant(SimTime::from_ns(100_000)), Some(after(20)));
+        assert_eq!(clock.instant(SimTime::from_ns(20_000)), Some(start), "not before it started");
+        assert_eq!(clock.arrival(after(70), SimTime::ZERO), SimTime::from_ns(140_000));
     }
 }

@@ -117,7 +117,12 @@ impl Connection {
     }
 
     /// Serves the connection to its end.
-    pub async fn run(self: &Rc<Self>, server: &Rc<Server>) -> End {
+    pub async fn serve(self: Rc<Self>, server: Rc<Server>) {
+        let end = self.run(&server).await;
+        server.disconnected(&self, end);
+    }
+
+    async fn run(self: &Rc<Self>, server: &Rc<Server>) -> End {
         let ended = tokio::select! {
             // After a power failure no further request is read.
             biased;
@@ -269,7 +274,7 @@ impl Connection {
                 Err(_) => Some((ErrorCode::Invalid, "unknown command or flag")),
             };
             if header.data > DATA_BYTES_MAX {
-                // The data are not worth reading, and what follows them cannot be found.
+                // Its data are not read, so the next request cannot be found.
                 return Err(End::Violation);
             }
             self.wait_for_space(&header).await;

@@ -7,7 +7,7 @@ use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimTime};
 use hybridsim_simulation::run::{RunError, RunOutput};
-use hybridsim_simulation::session::{Answer, Answered, Session};
+use hybridsim_simulation::session::{Answer, Answered, Session, Submitted};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ const ZEROS_SECTORS_MAX: u64 = 8192;
 /// What may be kept of writes that a power failure could undo; then the device is asked to flush.
 const HISTORY_BYTES_MAX: u64 = 1 << 30;
 
-/// What a client wants.
+/// The operation of a client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -61,6 +61,8 @@ struct Pending {
 /// A part of a job, which is one request to the device.
 struct Part {
     pending: u64,
+    /// Arrival.
+    at: SimTime,
     first: u64,
     sectors: u64,
 }
@@ -86,7 +88,7 @@ pub struct Served {
     pub lateness_ns: Option<Lateness>,
 }
 
-/// What is left when serving has ended.
+/// The results of serving.
 pub struct Ended {
     pub output: RunOutput,
     pub served: Served,
@@ -109,6 +111,8 @@ pub struct Drive {
     deferred: VecDeque<Job>,
     finished: Vec<Finished>,
     fault: Option<Fault>,
+    /// The power is failing: replies no longer reach clients.
+    is_failing: bool,
     /// The client number of the drive's own requests.
     own_client: u64,
     pub served: Served,
@@ -133,6 +137,7 @@ impl Drive {
             deferred: VecDeque::new(),
             finished: Vec::new(),
             fault: None,
+            is_failing: false,
             own_client: u64::MAX,
             served,
         }
@@ -179,7 +184,8 @@ impl Drive {
         }
     }
 
-    /// Whether `job` writes sectors that another is writing, in a history that cannot order them.
+    /// Whether `job` writes sectors that another is writing, in a history that cannot order them, or
+    /// too much is being written already.
     fn must_wait(&self, job: &Job) -> bool {
         if !self.contents.has_history() || !matches!(job.kind, Kind::Write(_) | Kind::Trim) {
             return false;
@@ -189,6 +195,12 @@ impl Drive {
                 && job.first < other.first + other.sectors
                 && other.first < job.first + job.sectors
         };
+        // What is outstanding at a power failure takes memory for each of its sectors.
+        let jobs = self.jobs.values().map(|it| &it.job);
+        let written = jobs.filter(|it| matches!(it.kind, Kind::Write(_))).map(|it| it.sectors);
+        if written.sum::<u64>() * SECTOR as u64 > HISTORY_BYTES_MAX {
+            return true;
+        }
         self.jobs.values().any(|it| overlaps(&it.job)) || self.deferred.iter().any(overlaps)
     }
 
@@ -213,8 +225,9 @@ impl Drive {
             let sectors = step.min(end - at_sector);
             let request = Request { flags, ..Request::new(op, Lba(at_sector), sectors as u32) };
             match self.submit(request, at) {
-                Ok(number) => {
-                    self.parts.insert(number, Part { pending: id, first: at_sector, sectors });
+                Ok(Submitted { number, at }) => {
+                    let part = Part { pending: id, at, first: at_sector, sectors };
+                    self.parts.insert(number, part);
                     left += 1;
                     self.store(&mut job.kind, number, at_sector, sectors);
                 }
@@ -231,14 +244,12 @@ impl Drive {
         }
     }
 
-    fn submit(&mut self, request: Request, at: SimTime) -> Result<u64, String> {
+    fn submit(&mut self, request: Request, at: SimTime) -> Result<Submitted, String> {
         let submitted = self.session.submit(request, at).map_err(|error| error.to_string())?;
         if let Some(record) = &mut self.record {
-            record
-                .write(submitted.at, request)
-                .map_err(|error| format!("the trace cannot be written: {error}"))?;
+            record.write(submitted.at, request);
         }
-        Ok(submitted.number)
+        Ok(submitted)
     }
 
     /// Stores what a part writes, and takes the bytes out of `kind`.
@@ -318,7 +329,7 @@ impl Drive {
 
     /// Simulates up to what a paced clock shows at `wall`.
     pub fn advance_to(&mut self, wall: Instant) {
-        let now = self.clock.at(wall);
+        let now = self.clock.ahead(wall);
         if let Err(fault) = self.session.advance_to(now) {
             self.fail(fault);
         }
@@ -376,7 +387,7 @@ impl Drive {
         let Some(part) = self.parts.remove(&answer.number) else { return };
         let Some(pending) = self.jobs.get_mut(&part.pending) else { return };
         if self.clock.is_paced() {
-            self.clock.replied(answer.at, Instant::now());
+            self.clock.replied(part.at, answer.at, Instant::now());
         }
         pending.left -= 1;
         pending.failed |= answer.outcome == Answered::Failed;
@@ -385,6 +396,8 @@ impl Drive {
         let mut bytes = Vec::new();
         let stored = match (&mut self.contents, &pending.job.kind) {
             _ if answer.outcome != Answered::Done => Ok(Ok(())),
+            // Not acknowledged, but durable if it was forced.
+            (Contents::History(_), Kind::Write(_)) if self.is_failing && !fua => Ok(Ok(())),
             (contents, Kind::Read) => {
                 bytes = vec![0; part.sectors as usize * SECTOR];
                 match contents {
@@ -417,17 +430,15 @@ impl Drive {
     /// The power fails now. Jobs that have not ended never will.
     ///
     /// # Errors
-    /// When the server was started without power failures, or the system does not model them,
-    /// which ends the simulation.
+    /// When the system does not model power failures, which ends the simulation.
     pub fn cut_power(&mut self, wall: Instant) -> Result<(), String> {
-        if !self.contents.has_history() {
-            return Err("the server was started without power failures".to_owned());
-        }
         let at = self.clock.arrival(wall, self.session.now());
         let cut = self.session.cut_power(at);
+        self.is_failing = true;
         while let Some(answer) = self.session.answer() {
             self.answered(answer);
         }
+        self.is_failing = false;
         self.parts.clear();
         self.jobs.clear();
         self.deferred.clear();

@@ -43,6 +43,9 @@ impl Exports {
                 Some(size) => {
                     let bytes =
                         units::bytes(size).map_err(|error| format!("--export {part}: {error}"))?;
+                    if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
+                        return Err(format!("--export {part}: not a multiple of 512 bytes"));
+                    }
                     bytes / SECTOR_BYTES
                 }
                 None if at + 1 == parts.len() => left,

@@ -8,10 +8,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// A trace that is being written.
+/// A trace that is being written. A disk that fills up ends the trace, not the serving of clients.
 pub struct TraceFile {
     writer: NativeWriter<BufWriter<File>>,
     file: NewFile,
+    /// Why nothing more is written.
+    failed: Option<io::Error>,
 }
 
 impl TraceFile {
@@ -23,22 +25,24 @@ impl TraceFile {
         let file = NewFile::at(path);
         let header = Header { notes, ..Header::default() };
         let writer = NativeWriter::new(BufWriter::new(File::create(file.partial())?), &header)?;
-        Ok(Self { writer, file })
+        Ok(Self { writer, file, failed: None })
     }
 
-    /// Adds a request that arrives at `at`.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn write(&mut self, at: SimTime, request: Request) -> io::Result<()> {
-        self.writer.write(&Record { at, request, response: None })
+    /// Adds a request that arrives at `at`. An error is returned by [`TraceFile::finish`].
+    pub fn write(&mut self, at: SimTime, request: Request) {
+        if self.failed.is_none() {
+            self.failed = self.writer.write(&Record { at, request, response: None }).err();
+        }
     }
 
     /// Completes the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file could not be written, now or before.
     pub fn finish(self) -> io::Result<()> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         let mut out = self.writer.finish()?;
         out.flush()?;
         self.file.complete()

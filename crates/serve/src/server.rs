@@ -4,7 +4,7 @@ use crate::connection::{Connection, End};
 use crate::control;
 use crate::drive::{Drive, Job, Served};
 use crate::exports::Exports;
-use crate::stream::{Address, Listener};
+use crate::stream::{Address, Listener, Stream};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,8 +20,8 @@ const STOP_EVERY: Duration = Duration::from_millis(50);
 /// Closer events of a paced clock are waited for without sleeping: sleeping is precise to about a
 /// millisecond.
 const SPIN: Duration = Duration::from_micros(1500);
-/// Times of grace after which clients that do keep sending, but fewer requests at a time than they
-/// used to, are no longer waited for.
+/// Maximum wait for clients, as a multiple of the grace period, while they keep sending but have
+/// fewer requests outstanding than before.
 const WAITS_MAX: u32 = 10;
 /// With `once`, time without clients after which the server ends.
 const ONCE_PAUSE: Duration = Duration::from_secs(1);
@@ -77,6 +77,46 @@ pub struct Server {
 }
 
 impl Server {
+    pub fn new(drive: Drive, exports: Exports, description: String) -> Self {
+        Self {
+            drive: RefCell::new(drive),
+            exports,
+            description,
+            connections: RefCell::default(),
+            work: Notify::new(),
+            left: Notify::new(),
+            served: RefCell::default(),
+            connected: Cell::new(0),
+            accepted: Cell::new(0),
+        }
+    }
+
+    /// The drive, with what was counted about connections.
+    pub fn into_drive(self) -> Drive {
+        let mut drive = self.drive.into_inner();
+        let Served { refused_connections, dropped_connections, .. } = self.served.into_inner();
+        drive.served.connections = self.connected.get();
+        drive.served.refused_connections = refused_connections;
+        drive.served.dropped_connections = dropped_connections;
+        drive
+    }
+
+    /// A client has connected over `stream`.
+    pub fn connect(&self, stream: Stream) -> Rc<Connection> {
+        let id = self.accepted.get();
+        self.accepted.set(id + 1);
+        let connection = Rc::new(Connection::new(id, stream));
+        self.connections.borrow_mut().insert(id, Rc::clone(&connection));
+        connection
+    }
+
+    /// The connection has ended.
+    pub fn disconnected(&self, connection: &Connection, end: End) {
+        self.connections.borrow_mut().remove(&connection.id);
+        self.served.borrow_mut().dropped_connections += u64::from(end == End::Violation);
+        self.left.notify_one();
+    }
+
     /// A request arrives.
     pub fn receive(&self, job: Job, wall: Instant) {
         self.drive.borrow_mut().receive(job, wall);
@@ -129,7 +169,7 @@ impl Server {
     }
 
     /// Lets simulated time pass until the simulation ends.
-    async fn run_drive(&self) {
+    pub async fn run_drive(&self) {
         let is_paced = self.drive.borrow().is_paced();
         // How many requests clients have kept outstanding lately.
         let mut usual = 0;
@@ -209,29 +249,13 @@ pub fn serve(drive: Drive, options: Options) -> io::Result<Outcome> {
     let served = tasks.block_on(&runtime, run(drive, options));
     // Connections hold the server.
     drop(tasks);
-    let server = served?;
-    let server = Rc::into_inner(server).expect("all tasks have ended");
-    let mut drive = server.drive.into_inner();
-    let Served { refused_connections, dropped_connections, .. } = server.served.into_inner();
-    drive.served.connections = server.connected.get();
-    drive.served.refused_connections = refused_connections;
-    drive.served.dropped_connections = dropped_connections;
-    Ok(Outcome { drive })
+    let server = Rc::into_inner(served?).expect("all tasks have ended");
+    Ok(Outcome { drive: server.into_drive() })
 }
 
 async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
     let Options { addresses, exports, description, limits, once, control, stop, ready } = options;
-    let server = Rc::new(Server {
-        drive: RefCell::new(drive),
-        exports,
-        description,
-        connections: RefCell::default(),
-        work: Notify::new(),
-        left: Notify::new(),
-        served: RefCell::default(),
-        connected: Cell::new(0),
-        accepted: Cell::new(0),
-    });
+    let server = Rc::new(Server::new(drive, exports, description));
     let mut names = Vec::new();
     let mut listeners = Vec::new();
     for address in &addresses {
@@ -287,16 +311,7 @@ async fn accept(listener: Listener, server: Rc<Server>, limits: Limits) {
             server.served.borrow_mut().refused_connections += 1;
             continue;
         }
-        let id = server.accepted.get();
-        server.accepted.set(id + 1);
-        let connection = Rc::new(Connection::new(id, stream));
-        server.connections.borrow_mut().insert(id, Rc::clone(&connection));
-        let server = Rc::clone(&server);
-        tokio::task::spawn_local(async move {
-            let end = connection.run(&server).await;
-            server.connections.borrow_mut().remove(&connection.id);
-            server.served.borrow_mut().dropped_connections += u64::from(end == End::Violation);
-            server.left.notify_one();
-        });
+        let connection = server.connect(stream);
+        tokio::task::spawn_local(Connection::serve(connection, Rc::clone(&server)));
     }
 }

@@ -1,16 +1,21 @@
 //! The state of a served device: that of the simulated system and the contents, in one file.
 
 use hybridsim_simulation::state;
+use std::io;
+use std::path::Path;
 
 /// What a file of this kind belongs to.
 fn owner(system: &str) -> String {
     format!("served contents\n{system}")
 }
 
-/// The file's bytes: `machine` is the state of `system`, `contents` what the device holds.
-pub fn pack(system: &str, machine: &[u8], contents: &[u8]) -> Vec<u8> {
+/// Writes the file at `path`: `machine` is the state of `system`, `contents` what the device holds.
+///
+/// # Errors
+/// When it cannot be written; an older file is kept.
+pub fn save(path: &Path, system: &str, machine: &[u8], contents: &[u8]) -> io::Result<()> {
     let length = (machine.len() as u64).to_le_bytes();
-    state::pack(&owner(system), &[&length[..], machine, contents].concat())
+    state::write_packed(path, &owner(system), &[&length[..], machine, contents])
 }
 
 /// The state of the system and the contents.

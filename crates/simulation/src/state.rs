@@ -43,16 +43,21 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// Packs `state` of the system that `belongs_to` describes into `to`, which is empty.
-fn pack_into(to: impl Write + Seek, belongs_to: &str, state: &[u8]) -> io::Result<()> {
+/// Packs the state of the system that `belongs_to` describes, in `parts`, into `to`, which is empty.
+fn pack_into(to: impl Write + Seek, belongs_to: &str, parts: &[&[u8]]) -> io::Result<()> {
     let mut to = Hashed { to, hasher: blake3::Hasher::new() };
     to.to.write_all(MAGIC)?;
     to.to.write_all(&[0; CHECKSUM_BYTES])?;
     let mut head = Saver::default();
-    head.put(&(FORMAT, VERSION, belongs_to, state.len() as u64));
+    head.put(&(
+        FORMAT,
+        VERSION,
+        belongs_to,
+        parts.iter().map(|part| part.len() as u64).sum::<u64>(),
+    ));
     to.write_all(&head.into_bytes())?;
     let mut encoder = zstd::Encoder::new(&mut to, COMPRESSION_LEVEL)?;
-    encoder.write_all(state)?;
+    parts.iter().try_for_each(|part| encoder.write_all(part))?;
     encoder.finish()?;
     to.to.seek(SeekFrom::Start(MAGIC.len() as u64))?;
     to.to.write_all(to.hasher.finalize().as_bytes())?;
@@ -62,7 +67,7 @@ fn pack_into(to: impl Write + Seek, belongs_to: &str, state: &[u8]) -> io::Resul
 /// Packs `state` of the system that `belongs_to` describes.
 pub fn pack(belongs_to: &str, state: &[u8]) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
-    pack_into(&mut bytes, belongs_to, state).expect("memory can be written");
+    pack_into(&mut bytes, belongs_to, &[state]).expect("memory can be written");
     bytes.into_inner()
 }
 
@@ -143,6 +148,16 @@ fn difference(saved: &str, wanted: &str) -> String {
 /// When the folder cannot be written to.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |partial| fs::write(partial, bytes))
+}
+
+/// As [`write`], for what [`pack`] returns of `parts` taken together, which is not held in memory.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_packed(path: &Path, belongs_to: &str, parts: &[&[u8]]) -> io::Result<()> {
+    write_by(path, |partial| {
+        pack_into(BufWriter::new(fs::File::create(partial)?), belongs_to, parts)
+    })
 }
 
 /// As [`write`]: `fill` writes the file.
@@ -263,7 +278,7 @@ impl PreconditionCache {
         }
         let fill = |partial: &Path| {
             let mut file = BufWriter::new(fs::File::create(partial)?);
-            pack_into(&mut file, key, state)?;
+            pack_into(&mut file, key, &[state])?;
             let length = file.get_ref().metadata()?.len();
             if length > self.bytes_max {
                 return Err(io::Error::other("larger than the cache"));

@@ -5,6 +5,11 @@
 //! devices fill up within a few thousand requests. In every third system the power fails
 //! repeatedly, unless one of its components may lose acknowledged writes by design.
 
+#[cfg(unix)]
+pub mod client;
+pub mod input;
+pub mod seeds;
+
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::{Description, Registry};

@@ -105,3 +105,29 @@ fn samples_belong_to_parameters_of_registered_components() {
     }
     assert!(checked > 30, "{checked}");
 }
+
+#[test]
+fn seeds_of_traces_are_read_to_their_end() {
+    seeds::traces().iter().for_each(|seed| input::trace(seed));
+}
+
+#[cfg(unix)]
+#[test]
+fn seeds_of_clients_are_served() {
+    let registry = standard();
+    for seed in seeds::clients() {
+        let requests = client::converses(&registry, &seed);
+        // The client of the last in each group only lists exports.
+        let aborts = seed.ends_with(&[b"IHAVEOPT", &[0, 0, 0, 2, 0, 0, 0, 0][..]].concat());
+        assert_eq!(requests.map(|it| it > 0), Some(!aborts), "{seed:?}");
+    }
+}
+
+#[test]
+fn examples_are_valid_scenarios() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for entry in std::fs::read_dir(folder).expect("the examples") {
+        let bytes = std::fs::read(entry.expect("a file").path()).unwrap_or_default();
+        input::scenario(&standard(), &bytes);
+    }
+}

@@ -5,22 +5,24 @@ use super::progress::{Progress, When};
 use super::run;
 use clap::{Args, ValueEnum};
 use hybridsim_config::registry::Registry;
+use hybridsim_config::units;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_observe::Detail;
 use hybridsim_report::terminal::Style;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, pack, unpack,
+    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, unpack,
 };
 use hybridsim_simulation::run::{RunOutput, RunProgress};
 use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Session};
-use hybridsim_simulation::state::{self, PreconditionCache};
+use hybridsim_simulation::state::PreconditionCache;
 use std::fmt::{Display, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -39,10 +41,14 @@ pub struct ServeArgs {
     /// How simulated time passes: virtual replies at once, paced when the simulated device would
     #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
     clock: ClockKind,
-    /// Virtual: how much of the time clients leave between requests passes, 0 for a repeatable run;
-    /// paced: simulated seconds per second
+    /// Virtual: factor applied to the think time of clients, 0 for a repeatable run; paced: simulated
+    /// seconds per second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
+    /// Paced: time that a request and its reply take between client and server, by which replies
+    /// leave early
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = duration)]
+    round_trip: Duration,
     /// End when the last client has left and none has come for a second
     #[arg(long)]
     once: bool,
@@ -60,7 +66,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
     /// Connections at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = at_least_one)]
     connections: usize,
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -82,6 +88,14 @@ pub struct ServeArgs {
     progress: When,
 }
 
+fn duration(text: &str) -> Result<Duration, String> {
+    units::duration(text).map(|time| Duration::from_nanos(time.as_ns()))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be at least 1".to_owned())
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum ClockKind {
     Virtual,
@@ -97,7 +111,14 @@ impl ServeArgs {
             let message = format!("--time-scale {scale}: it is from {smallest} to 1000000");
             return Err(Failure::usage(message));
         }
-        Ok(if is_paced { Clock::paced(scale) } else { Clock::virtual_time(scale) })
+        if !is_paced && !self.round_trip.is_zero() {
+            let message = "--round-trip has an effect only with --clock paced".to_owned();
+            return Err(Failure::usage(message));
+        }
+        Ok(match self.clock {
+            ClockKind::Paced => Clock::paced(scale, self.round_trip),
+            ClockKind::Virtual => Clock::virtual_time(scale),
+        })
     }
 }
 
@@ -118,16 +139,19 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         run::prepare(out, args.force)?;
     }
-    let stop = run::interrupt_flag();
-    let from_state = args.state.as_deref().is_some_and(Path::exists);
-    let (session, contents) = open(registry, &scenario, args, &stop)?;
-    let exports = Exports::parse(&args.exports, session.capacity()).map_err(usage)?;
+    // Mistakes are reported before devices are preconditioned.
+    Exports::parse(&args.exports, u64::MAX / SECTOR_BYTES).map_err(usage)?;
     let record = args.record.as_ref().map(|path| {
         let notes = vec![("source".to_owned(), format!("hybridsim serve, {}", scenario.title))];
         let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
         TraceFile::create(path, notes).map_err(failed)
     });
-    let drive = Drive::new(session, contents, clock, record.transpose()?);
+    let record = record.transpose()?;
+    let stop = run::interrupt_flag();
+    let from_state = args.state.as_deref().is_some_and(Path::exists);
+    let (session, contents) = open(registry, &scenario, args, &stop)?;
+    let exports = Exports::parse(&args.exports, session.capacity()).map_err(usage)?;
+    let drive = Drive::new(session, contents, clock, record);
     let title = scenario.title.clone();
     let options = hybridsim_serve::Options {
         addresses,
@@ -149,7 +173,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let kept = match (&args.state, &output.state, contents) {
         (Some(path), Some(machine), Some(contents)) => {
             let system = Resolved::new(&scenario, registry).system();
-            written(path, state::write(path, &pack(&system, machine, contents)))
+            written(path, hybridsim_serve::save(path, &system, machine, contents))
         }
         _ => Ok(()),
     };

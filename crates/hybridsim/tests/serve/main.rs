@@ -288,7 +288,7 @@ fn large_replies_are_released() {
 }
 
 #[test]
-fn the_state_is_kept_where_the_trace_cannot_be_completed() {
+fn clients_are_served_and_the_state_is_kept_where_the_trace_cannot_be_written() {
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -297,6 +297,10 @@ fn the_state_is_kept_where_the_trace_cannot_be_completed() {
     let server = Server::start(folder.path(), &ssd(), &args);
     let mut client = Client::open(&server.socket, "", false);
     assert_eq!(client.write(0, 0, &[1; 512]), Ok(vec![]));
+    // More than a buffer of the trace holds.
+    for at in 0..4000u64 {
+        assert_eq!(client.read(at % 7 * 4096 + 4096, 512), Ok(vec![0; 512]));
+    }
     drop(client);
     let message = server.fail();
     assert!(message.contains("cannot write /dev/full"), "{message}");

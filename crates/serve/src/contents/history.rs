@@ -207,8 +207,14 @@ impl History {
     /// # Errors
     /// When the store cannot be written.
     pub fn trim(&mut self, version: u64, first: u64, sectors: u64) -> io::Result<()> {
+        let end = first + sectors;
+        // Writes that are settled later must not come back.
+        for write in self.recent.values().chain(self.uncertain.values().map(|it| &it.write)) {
+            let (from, to) = (first.max(write.first), end.min(write.first + write.sectors));
+            (from..to).for_each(|sector| self.settled.write(sector, &[version]));
+        }
         if self.store.any_allocated(first, sectors) {
-            for sector in (first..first + sectors).filter(|it| self.store.is_allocated(*it)) {
+            for sector in (first..end).filter(|it| self.store.is_allocated(*it)) {
                 self.settled.write(sector, &[version]);
             }
             self.store.free(first, sectors)?;
@@ -258,9 +264,11 @@ impl History {
                 self.store.read(sector, to)?;
                 self.count_lost(sector, version);
                 self.forget_candidates(sector);
-            } else if version == 0 || !self.store.is_allocated(sector) {
+            } else if !self.store.is_allocated(sector) {
                 // Trimmed.
                 to.fill(0);
+                self.count_lost(sector, settled);
+                self.forget_candidates(sector);
             } else {
                 return Ok(Err(Stale { sector }));
             }
@@ -326,7 +334,7 @@ mod tests {
         it.flushed(flush).expect("memory");
         assert_eq!(it.recent.keys().collect::<Vec<_>>(), [&2]);
         assert_eq!(read(&mut it, 0, &[1, 1, 2, 2, 2]), Ok(vec![1, 1, 2, 2, 2]));
-        assert_eq!(read(&mut it, 0, &[0]), Ok(vec![0]), "trimmed, as far as can be known");
+        assert_eq!(read(&mut it, 0, &[0]), Err(Stale { sector: 0 }), "it was flushed");
         assert_eq!(it.kept_bytes(), 4 * SECTOR as u64);
     }
 
@@ -394,6 +402,22 @@ mod tests {
         let allocated: Vec<u64> = (0..10_000).filter(|at| it.store.is_allocated(*at)).collect();
         assert_eq!(allocated, [50], "the later write stays");
         assert_eq!(read(&mut it, 49, &[3, 4, 3]), Ok(vec![0, 4, 0]));
+    }
+
+    #[test]
+    fn a_trim_outlives_what_was_not_flushed_before_it() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        it.written(1, false).expect("memory");
+        it.trim(2, 0, 1).expect("memory");
+        it.flushed(it.flush()).expect("memory");
+        assert_eq!(read(&mut it, 0, &[0, 1]), Ok(vec![0, 1]), "the second was not trimmed");
+        it.write(3, 4, 2, data(3, 2));
+        it.written(3, false).expect("memory");
+        it.trim(4, 4, 1).expect("memory");
+        it.power_cut();
+        assert_eq!(read(&mut it, 4, &[0, 0]), Ok(vec![0, 0]));
+        assert_eq!((it.undecided(), it.lost_sectors()), (vec![], 1), "only the second was lost");
     }
 
     #[test]

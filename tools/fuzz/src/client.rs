@@ -1,0 +1,44 @@
+//! What must hold for any bytes of a client of `hybridsim serve`.
+
+use crate::input::scenario_of;
+use hybridsim_config::registry::Registry;
+use hybridsim_serve::contents::{Contents, History, Store};
+use hybridsim_serve::{Clock, Drive, Exports, converse};
+use hybridsim_simulation::scenario::Scenario;
+use hybridsim_simulation::session::{self, Session};
+
+/// A small device that takes its time, so that requests overlap.
+const DRIVE: &str =
+    "[component.drive]\nkind = \"constant-device\"\ncapacity = \"8MiB\"\nlatency = \"100us\"\n";
+/// Whatever a client of `hybridsim serve` sends, the drive goes on working and every check holds.
+/// The first byte chooses how the drive is served, the others are the client's. Returns how many
+/// requests reached the drive.
+///
+/// # Panics
+/// When that does not hold.
+pub fn converses(registry: &Registry, bytes: &[u8]) -> Option<u64> {
+    let (&choice, sent) = bytes.split_first()?;
+    let (power_may_fail, is_parted, piece) = (choice & 1 != 0, choice & 2 != 0, choice >> 2);
+    let scenario =
+        Scenario::check_system(scenario_of(DRIVE), registry).expect("the drive is valid");
+    let options =
+        session::Options { versions: power_may_fail, power_may_fail, ..Default::default() };
+    let session = Session::open(&scenario, registry, options).expect("the drive opens");
+    let parts: &[&str] = if is_parted { &["a=1MiB", "b"] } else { &[] };
+    let parts: Vec<String> = parts.iter().map(|&part| part.to_owned()).collect();
+    let exports = Exports::parse(&parts, session.capacity()).expect("the parts fit");
+    let contents = match power_may_fail {
+        true => Contents::History(Box::new(History::new(Store::memory()))),
+        false => Contents::Plain(Store::memory()),
+    };
+    let drive = Drive::new(session, contents, Clock::virtual_time(0.0), None);
+    // Pieces of up to 63 times 7 bytes, or everything at once.
+    let piece = if piece == 0 { sent.len() } else { 7 * usize::from(piece) };
+    let (replies, drive) = converse(drive, exports, sent, piece).expect("sockets can be made");
+    assert!(replies.starts_with(b"NBDMAGICIHAVEOPT"), "no greeting");
+    let ended = drive.finish(registry, true).expect("the state can be saved");
+    assert!(ended.output.fault.is_none(), "{:?}", ended.output.fault);
+    let results = ended.output.results;
+    assert!(results.violations.is_empty(), "{:?}", results.violations);
+    Some(results.requests)
+}
