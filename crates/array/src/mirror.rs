@@ -20,9 +20,9 @@ use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::state::same_length;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyAccount,
-    LatencyBreakdown, Lba, Loader, Op, Outcome, PendingRequest, PowerFailure, Request, RequestId,
-    SECTOR_BYTES, Saver, SimTime, StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, Inject, Injected,
+    LatencyAccount, LatencyBreakdown, Lba, Loader, Op, Outcome, PendingRequest, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError, Stream,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -663,6 +663,26 @@ impl Component for Mirror {
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        Some(self)
+    }
+}
+
+impl Inject for Mirror {
+    fn takes(&self) -> &'static [&'static str] {
+        rebuild::FAULTS
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        self.members.check_fault(fault)
+    }
+
+    fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
+        self.members.inject(ctx, fault);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
     }
 }
 

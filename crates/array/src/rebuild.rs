@@ -10,7 +10,7 @@
 use hybridsim_config::build::{BuildInput, ChildView};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::{CommonEvent, RedundancyChange};
-use hybridsim_engine::{Ctx, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::{Ctx, Injected, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -70,6 +70,9 @@ pub const REBUILD_AFTER_IDLE: Param = Param::with(
     "A rebuild or resync step starts only after the array has been idle for this time; 0ns: \
      concurrently with requests",
 );
+
+/// The faults that redundant arrays take on demand.
+pub const FAULTS: &[&str] = &["fail"];
 
 /// The devices of every redundant array.
 pub const DEVICES: &[Param] = &[MEMBERS, SPARES];
@@ -166,6 +169,8 @@ pub struct Members {
     /// Columns that are failed or not rebuilt yet.
     degraded: usize,
     failed: Vec<bool>,
+    /// Members and spares; a journal comes after them.
+    devices: usize,
     spares: VecDeque<usize>,
     failures: Vec<(usize, SimTime)>,
     /// Failed columns not being rebuilt, in the order they failed.
@@ -219,6 +224,7 @@ impl Members {
     ) -> Self {
         let (settings, children) = (input.settings, input.children.len());
         let (columns, _) = columns_of(input);
+        let devices = children - usize::from(settings.text_opt("journal").is_some());
         let mut failures = Vec::new();
         for failure in settings.tables("failures") {
             let member = failure.count("member");
@@ -233,8 +239,8 @@ impl Members {
             columns: (0..columns).map(|child| Column { child, state: State::Good }).collect(),
             degraded: 0,
             failed: vec![false; children],
-            spares: (columns..children - usize::from(settings.text_opt("journal").is_some()))
-                .collect(),
+            devices,
+            spares: (columns..devices).collect(),
             failures,
             waiting: VecDeque::new(),
             rebuild: None,
@@ -293,6 +299,27 @@ impl Members {
             self.timer_set = false;
         } else {
             self.fail(ctx, self.failures[token as usize].0);
+        }
+    }
+
+    /// Checks that `fault` can occur.
+    pub fn check_fault(&self, fault: &Injected) -> Result<(), String> {
+        let Injected::Fail { member } = *fault else { return Ok(()) };
+        let failed = usize::try_from(member).ok().and_then(|member| self.failed.get(member));
+        match failed {
+            Some(true) => Err(format!("member {member} has failed already")),
+            Some(false) if member < self.devices as u64 => Ok(()),
+            _ => Err(format!(
+                "member {member} does not exist: members and spares are 0 to {}",
+                self.devices.saturating_sub(1)
+            )),
+        }
+    }
+
+    /// `fault` occurs.
+    pub fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
+        if let Injected::Fail { member } = *fault {
+            self.fail(ctx, member as usize);
         }
     }
 

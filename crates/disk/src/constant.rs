@@ -4,14 +4,15 @@
 //! at a random time between its arrival and its completion, as a real device may. Controllers and
 //! caches are tested on top of it.
 
+use crate::faults;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    LatencyBreakdown, LatencyPhase, Loader, Op, PowerFailure, Request, RequestId, SECTOR_BYTES,
-    Saver, SimDuration, SimTime, StateError, Stream,
+    Inject, Injected, LatencyBreakdown, LatencyPhase, Loader, Op, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, Slowdown, StateError, Stream,
 };
 use slab::Slab;
 
@@ -108,6 +109,7 @@ pub struct ConstantDevice {
     undo: InFlightWrites,
     /// Requests that have not accessed the data yet; only with jitter.
     pending: Slab<DelayedRequest>,
+    slow: Slowdown,
 }
 
 impl ConstantDevice {
@@ -120,6 +122,7 @@ impl ConstantDevice {
             contents: Contents::default(),
             undo: InFlightWrites::default(),
             pending: Slab::new(),
+            slow: Slowdown::NONE,
         }
     }
 
@@ -173,10 +176,10 @@ impl Component for ConstantDevice {
         let now = ctx.now();
         let moves_data = matches!(request.op, Op::Read | Op::Write);
         let bytes = if moves_data { request.bytes() } else { 0 };
-        let transfer = SimDuration::transfer(bytes, self.timing.rate);
+        let transfer = self.slow.of(SimDuration::transfer(bytes, self.timing.rate));
         let jitter = self.timing.jitter.as_ns();
         let extra = if jitter == 0 { 0 } else { self.timing.stream.below(jitter + 1) };
-        let fixed = self.timing.latency + SimDuration::from_ns(extra);
+        let fixed = self.slow.of(self.timing.latency + SimDuration::from_ns(extra));
         let start = self.start_of(now, fixed + transfer);
         let end = start + fixed + transfer;
         let breakdown = LatencyBreakdown::NONE
@@ -210,22 +213,40 @@ impl Component for ConstantDevice {
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
     }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        Some(self)
+    }
+}
+
+impl Inject for ConstantDevice {
+    fn takes(&self) -> &'static [&'static str] {
+        faults::TAKES
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        faults::check(fault)
+    }
+
+    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
+        faults::slow_down(&mut self.slow, fault);
+    }
 }
 
 impl Checkpoint for ConstantDevice {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.free_at, &self.timing.stream));
+        to.put(&(&self.free_at, &self.timing.stream, self.slow));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
+        let (free_at, stream, slow): (Vec<SimTime>, _, _) = from.take()?;
         state::same_length(
             "the list of requests served at a time",
             free_at.len(),
             self.free_at.len(),
         )?;
-        (self.free_at, self.timing.stream) = (free_at, stream);
+        (self.free_at, self.timing.stream, self.slow) = (free_at, stream, slow);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 //! has no buffer and serves one request at a time, in order.
 
 use crate::event::DiskEvent;
+use crate::faults;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
@@ -14,8 +15,8 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState, Request, RequestId,
-    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
+    Inject, Injected, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Slowdown, StateError, Stream,
 };
 use std::rc::Rc;
 
@@ -81,6 +82,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         contents: Contents::default(),
         undo: InFlightWrites::default(),
         stream: Stream::new(input.seed, input.path),
+        slow: Slowdown::NONE,
     }))
 }
 
@@ -137,6 +139,7 @@ struct CurveDisk {
     contents: Contents,
     undo: InFlightWrites,
     stream: Stream,
+    slow: Slowdown,
 }
 
 impl CurveDisk {
@@ -190,8 +193,8 @@ impl Component for CurveDisk {
         let start = self.busy_until.max(now);
         let mut breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Queue, start.since(now));
         if matches!(request.op, Op::Read | Op::Write) {
-            let seek = self.curve.access(self.last, request.lba);
-            let time = self.curve.transfer(request);
+            let seek = self.slow.of(self.curve.access(self.last, request.lba));
+            let time = self.slow.of(self.curve.transfer(request));
             breakdown = breakdown.plus(LatencyPhase::Seek, seek).plus(LatencyPhase::Transfer, time);
             self.last = request.end();
             ctx.emit(DiskEvent::MediaTransfer { sectors: request.sectors, duration: time });
@@ -217,16 +220,34 @@ impl Component for CurveDisk {
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
     }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        Some(self)
+    }
+}
+
+impl Inject for CurveDisk {
+    fn takes(&self) -> &'static [&'static str] {
+        faults::TAKES
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        faults::check(fault)
+    }
+
+    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
+        faults::slow_down(&mut self.slow, fault);
+    }
 }
 
 impl Checkpoint for CurveDisk {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.last, self.reported, self.busy_until, &self.stream));
+        to.put(&(self.last, self.reported, self.busy_until, &self.stream, self.slow));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.last, self.reported, self.busy_until, self.stream) = from.take()?;
+        (self.last, self.reported, self.busy_until, self.stream, self.slow) = from.take()?;
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ pub mod constant;
 pub mod curve_disk;
 pub mod drive;
 pub mod event;
+mod faults;
 pub mod geometry;
 pub mod mechanics;
 pub mod mems;

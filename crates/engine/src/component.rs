@@ -1,6 +1,7 @@
 //! Components: state machines that receive and send messages.
 
 use crate::event::PowerState;
+use crate::inject::Inject;
 use crate::latency::LatencyBreakdown;
 use crate::machine::Ctx;
 use crate::request::{Command, Request, RequestId};
@@ -88,6 +89,11 @@ pub trait Component {
 
     /// Its behaviour in a power failure, if modelled.
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        None
+    }
+
+    /// The faults it takes on demand, if any.
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
         None
     }
 

@@ -13,6 +13,7 @@ pub mod component;
 pub mod contents;
 pub mod event;
 pub mod fault;
+pub mod inject;
 pub mod latency;
 pub mod machine;
 mod pages;
@@ -40,6 +41,7 @@ pub use event::{
     RedundancyChange,
 };
 pub use fault::Fault;
+pub use inject::{Inject, Injected, Slowdown};
 pub use latency::{LatencyBreakdown, LatencyPhase};
 pub use machine::{Ctx, Machine, PreparedStates, RunEnd};
 pub use pending::{LatencyAccount, PendingRequest};

@@ -8,10 +8,12 @@ use crate::time::SimTime;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TimerPhase {
+    /// A fault on demand: before everything else.
+    Fault = 0,
     /// A completion: resources become free before they are requested.
-    Complete = 0,
+    Complete = 1,
     /// A component's own timer.
-    Wake = 1,
+    Wake = 2,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -133,6 +133,11 @@ impl FlashOps {
         self.host_after = after;
     }
 
+    /// Brings every block to `fraction` of its endurance.
+    pub(crate) fn wear_out(&mut self, fraction: f64) {
+        self.array.wear_out(fraction);
+    }
+
     /// Saves the array.
     pub fn save(&self, to: &mut Saver) {
         self.array.save(to);

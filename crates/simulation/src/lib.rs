@@ -4,6 +4,7 @@ pub mod build;
 pub mod draw;
 mod error;
 pub mod exports;
+pub mod faults;
 pub mod memory;
 pub mod parallel;
 pub mod presets;

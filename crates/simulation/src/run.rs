@@ -4,6 +4,7 @@ use crate::build;
 use crate::draw;
 pub use crate::error::RunError;
 use crate::error::section;
+use crate::faults;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::resolve::{self, Resolved};
@@ -100,6 +101,7 @@ pub fn run(
     if let Some(sink) = sink {
         assembled.recorder = assembled.recorder.forwarding_to(sink);
     }
+    assembled.schedule_faults(scenario)?;
     let prepared = assembled.prepare(scenario, registry, cache.as_ref(), &mut on_progress);
     let Assembled { machine, recorder, base, .. } = &mut assembled;
     // The speed of the simulation does not include preconditioning.
@@ -192,6 +194,17 @@ impl<'a> Assembled<'a> {
         Ok(Self { machine, recorder: recorder.starting_at(base), base, resolved, diagram })
     }
 
+    /// Schedules the faults of the scenario; to be called once the time the run begins is known.
+    pub fn schedule_faults(&mut self, scenario: &Scenario) -> Result<(), RunError> {
+        for (number, (at, order)) in (0..).zip(faults::scheduled(&scenario.run.faults)) {
+            let at = SimTime::ZERO + at + self.base;
+            let scheduled =
+                self.machine.schedule_fault(at, order.component.as_deref(), order.fault);
+            scheduled.map_err(|reason| fault_problem(number, &reason))?;
+        }
+        Ok(())
+    }
+
     /// Preconditions every device or restores its cached state.
     pub fn prepare(
         &mut self,
@@ -250,6 +263,11 @@ impl<'a> Assembled<'a> {
             state,
         })
     }
+}
+
+/// A fault of the scenario that cannot occur.
+fn fault_problem(number: usize, reason: &str) -> RunError {
+    RunError::Scenario(Diagnostics::single(format!("run.faults[{number}]: {reason}")))
 }
 
 pub(crate) fn state_problem(what: &str, error: &StateError) -> RunError {
@@ -314,12 +332,18 @@ pub fn check(scenario: &Scenario, registry: &Registry) -> Result<Checked, RunErr
         let read = MeteredSource::new(source, WorkloadProgress::default()).next();
         read.map_err(|reason| RunError::Trace(format!("{name}: {reason}")))?;
     }
-    Ok(Checked {
+    let checked = Checked {
         capacity_sectors: system.component.capacity(),
         loses_writes: system.loses_writes(),
-        system: system.path,
+        system: system.path.clone(),
         warnings: warnings.list(),
-    })
+    };
+    let mut machine = Machine::new(system, false);
+    for (number, (_, order)) in (0..).zip(faults::scheduled(&scenario.run.faults)) {
+        let possible = machine.check_fault(order.component.as_deref(), &order.fault);
+        possible.map_err(|reason| fault_problem(number, &reason))?;
+    }
+    Ok(checked)
 }
 
 /// A scenario that can run.

@@ -8,6 +8,7 @@
 //! with its last completion.
 
 use crate::error::RunError;
+use crate::faults::{self, FaultOrder};
 use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
 use crate::scenario::Scenario;
@@ -90,6 +91,10 @@ pub struct Session {
     submitted: u64,
     /// The arrival of the last request.
     last: SimTime,
+    /// Faults of the scenario, and those of [`Session::inject`], with their times.
+    faults: Vec<(SimDuration, FaultOrder)>,
+    /// The time of the last of [`Session::inject`].
+    injected: SimTime,
     /// The time the caller has advanced to; components may be behind it.
     advanced: SimTime,
     wall: Duration,
@@ -133,6 +138,7 @@ impl Session {
             let state = state::unpack(bytes, &assembled.system()).map_err(problem)?;
             assembled.restore(&state).map_err(problem)?;
         }
+        assembled.schedule_faults(scenario)?;
         if options.power_may_fail {
             assembled.machine.power_may_fail();
         }
@@ -146,6 +152,8 @@ impl Session {
             capacity,
             submitted: 0,
             last: SimTime::ZERO,
+            faults: faults::scheduled(&scenario.run.faults),
+            injected: SimTime::ZERO,
             advanced: SimTime::ZERO,
             wall: Duration::ZERO,
             power_may_fail: options.power_may_fail,
@@ -262,6 +270,34 @@ impl Session {
         machine.cut_power_now(recorder)
     }
 
+    /// A fault occurs at `at`, or as soon after as is possible, before everything else of that
+    /// instant; requests submitted later arrive after it. Returns the time. In a run of a scenario
+    /// that schedules the fault at this time ([`FaultOrder::to_toml`]) it has the same effect.
+    ///
+    /// # Errors
+    /// Why it cannot occur; nothing has changed then.
+    pub fn inject(&mut self, order: &FaultOrder, at: SimTime) -> Result<SimTime, String> {
+        let Assembled { machine, base, .. } = &mut self.assembled;
+        let passed = machine.now() - *base + SimDuration::from_ns(1);
+        let at = at.max(self.advanced).max(passed);
+        machine.schedule_fault(at + *base, order.component.as_deref(), order.fault)?;
+        self.last = self.last.max(at);
+        self.injected = self.injected.max(at);
+        self.faults.push((at.since(SimTime::ZERO), order.clone()));
+        Ok(at)
+    }
+
+    /// The faults of the scenario, and those of [`Session::inject`], with their times: what a run
+    /// has to schedule to be the same.
+    pub fn faults(&self) -> &[(SimDuration, FaultOrder)] {
+        &self.faults
+    }
+
+    /// The names of the components that take faults, with the faults.
+    pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
+        self.assembled.machine.fault_takers()
+    }
+
     fn step(&mut self, before: Option<SimTime>) -> Result<bool, Fault> {
         let Assembled { machine, recorder, base, .. } = &mut self.assembled;
         machine.step(before.map(|time| time + *base), recorder)
@@ -317,6 +353,12 @@ impl Session {
                 return Err(self.stuck());
             }
         }
+        // Faults that were asked for when no request was left are part of the state.
+        let injected = |session: &Self| {
+            let Assembled { machine, base, .. } = &session.assembled;
+            machine.now() - *base >= session.injected
+        };
+        while self.save_state && !injected(self) && self.step(None)? {}
         // A state is saved with no request in flight between components either.
         while self.save_state && self.assembled.machine.in_flight() > 0 && self.step(None)? {}
         Ok(())

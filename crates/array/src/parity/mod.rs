@@ -44,8 +44,9 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, joined};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Loader, Op, Outcome,
-    PendingRequest, PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Inject, Injected, LatencyBreakdown,
+    Loader, Op, Outcome, PendingRequest, PowerFailure, Request, RequestId, SECTOR_BYTES, Saver,
+    SimTime, StateError,
 };
 use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
@@ -502,6 +503,26 @@ impl Component for ParityArray {
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        Some(self)
+    }
+}
+
+impl Inject for ParityArray {
+    fn takes(&self) -> &'static [&'static str] {
+        rebuild::FAULTS
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        self.members.check_fault(fault)
+    }
+
+    fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
+        self.members.inject(ctx, fault);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
     }
 }
 

@@ -13,7 +13,7 @@ impl Checkpoint for HardDisk {
         to.put(&(self.owes_destage, self.read_ahead, self.destaging));
         to.put(&(self.arm, self.head, self.written));
         to.put(&(self.free_at, self.held_until, self.wake_at));
-        to.put(&(&self.clock, &self.power));
+        to.put(&(&self.clock, &self.power, self.slow));
         self.scheduler.save(to)
     }
 
@@ -26,7 +26,7 @@ impl Checkpoint for HardDisk {
         (self.owes_destage, self.read_ahead, self.destaging) = from.take()?;
         (self.arm, self.head, self.written) = from.take()?;
         (self.free_at, self.held_until, self.wake_at) = from.take()?;
-        (self.clock, self.power) = from.take()?;
+        (self.clock, self.power, self.slow) = from.take()?;
         self.scheduler.restore(from)
     }
 }

@@ -19,6 +19,7 @@ use crate::cache::segments::Hit;
 use crate::cache::{ReadAhead, ReadAheadPolicy, Segments, SegmentsSpec};
 use crate::event::DiskCacheOutcome;
 use crate::event::DiskEvent;
+use crate::faults;
 use crate::mechanics::{AccessTimes, Arm, Mechanics, Transfer};
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::ComponentEntry;
@@ -27,8 +28,8 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
-    InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
-    SimDuration, SimTime, Stream,
+    InFlightWrites, Inject, Injected, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request,
+    RequestId, SimDuration, SimTime, Slowdown, Stream,
 };
 use positioner::DrivePositioner;
 use std::cell::RefCell;
@@ -135,6 +136,8 @@ pub struct HardDisk {
     /// Writes that a power failure may undo, in verified runs.
     undo: InFlightWrites,
     power: Stream,
+    /// How much longer the mechanism takes than it should.
+    slow: Slowdown,
     /// The earliest timer set; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
     info: ComponentInfo,
@@ -196,6 +199,7 @@ impl HardDisk {
             contents: Contents::default(),
             undo: InFlightWrites::default(),
             power: parts.power,
+            slow: Slowdown::NONE,
             wake_at: SimTime::NEVER,
             info: parts.info,
         }
@@ -280,6 +284,7 @@ impl HardDisk {
     ) -> AccessTimes {
         let Transfer { lba, sectors, write, .. } = *transfer;
         let access = self.mechanics.access(start, self.arm, transfer, data_ready);
+        let access = self.slowed(access, start);
         if !access.seek.is_zero() {
             ctx.emit(DiskEvent::Seek { distance: access.distance, duration: access.seek });
         }
@@ -294,6 +299,23 @@ impl HardDisk {
         self.head = Lba(lba.0 + u64::from(sectors));
         self.free_at = access.end;
         access
+    }
+
+    /// `access`, which started at `start`, of a mechanism that may be slow: it tries again and again
+    /// to read or write the sectors, which takes turns of the platter.
+    fn slowed(&self, access: AccessTimes, start: SimTime) -> AccessTimes {
+        if self.slow == Slowdown::NONE {
+            return access;
+        }
+        let took = access.end.since(start);
+        let lost = self.slow.of(took).saturating_sub(took);
+        AccessTimes {
+            rotate: access.rotate + lost,
+            marked: access.marked + lost,
+            linked: access.linked + lost,
+            end: access.end + lost,
+            ..access
+        }
     }
 
     /// Adds a command that needs the mechanism to the queue, or to the overflow queue.
@@ -437,6 +459,24 @@ impl Component for HardDisk {
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        Some(self)
+    }
+}
+
+impl Inject for HardDisk {
+    fn takes(&self) -> &'static [&'static str] {
+        faults::TAKES
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        faults::check(fault)
+    }
+
+    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
+        faults::slow_down(&mut self.slow, fault);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The one machine that moves messages between components.
 
 mod ctx;
+mod faults;
 mod save;
 mod step;
 mod traffic;
@@ -16,6 +17,7 @@ use crate::request::RequestId;
 use crate::state::{Loader, Saver};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
+use faults::ScheduledFault;
 use std::collections::VecDeque;
 use traffic::{BROADCAST, Core, Link, Message, Sent, Timer, TreePosition};
 
@@ -38,6 +40,8 @@ pub struct Machine {
     /// Whether requests in flight are completed after the root halted.
     finishes_requests: bool,
     power: Option<PowerFailureInjector>,
+    /// Faults on demand, in the order they were scheduled.
+    faults: Vec<ScheduledFault>,
 }
 
 /// Stores the state of prepared components between runs.
@@ -83,6 +87,7 @@ impl Machine {
                 detailed_events: false,
             },
             power: None,
+            faults: Vec::new(),
             components: Vec::new(),
             prepared: Vec::new(),
             started: false,
@@ -214,6 +219,7 @@ impl Machine {
         core.slots.clear();
         core.free.clear();
         core.data.reset();
+        self.reschedule_faults();
         for (component, position) in self.components.iter_mut().zip(&self.core.tree) {
             let device = || position.path.clone();
             let Some(power) = component.power_failure() else {
@@ -326,6 +332,7 @@ impl Machine {
             Timer::Wake(node, token) => {
                 self.with_component(node, |component, ctx| component.wake(ctx, token));
             }
+            Timer::Fault(number) => self.inject(number as usize),
         }
         self.drain(sink)?;
         self.pass_events(sink);

@@ -67,7 +67,7 @@ impl Machine {
 
     /// The time passes up to `time`, with no event pending before it.
     pub fn pass_time(&mut self, time: SimTime) {
-        let nothing = !self.core.timers.first_precedes(time, TimerPhase::Complete, 0);
+        let nothing = !self.core.timers.first_precedes(time, TimerPhase::Fault, 0);
         debug_assert!(nothing, "events are pending before {time}");
         if time > self.core.now {
             (self.core.now, self.core.arrivals_passed) = (time, false);

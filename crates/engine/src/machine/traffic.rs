@@ -18,6 +18,8 @@ pub(super) const BROADCAST: u16 = u16::MAX;
 pub(super) enum Timer {
     Complete(RequestId),
     Wake(ComponentId, u64),
+    /// The scheduled fault of this number.
+    Fault(u32),
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -156,6 +156,18 @@ impl Array {
         self
     }
 
+    /// Brings every usable block to `fraction` of its endurance, or leaves it if it is beyond: the
+    /// erases it has left are reduced, not those it has had raised, which translation layers and
+    /// policies have noted.
+    pub(crate) fn wear_out(&mut self, fraction: f64) {
+        let left = libm::round((1.0 - fraction) * f64::from(self.endurance)) as u32;
+        let limit = |block| {
+            let erases = self.erases(block).saturating_add(left.max(1));
+            self.endurance_of(block).min(erases)
+        };
+        self.limits = (0..self.geometry.blocks()).map(BlockId).map(limit).collect();
+    }
+
     #[inline]
     pub const fn order(&self) -> ProgramOrder {
         self.order
@@ -377,12 +389,14 @@ impl Array {
     /// # Errors
     /// When it is the state of another array, or inconsistent.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let limits = self.limits.len();
         self.blocks = from.take()?;
         self.owner.restore(from)?;
         self.limits = from.take()?;
         let blocks = self.geometry.blocks() as usize;
-        state::same_length("the list of limits", self.limits.len(), limits)?;
+        // Wear on demand adds the list.
+        if !self.limits.is_empty() {
+            state::same_length("the list of limits", self.limits.len(), blocks)?;
+        }
         state::same_length("the list of blocks", self.blocks.len(), blocks * self.stride)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
@@ -650,6 +664,24 @@ mod tests {
         }
         array.audit().expect("consistent metadata");
         assert!((0..20_000).all(|block| array.endurance_of(BlockId(block)) <= 50));
+    }
+
+    #[test]
+    fn wear_on_demand_leaves_blocks_the_rest_of_their_endurance() {
+        let mut array = array(ProgramOrder::Any, 100);
+        for _ in 0..97 {
+            assert!(array.erase(BlockId(3)));
+        }
+        array.wear_out(0.98);
+        let limits = [0, 1, 2, 3].map(|block| array.endurance_of(BlockId(block)));
+        assert_eq!(limits, [2, 2, 2, 99]);
+        array.wear_out(0.5);
+        assert_eq!(array.endurance_of(BlockId(0)), 2, "wear does not heal");
+        array.wear_out(1.0);
+        assert!(!array.erase(BlockId(0)), "its last erase");
+        array.wear_out(1.0);
+        assert!(array.is_retired(BlockId(0)) && array.retired_blocks() == 1);
+        array.audit().expect("consistent metadata");
     }
 
     #[test]

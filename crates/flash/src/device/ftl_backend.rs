@@ -14,8 +14,8 @@ use crate::precondition::{self, Precondition};
 use crate::timing::TimingModel;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Contents, Ctx, Loader, Lookahead, Op, PowerState, Prepare, Request, SECTOR_BYTES, Saver,
-    SimDuration, SimTime, StateError, Stream,
+    Contents, Ctx, Injected, Loader, Lookahead, Op, PowerState, Prepare, Request, SECTOR_BYTES,
+    Saver, SimDuration, SimTime, StateError, Stream,
 };
 
 /// A device that is busy without a pause reports its active time at this interval.
@@ -105,11 +105,13 @@ impl FtlBackend {
                 let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
                 self.page[part.offset as usize..][..versions.len()].copy_from_slice(versions);
             }
-            self.ftl.write(part.lpn, hint, &mut self.flash)?;
+            let written = self.ftl.write(part.lpn, hint, &mut self.flash);
+            // Also of a write that failed: others' data may have moved before.
             if ctx.verifying() {
                 self.move_versions(before);
             }
             self.schedule(ctx, request, &part);
+            written?;
         }
         Ok(())
     }
@@ -119,11 +121,12 @@ impl FtlBackend {
         for part in split(request, self.sectors_per_page) {
             if part.sectors == self.sectors_per_page {
                 self.flash.clear();
-                self.ftl.trim(part.lpn, &mut self.flash)?;
+                let trimmed = self.ftl.trim(part.lpn, &mut self.flash);
                 if ctx.verifying() {
                     self.move_versions(0);
                 }
                 self.schedule(ctx, request, &part);
+                trimmed?;
             }
         }
         Ok(())
@@ -276,6 +279,23 @@ impl FlashBackend for FtlBackend {
             let at = u64::from(op.page) * per_page + sector % per_page;
             self.versions.write(at, &[version]);
         }
+    }
+
+    fn faults(&self) -> &'static [&'static str] {
+        Self::FAULTS
+    }
+
+    fn check_fault(&self, fault: &Injected) -> Result<(), String> {
+        self.check(fault)
+    }
+
+    fn inject(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fault: &Injected,
+        sectors: u64,
+    ) -> Result<(), FtlError> {
+        self.suffer(ctx, fault, sectors)
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {

@@ -3,6 +3,7 @@
 //! flash operations and times them. The kind `ssd` has any translation layer of [`crate::ftl`]
 //! behind it ([`FtlBackend`]); the kind `slc-mlc-ssd` has two media ([`crate::slc_mlc`]).
 
+mod faults;
 mod ftl_backend;
 mod in_flight;
 mod params;
@@ -19,9 +20,9 @@ use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Fault, LatencyBreakdown, LatencyPhase,
-    Loader, Lookahead, PowerFailure, Prepare, Request, RequestId, Saver, SimDuration, SimTime,
-    StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Fault, Inject, Injected,
+    LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, Prepare, Request,
+    RequestId, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,32 @@ pub trait FlashBackend {
     /// Puts `version` where the mapping says that logical `sector` is.
     fn restore_sector(&mut self, sector: u64, version: u64);
 
+    /// The faults it takes on demand.
+    fn faults(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Checks a fault, as [`Inject::check`] does.
+    ///
+    /// # Errors
+    /// Why it cannot occur.
+    fn check_fault(&self, _fault: &Injected) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A fault occurs to the device of `sectors` sectors.
+    ///
+    /// # Errors
+    /// When the flash takes no more data.
+    fn inject(
+        &mut self,
+        _ctx: &mut Ctx<'_>,
+        _fault: &Injected,
+        _sectors: u64,
+    ) -> Result<(), FtlError> {
+        Ok(())
+    }
+
     fn save(&self, to: &mut Saver) -> Result<(), StateError>;
 
     /// # Errors
@@ -131,6 +158,18 @@ struct State {
     timer_set: bool,
     /// How long the recovery under way takes.
     recovering: Option<SimDuration>,
+    end_of_life: EndOfLife,
+}
+
+/// What happens when so much flash is worn out that a write finds no place.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum EndOfLife {
+    /// The run ends.
+    EndsRun,
+    /// Writes and trims fail from then on: somebody asked for the wear and wants to see its end.
+    FailsWrites,
+    /// It has happened, and writes and trims fail.
+    Reached,
 }
 
 /// An SSD.
@@ -149,6 +188,7 @@ impl<B: FlashBackend> SsdDevice<B> {
             free_blocks_reported: u32::MAX,
             timer_set: false,
             recovering: None,
+            end_of_life: EndOfLife::EndsRun,
         };
         Self { backend, front, state, in_flight: InFlight::default() }
     }
@@ -159,16 +199,24 @@ impl<B: FlashBackend> SsdDevice<B> {
 
     /// Serves a request at its arrival, or when recovery has ended.
     fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if self.is_refused(request) {
+            let waited = ctx.now().since(ctx.issued(id));
+            ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited));
+            return;
+        }
         self.report_states(ctx, false);
         let service = self.backend.serve(ctx, request, self.state.busy_until);
-        self.check(ctx, service.result);
+        let failed = self.ended(ctx, service.result);
         self.state.busy_until = self.state.busy_until.max(service.busy_until);
-        if ctx.power_may_fail() {
+        if ctx.power_may_fail() && !failed {
             self.in_flight.record(ctx, request, self.backend.sectors_per_page(), service.end);
         }
         let queued = ctx.now().since(ctx.issued(id));
         let breakdown = service.breakdown.plus(LatencyPhase::Queue, queued);
-        ctx.complete_at(id, service.end, breakdown);
+        match failed {
+            false => ctx.complete_at(id, service.end, breakdown),
+            true => ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued)),
+        }
         self.backend.report_busy(ctx, false);
         self.report_free_blocks(ctx);
         self.set_idle_timer(ctx);
@@ -180,6 +228,9 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.state.timer_set = false;
         let Some(delay) = self.front.idle_after else { return };
         let delay = if continues { SimDuration::ZERO } else { delay };
+        if self.state.end_of_life == EndOfLife::Reached {
+            return;
+        }
         if ctx.now() < self.state.busy_until + delay {
             self.set_idle_timer(ctx);
             return;
@@ -196,7 +247,7 @@ impl<B: FlashBackend> SsdDevice<B> {
             let token = if B::PAUSES_BETWEEN_STEPS { IDLE } else { BACKGROUND_CONTINUES };
             ctx.wake_at(next, token);
         }
-        self.check(ctx, more.map(drop));
+        self.ended(ctx, more.map(drop));
     }
 
     fn recovered(&mut self, ctx: &mut Ctx<'_>) {
@@ -206,6 +257,26 @@ impl<B: FlashBackend> SsdDevice<B> {
             self.serve(ctx, id, &request);
         }
         self.set_idle_timer(ctx);
+    }
+
+    /// Whether `request` would write to a device that has reached its end of life.
+    #[inline]
+    fn is_refused(&self, request: &Request) -> bool {
+        let writes = matches!(request.op, Op::Write | Op::Trim);
+        writes && self.state.end_of_life == EndOfLife::Reached
+    }
+
+    /// The backend has done something: whether it failed for good, and the run goes on.
+    #[inline]
+    fn ended(&mut self, ctx: &mut Ctx<'_>, result: Result<(), FtlError>) -> bool {
+        let wears_out = self.state.end_of_life == EndOfLife::FailsWrites;
+        if wears_out && matches!(result, Err(FtlError::WornOut(_))) {
+            self.state.end_of_life = EndOfLife::Reached;
+            self.check(ctx, Ok(()));
+            return true;
+        }
+        self.check(ctx, result);
+        false
     }
 
     /// Ends the run when the backend failed or violated a rule of NAND flash.
@@ -295,6 +366,10 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn Inject> {
+        (!self.backend.faults().is_empty()).then_some(self)
     }
 
     fn preparation(&mut self) -> Option<&mut dyn Prepare> {

@@ -7,8 +7,8 @@
 
 use super::request::RequestSchedule;
 use super::{
-    BusyIntervals, Interconnect, Latency, Milestone, OperationTimes, Timed, die_copied_from,
-    serves_request, split_copy,
+    BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Latency, Milestone, OperationTimes,
+    Timed, die_copied_from, serves_request, split_copy,
 };
 use crate::event::Cause;
 use crate::geometry::Geometry;
@@ -37,6 +37,7 @@ pub struct Interleaved {
     geometry: Geometry,
     times: OperationTimes,
     dies: Vec<Die>,
+    slow: DieSlowdowns,
     interconnect: Interconnect,
     request: RequestSchedule,
     /// Ends of the operations of the current page, for operations that depend on them.
@@ -49,6 +50,7 @@ impl Interleaved {
             geometry,
             times,
             dies: vec![Die::default(); geometry.dies() as usize],
+            slow: DieSlowdowns::default(),
             interconnect: Interconnect::new(geometry, &times),
             request: RequestSchedule::new(),
             op_ends: Vec::with_capacity(1024),
@@ -59,13 +61,19 @@ impl Interleaved {
         &mut self.interconnect.busy
     }
 
+    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
+        (&self.geometry, &mut self.slow)
+    }
+
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&self.dies);
+        self.slow.save(to);
         self.interconnect.save(to);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the list of dies", &mut self.dies)?;
+        self.slow.restore(self.geometry.dies(), from)?;
         self.interconnect.restore(from)
     }
 
@@ -176,7 +184,10 @@ impl Interleaved {
     #[inline]
     fn copy_back_time(&self, op: &FlashOp) -> Option<SimDuration> {
         match op.kind {
-            OpKind::Copy => self.times.copy_back_time(op, &self.geometry),
+            OpKind::Copy => {
+                let time = self.times.copy_back_time(op, &self.geometry);
+                time.map(|time| self.slow.of(op.die, time))
+            }
             OpKind::Read | OpKind::Program | OpKind::Erase => None,
         }
     }
@@ -190,8 +201,8 @@ impl Interleaved {
         copy_back: Option<SimDuration>,
     ) -> Execution {
         let free = earliest.max(self.dies[op.die.0 as usize].free);
-        let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
-            self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
         if let Some(time) = copy_back {
             let at = free + time + command * 2;
             return Execution { begin: free, at, waited: SimDuration::ZERO };
@@ -238,8 +249,8 @@ impl Interleaved {
         }
         let copy_back = self.copy_back_time(op);
         let Execution { begin, at, waited } = self.execute(op, from.at, copy_back);
-        let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
-            self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
         let mut latency = from.latency;
         latency.queue += waited;
         match op.kind {

@@ -11,6 +11,7 @@ mod interleaved;
 mod queued;
 mod request;
 mod serial;
+mod slowdown;
 mod write_buffer;
 
 pub use bus::Bus;
@@ -20,6 +21,7 @@ pub use interconnect::Interconnect;
 pub use interleaved::Interleaved;
 pub use queued::{DieScheduling, Queued};
 pub use serial::Serial;
+use slowdown::{CellTimes, DieSlowdowns};
 pub use write_buffer::WriteBuffer;
 
 use crate::event::Cause;
@@ -27,7 +29,7 @@ use crate::event::FlashBusy;
 use crate::geometry::{DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{
-    LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
+    LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, Slowdown, StateError,
 };
 
 /// Which copies stay inside the chip.
@@ -223,6 +225,19 @@ impl TimingModel {
     /// When the state is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         dispatch!(self, timing => timing.restore(from), _ => Ok(()))
+    }
+
+    /// Slows down the cells of `die`, or of all dies, from the next operation on. Returns false where
+    /// there are no times.
+    pub fn slow_down(&mut self, die: Option<u32>, slowdown: Slowdown) -> bool {
+        let (geometry, slow) = match self {
+            Self::Interleaved(timing) => timing.slowdowns(),
+            Self::Queued(timing) => timing.slowdowns(),
+            Self::Serial(timing) => timing.slowdowns(),
+            Self::None(_) => return false,
+        };
+        slow.set(geometry.dies(), die, slowdown);
+        true
     }
 
     /// Enables recording of busy intervals: an observer is attached.

@@ -11,8 +11,8 @@
 use super::chip::{ChipPages, OpenProgram};
 use super::request::RequestSchedule;
 use super::{
-    BusyIntervals, Interconnect, Milestone, OperationTimes, Timed, WriteBuffer, serves_request,
-    split_copy,
+    BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Milestone, OperationTimes, Timed,
+    WriteBuffer, serves_request, split_copy,
 };
 use crate::event::Cause;
 use crate::event::FlashAct;
@@ -176,6 +176,7 @@ pub struct Queued {
     scheduling: DieScheduling,
     chip: ChipPages,
     dies: Vec<Die>,
+    slow: DieSlowdowns,
     sensed: Option<Sensed>,
     interconnect: Interconnect,
     buffer: WriteBuffer,
@@ -198,6 +199,7 @@ impl Queued {
             times,
             scheduling,
             chip,
+            slow: DieSlowdowns::default(),
             sensed: None,
             dies: vec![Die::default(); geometry.dies() as usize],
             interconnect: Interconnect::new(geometry, &times),
@@ -222,8 +224,13 @@ impl Queued {
         self.busy()
     }
 
+    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
+        (&self.geometry, &mut self.slow)
+    }
+
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&(&self.dies, self.request_number));
+        self.slow.save(to);
         self.interconnect.save(to);
         self.buffer.save(to);
     }
@@ -231,6 +238,7 @@ impl Queued {
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the list of dies", &mut self.dies)?;
         self.request_number = from.take()?;
+        self.slow.restore(self.geometry.dies(), from)?;
         self.interconnect.restore(from)?;
         self.buffer.restore(from)
     }
@@ -309,6 +317,7 @@ impl Queued {
         let busy = &mut self.interconnect.busy;
         self.dies[usize::from(op.die.0)].advance(self.now, op.die, busy);
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        let CellTimes { program, erase, .. } = self.slow.cells(op.die, &self.times);
         match op.kind {
             OpKind::Read if serves_request(op.cause) => self.insert_read(op, from),
             OpKind::Read => {
@@ -325,15 +334,14 @@ impl Queued {
                 if let Some(end) = self.join_program(op) {
                     return from.programmed(sent, end);
                 }
-                let programmed =
-                    self.enqueue(op, from, QueuedKind::Program, self.times.program, sent);
+                let programmed = self.enqueue(op, from, QueuedKind::Program, program, sent);
                 self.open_program(op, programmed.at);
                 programmed
             }
             OpKind::Erase => {
                 self.forget_block(op);
                 let sent = self.interconnect.reserve(op, from.at, command) + command;
-                self.enqueue(op, from, QueuedKind::Erase, self.times.erase, sent)
+                self.enqueue(op, from, QueuedKind::Erase, erase, sent)
             }
             OpKind::Copy => self.schedule_copy(op, from),
         }
@@ -357,7 +365,7 @@ impl Queued {
         if self.chip.reads_several() && copied.replace(number) == Some(number) {
             return SimDuration::ZERO;
         }
-        self.chip.read_time(self.geometry.offset_of(Ppn(page)))
+        self.slow.of(die, self.chip.read_time(self.geometry.offset_of(Ppn(page))))
     }
 
     /// The end of the program that takes the page of `op` with earlier ones.
@@ -431,6 +439,7 @@ impl Queued {
             return end;
         }
         let read = self.chip.read_time(self.geometry.offset_of(Ppn(op.page)));
+        let read = self.slow.of(op.die, read);
         let command = self.times.command;
         let slot = self.dies[usize::from(op.die.0)].read_slot(from.at, &self.scheduling);
         let begin = self.interconnect.reserve(op, slot.begin, command);
@@ -481,7 +490,9 @@ impl Queued {
     }
 
     fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        let OperationTimes { program, command, data_command, page_transfer, .. } = self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        let usual = self.slow.cells(op.die, &self.times);
+        let program = usual.program;
         let copy_back = self.times.copy_back_time(op, &self.geometry);
         if copy_back.is_none()
             && let Some((read, program)) = split_copy(op, &self.geometry)
@@ -495,7 +506,7 @@ impl Queued {
         let length = match copy_back {
             // What is read and programmed with other pages takes no time of its own.
             Some(time) => {
-                let usual = self.times.read + self.times.program;
+                let (time, usual) = (self.slow.of(op.die, time), usual.read + usual.program);
                 (time + read + program).saturating_sub(usual) + command * 2
             }
             None => {

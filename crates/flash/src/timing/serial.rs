@@ -3,7 +3,10 @@
 //! A request takes its overhead and the sum of its operations: n pages are read in `overhead + n *
 //! read` (konanki, table 4.1).
 
-use super::{BusyIntervals, Latency, OperationTimes, Timed, serves_request, split_copy};
+use super::{
+    BusyIntervals, CellTimes, DieSlowdowns, Latency, OperationTimes, Timed, serves_request,
+    split_copy,
+};
 use crate::geometry::Geometry;
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
@@ -15,6 +18,7 @@ pub struct Serial {
     latency: Latency,
     moves_data: bool,
     busy: BusyIntervals,
+    slow: DieSlowdowns,
 }
 
 impl Serial {
@@ -26,6 +30,7 @@ impl Serial {
             latency: Latency::default(),
             moves_data: false,
             busy: BusyIntervals::default(),
+            slow: DieSlowdowns::default(),
         }
     }
 
@@ -33,13 +38,18 @@ impl Serial {
         &mut self.busy
     }
 
+    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
+        (&self.geometry, &mut self.slow)
+    }
+
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&self.free);
+        self.slow.save(to);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.free = from.take()?;
-        Ok(())
+        self.slow.restore(self.geometry.dies(), from)
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
@@ -64,20 +74,20 @@ impl Serial {
     }
 
     pub(super) fn page(&mut self, ops: &[FlashOp]) {
-        let OperationTimes { read, program, erase, command, data_command, page_transfer, .. } =
-            self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
         const NONE: SimDuration = SimDuration::ZERO;
         if self.moves_data && !ops.is_empty() {
             self.latency.overhead += self.times.ram;
             self.free += self.times.ram;
         }
         for op in ops {
+            let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
             let (read, program, erase, transfer) = match op.kind {
                 OpKind::Read => (read, NONE, NONE, command + data_command + page_transfer),
                 OpKind::Program => (NONE, program, NONE, command + page_transfer),
                 OpKind::Erase => (NONE, NONE, erase, command),
                 OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
-                    Some(time) => (NONE, time, NONE, command * 2),
+                    Some(time) => (NONE, self.slow.of(op.die, time), NONE, command * 2),
                     None => (read, program, NONE, command * 2 + data_command + page_transfer * 2),
                 },
             };
@@ -99,7 +109,8 @@ impl Serial {
 
     /// Records when `op` occupies its die and its channel.
     fn record(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
-        let OperationTimes { read, command, data_command, page_transfer, .. } = self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        let CellTimes { read, .. } = self.slow.cells(op.die, &self.times);
         let (sensed, out) = (begin + command + read, data_command + page_transfer);
         let channel = self.geometry.channel_of(op.die);
         match op.kind {

@@ -8,6 +8,7 @@ pub mod resolve;
 pub mod schema;
 pub mod tenants;
 
+use crate::faults;
 use crate::text;
 use hybridsim_config::check::Checker;
 pub use hybridsim_config::diagnostic::Diagnostics;
@@ -40,6 +41,8 @@ hybridsim_config::params! {
         pub state: Option<String> = Kind::Text, optional,
             "A file written by `run --save-state` from the same system, with which the run starts. \
              Relative to the scenario.";
+        pub faults: Vec<Settings> = Kind::Tables(faults::PARAMS), default "[]",
+            "Faults on demand, in any order, as `[[run.faults]]` with `at`, `do` and what that takes.";
     }
 }
 
@@ -229,6 +232,7 @@ fn check_root(
             .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
     };
     let run_keys = section(checker, root, "run", &[RunSettings::PARAMS]);
+    faults::check(checker, &run_keys);
     let time = run_keys.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
     if run_keys.count_opt("warmup_requests") > Some(0) && time {
         let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();

@@ -1,0 +1,102 @@
+//! Faults on demand: slow dies, worn-out flash, a full drive.
+
+use super::{EndOfLife, FlashBackend, FtlBackend, SsdDevice};
+use crate::ftl::{FtlError, Hint};
+use crate::geometry::Lpn;
+use crate::timing::TimingModel;
+use hybridsim_engine::{Ctx, Inject, Injected, Slowdown};
+
+impl<B: FlashBackend> Inject for SsdDevice<B> {
+    fn takes(&self) -> &'static [&'static str] {
+        self.backend.faults()
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        let writes = matches!(fault, Injected::Wear { .. } | Injected::Fill { .. });
+        if writes && self.state.end_of_life == EndOfLife::Reached {
+            return Err("the flash is worn out already, and takes no more data".to_owned());
+        }
+        self.backend.check_fault(fault)
+    }
+
+    fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
+        if matches!(fault, Injected::Wear { .. }) && self.state.end_of_life == EndOfLife::EndsRun {
+            self.state.end_of_life = EndOfLife::FailsWrites;
+        }
+        let result = self.backend.inject(ctx, fault, self.front.capacity);
+        self.ended(ctx, result);
+        self.report_free_blocks(ctx);
+    }
+}
+
+impl FtlBackend {
+    /// The faults it takes.
+    pub(super) const FAULTS: &'static [&'static str] = &["slow", "wear", "fill"];
+
+    pub(super) fn check(&self, fault: &Injected) -> Result<(), String> {
+        match *fault {
+            Injected::Slow { .. } if matches!(self.timing, TimingModel::None(_)) => {
+                Err("it has no times to slow down (`timing = \"none\"`)".to_owned())
+            }
+            Injected::Slow { die: Some(die), .. } => {
+                let dies = self.flash.array().geometry().dies();
+                match die < u64::from(dies) {
+                    true => Ok(()),
+                    false => Err(format!("die {die} does not exist: dies are 0 to {}", dies - 1)),
+                }
+            }
+            Injected::Fill { .. } if self.ftl.is_raw() => {
+                let message = "its host has to erase pages before it writes them again \
+                               (`ftl = \"raw\"`): write to it instead";
+                Err(message.to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn suffer(
+        &mut self,
+        ctx: &Ctx<'_>,
+        fault: &Injected,
+        sectors: u64,
+    ) -> Result<(), FtlError> {
+        match *fault {
+            Injected::Slow { die, factor } => {
+                self.timing.slow_down(die.map(|die| die as u32), Slowdown::by(factor));
+            }
+            Injected::Wear { fraction } => self.flash.wear_out(fraction),
+            Injected::Fill { fraction } => {
+                let pages = sectors / u64::from(self.sectors_per_page);
+                let filled = libm::ceil(pages as f64 * fraction) as u64;
+                return self.fill(filled.min(pages) as u32, ctx.verifying());
+            }
+            Injected::Fail { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Writes those of the first `pages` pages that hold no data, as preconditioning does; they
+    /// read as zeros, as before.
+    fn fill(&mut self, pages: u32, verifying: bool) -> Result<(), FtlError> {
+        // Versions move as the recorded operations do.
+        self.flash.set_recording(verifying);
+        self.page.fill(0);
+        let mut filled = Ok(());
+        for lpn in (0..pages).map(Lpn) {
+            if self.ftl.holds(lpn, &self.flash) {
+                continue;
+            }
+            self.flash.clear();
+            filled = self.ftl.write(lpn, Hint { request_pages: 1 }, &mut self.flash);
+            if verifying {
+                self.move_versions(0);
+            }
+            if filled.is_err() {
+                break;
+            }
+        }
+        self.flash.set_recording(true);
+        self.flash.clear();
+        filled
+    }
+}

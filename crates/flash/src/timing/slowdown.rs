@@ -1,0 +1,69 @@
+//! Dies that are slower than the others, on demand.
+
+use super::OperationTimes;
+use crate::geometry::DieId;
+use hybridsim_engine::state::same_length;
+use hybridsim_engine::{Loader, Saver, SimDuration, Slowdown, StateError};
+
+/// The slowdown of the cells of each die. Channels and controller keep their speed.
+#[derive(Debug, Default)]
+pub struct DieSlowdowns {
+    /// By die; empty while none is slow.
+    factors: Vec<Slowdown>,
+}
+
+/// Times of one die's cells.
+pub(super) struct CellTimes {
+    pub read: SimDuration,
+    pub program: SimDuration,
+    pub erase: SimDuration,
+}
+
+impl DieSlowdowns {
+    /// Slows down `die`, or all `dies` of them.
+    pub fn set(&mut self, dies: u32, die: Option<u32>, slowdown: Slowdown) {
+        self.factors.resize(dies as usize, Slowdown::NONE);
+        match die {
+            Some(die) => self.factors[die as usize] = slowdown,
+            None => self.factors.fill(slowdown),
+        }
+        if self.factors.iter().all(|factor| *factor == Slowdown::NONE) {
+            self.factors.clear();
+        }
+    }
+
+    /// The time that `die` takes for what takes `time` usually.
+    #[inline]
+    pub(super) fn of(&self, die: DieId, time: SimDuration) -> SimDuration {
+        match self.factors.get(usize::from(die.0)) {
+            Some(factor) => factor.of(time),
+            None => time,
+        }
+    }
+
+    /// The times of the cells of `die`.
+    #[inline]
+    pub(super) fn cells(&self, die: DieId, times: &OperationTimes) -> CellTimes {
+        let OperationTimes { read, program, erase, .. } = *times;
+        match self.factors.get(usize::from(die.0)) {
+            None => CellTimes { read, program, erase },
+            Some(factor) => CellTimes {
+                read: factor.of(read),
+                program: factor.of(program),
+                erase: factor.of(erase),
+            },
+        }
+    }
+
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.factors);
+    }
+
+    pub(super) fn restore(&mut self, dies: u32, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.factors = from.take()?;
+        if self.factors.is_empty() {
+            return Ok(());
+        }
+        same_length("the list of slowed dies", self.factors.len(), dies as usize)
+    }
+}
