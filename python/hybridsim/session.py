@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -108,6 +109,32 @@ class Session:
         """
         at_ns = None if at_ns is None else _whole("at_ns", at_ns)
         return _completions(self._core.cut_power(at_ns))
+
+    def inject(
+        self,
+        do: Literal["fail", "slow", "wear", "fill"],
+        component: str | None = None,
+        *,
+        at_ns: int | None = None,
+        **keys: float,
+    ) -> int:
+        """Lets a fault occur at `at_ns`, or now; returns its time.
+
+        `do` and `keys` are those of `run.faults` in a scenario:
+        ``inject("fail", "raid", member=1)``, ``inject("slow", "ssd", die=3, factor=10)``,
+        ``inject("wear", "ssd", fraction=0.99)``, ``inject("fill", "ssd")``. `component` is a name or a path; it is not needed if only one
+        component takes the fault. Requests submitted later arrive after the fault.
+
+        Raises `ArgumentError`, which lists the components that take the fault, if it cannot occur.
+        """
+        fault: dict[str, Any] = {"do": do, **keys}
+        if component is not None:
+            fault["component"] = component
+        try:
+            text = json.dumps(fault, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"a fault takes numbers and names: {error}") from error
+        return self._core.inject(text, at_ns)
 
     def finish(self) -> Result:
         """Serves what is outstanding and returns the results."""

@@ -95,3 +95,66 @@ def test_wrong_requests_are_refused():
     assert session.next_completion() is None
     with pytest.raises(hybridsim.ScenarioError):
         hybridsim.Session("[component.x]\nkind = 'nothing'\n")
+
+
+RAID = """
+system = "raid"
+[component.raid]
+kind = "raid5"
+members = ["d0", "d1", "d2"]
+"""
+MEMBER = '[component.d%d]\nkind = "constant-device"\ncapacity = "2MiB"\nlatency = "100us"\n'
+
+
+def test_faults_on_demand_have_their_effect():
+    def read(session):
+        number, at, *_ = session.submit("read", 0, 4096)
+        completion = session.next_completion()
+        assert completion.number == number
+        return completion.outcome, completion.at_ns - at
+
+    session = hybridsim.Session(SSD)
+    session.submit("write", 0, 4096)
+    session.next_completion()
+    usual = read(session)
+    now = session.now_ns
+    assert session.inject("slow", "ssd", factor=10) > now
+    slow = read(session)
+    assert slow[0] == "done" and slow[1] > 5 * usual[1] / 2
+    session.inject("slow", factor=1)
+    assert read(session) == usual
+    session.inject("fill")
+    session.inject("wear", "ssd", fraction=1)
+    outcomes = []
+    for at in range(2000):
+        session.submit("write", at * 7919 % 300 * 4096, 4096)
+        outcomes.append(session.next_completion().outcome)
+    assert outcomes[0] == "done" and outcomes[-1] == "failed"
+    assert read(session) == usual
+
+    session = hybridsim.Session(RAID + "".join(MEMBER % at for at in range(3)))
+    session.inject("fail", "raid", member=0)
+    assert read(session)[0] == "done"
+    session.inject("fail", "raid", member=1, at_ns=session.now_ns + 1_000_000)
+    assert read(session)[0] == "failed"
+    assert session.finish().components["raid"]
+
+
+def test_faults_that_cannot_occur_are_refused():
+    session = hybridsim.Session(SSD)
+    for do, component, keys, message in [
+        ("melt", None, {}, "fail"),
+        ("fail", None, {"member": 0}, "no component of this system takes `fail`"),
+        ("slow", "disk", {"factor": 2}, "`slow` is taken by: ssd"),
+        ("slow", "ssd", {"factor": 2, "die": 4}, "dies are 0 to 3"),
+        ("slow", "ssd", {"factor": float("nan")}, "numbers and names"),
+        ("slow", "ssd", {"factor": "2"}, "`factor`"),
+        ("wear", "ssd", {"fraction": 2}, "`fraction`"),
+        ("fill", "ssd", {"fraction": None}, "null"),
+        ("fill", "ssd", {"fraction": object()}, "numbers and names"),
+    ]:
+        with pytest.raises(hybridsim.ArgumentError, match=message):
+            session.inject(do, component, **keys)
+    session.finish()
+    with pytest.raises(hybridsim.Error, match="finished"):
+        session.inject("fill")

@@ -11,6 +11,7 @@
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Flags, Lba, SECTOR_BYTES, SimTime};
+use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::registry;
 use hybridsim_simulation::run::RunError;
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -545,6 +546,41 @@ pub unsafe extern "C" fn hybridsim_cut_power(session: *mut Session, at_ns: u64) 
         }
         let at = time(at_ns, "at_ns")?;
         session.step(|inner| inner.cut_power(at))?;
+        Ok(Status::Ok)
+    })
+}
+
+/// A fault occurs at `at_ns`, below 2^63, or as soon after as is possible; requests submitted later
+/// arrive after it. `fault` is a JSON object with the keys of `run.faults` without `at`, such as
+/// `{"do": "slow", "component": "ssd", "die": 3, "factor": 10}`. Sets `*time_ns` to its time,
+/// unless NULL. `HYBRIDSIM_STATUS_ARGUMENT` with the components that take the fault if it cannot
+/// occur.
+///
+/// # Safety
+/// `session` is NULL, or open and used by no one else; `fault` is NULL or ends with a zero byte;
+/// `time_ns` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hybridsim_inject(
+    session: *mut Session,
+    fault: *const c_char,
+    at_ns: u64,
+    time_ns: *mut u64,
+) -> Status {
+    answer(|| {
+        // SAFETY: as demanded.
+        let session = unsafe { opened(session)? };
+        // SAFETY: as demanded.
+        let fault = unsafe { string(fault, "fault")? };
+        let object = serde_json::from_str(fault)
+            .map_err(|error| wrong(&format!("fault is not a JSON object: {error}")))?;
+        let order = FaultOrder::from_json(&object).map_err(|message| wrong(&message))?;
+        let at = time(at_ns, "at_ns")?;
+        let occurs = session.run(|inner| inner.inject(&order, at))?;
+        let occurs = occurs.map_err(|message| wrong(&message))?;
+        if !time_ns.is_null() {
+            // SAFETY: as demanded.
+            unsafe { time_ns.write(occurs.as_ns()) };
+        }
         Ok(Status::Ok)
     })
 }

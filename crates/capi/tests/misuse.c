@@ -117,6 +117,13 @@ static void stepping(void)
     WRONG(hybridsim_poll(NULL, &completion), "NULL");
     WRONG(hybridsim_cut_power(session, 5), "HYBRIDSIM_POWER_MAY_FAIL");
     WRONG(hybridsim_cut_power(NULL, 5), "NULL");
+    WRONG(hybridsim_inject(NULL, "{}", 5, &time), "session is NULL");
+    WRONG(hybridsim_inject(session, NULL, 5, &time), "fault is NULL");
+    WRONG(hybridsim_inject(session, "slow", 5, &time), "JSON");
+    WRONG(hybridsim_inject(session, "{}", 5, &time), "`do` is missing");
+    WRONG(hybridsim_inject(session, "{\"do\": \"wear\"}", 5, NULL), "no component of this system");
+    WRONG(hybridsim_inject(session, "{\"do\": \"slow\", \"factor\": 2}", UINT64_MAX, NULL),
+          "at_ns");
     OK(hybridsim_advance_to(session, 10001));
     OK(hybridsim_poll(session, &completion));
     IS(completion.at_ns == 10000 && completion.outcome == HYBRIDSIM_OUTCOME_DONE);
@@ -156,6 +163,30 @@ static void power(void)
     hybridsim_close(session);
 }
 
+/* A fault has its effect on the requests submitted after it. */
+static void faults(void)
+{
+    hybridsim_request request = {0, 0, 4096, HYBRIDSIM_OP_READ, 0};
+    hybridsim_completion completion;
+    hybridsim_session *session;
+    uint64_t time = 0;
+
+    OK(hybridsim_open_text(DEVICE, NULL, &session));
+    OK(hybridsim_inject(session, "{\"do\": \"slow\", \"factor\": 3}", 500, &time));
+    IS(time == 500);
+    OK(hybridsim_submit(session, &request, NULL));
+    OK(hybridsim_next_completion(session, &completion));
+    IS(completion.at_ns == 30500);
+    OK(hybridsim_inject(session, "{\"do\": \"slow\", \"factor\": 1}", 0, &time));
+    IS(time == 30501);
+    OK(hybridsim_submit(session, &request, NULL));
+    OK(hybridsim_next_completion(session, &completion));
+    IS(completion.at_ns == 40501);
+    OK(hybridsim_finish(session));
+    WRONG(hybridsim_inject(session, "{\"do\": \"slow\", \"factor\": 1}", 0, &time), "finished");
+    hybridsim_close(session);
+}
+
 /* The message of the thread is gone by now. */
 static void at_exit(void)
 {
@@ -173,5 +204,6 @@ int main(void)
     opening();
     stepping();
     power();
+    faults();
     return failures == 0 && hybridsim_version()[0] != '\0' ? 0 : 1;
 }

@@ -7,10 +7,13 @@ use hybridsim_config::build::{ComponentEntry, SchedulerEntry};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};
 use hybridsim_observe::RunResults;
+use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{Answered, Options, Rejected, Session};
+use hybridsim_workload::native::{Header, NativeWriter};
+use hybridsim_workload::record::Record;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -249,4 +252,85 @@ fn without_power_failures_the_power_cannot_be_cut() {
     let mut session = Session::open(&disk, &standard(), Options::default()).expect("it opens");
     let error = session.cut_power(SimTime::ZERO).expect_err("nothing would be lost");
     assert!(error.to_string().contains("power_may_fail"), "{error}");
+}
+
+/// A session with faults at times of requests, and between them, and a run that schedules them.
+fn faults_equal_a_schedule(system: &str, faults: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let registry = standard();
+    let requests = requests(400, 11);
+    let checked = scenario(Path::new(""), system.to_owned(), true);
+    let mut session = Session::open(&checked, &registry, Options::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut arrivals = Vec::new();
+    for (number, (at, request)) in requests.iter().enumerate() {
+        if number % 90 == 40 {
+            let order = serde_json::from_str(faults[number / 90 % faults.len()]).expect("JSON");
+            let order = FaultOrder::from_json(&order).expect("a fault");
+            let before = session.now();
+            let wanted = if number / 90 % 2 == 0 { *at } else { SimTime::ZERO };
+            let occurs = session.inject(&order, wanted).unwrap_or_else(|error| panic!("{error}"));
+            assert!(occurs >= wanted && occurs >= before, "{occurs} {wanted} {before}");
+        }
+        let submitted = session.submit(*request, *at).expect("it fits");
+        arrivals.push((submitted.at, *request));
+        match number % 3 {
+            0 => drop(session.next_completion().expect("it runs")),
+            1 => session.advance_to(*at).expect("it runs"),
+            _ => {}
+        }
+    }
+    let entry =
+        |(at, order): &(SimDuration, FaultOrder)| format!("[[run.faults]]\n{}", order.to_toml(*at));
+    let list: String = session.faults().iter().map(entry).collect();
+    while session.next_completion().expect("it runs").is_some() {}
+    let live = session.finish(&registry, None, Vec::new()).unwrap_or_else(|e| panic!("{e}"));
+    let path = folder.path().join("t.hst");
+    let file = std::fs::File::create(&path).expect("one's own folder");
+    let mut writer = NativeWriter::new(file, &Header::default()).expect("it takes it");
+    for (at, request) in arrivals {
+        writer.write(&Record { at, request, response: None }).expect("it takes it");
+    }
+    drop(writer.finish().expect("it takes it"));
+    let text = format!("{system}{list}[workload]\ntrace = \"t.hst\"\n[host]\nmode = \"open\"\n");
+    let scenario = scenario(folder.path(), text, false);
+    let whole = run::run(&scenario, &registry, run::Options::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((&whole.fault, &live.fault), (&None, &None), "{system}");
+    assert_eq!(essence(&live.results), essence(&whole.results), "{system}{list}");
+}
+
+#[test]
+fn faults_of_a_session_equal_those_of_a_scenario() {
+    let ssd = component("ssd", SSD);
+    faults_equal_a_schedule(
+        &ssd,
+        &[
+            r#"{"do": "slow", "component": "ssd", "factor": 3.3}"#,
+            r#"{"do": "fill", "fraction": 0.7}"#,
+            r#"{"do": "wear", "component": "ssd"}"#,
+            r#"{"do": "slow", "die": 0, "factor": 1}"#,
+        ],
+    );
+    faults_equal_a_schedule(
+        &component("disk", DISK),
+        &[r#"{"do": "slow", "factor": 1.5}"#, r#"{"do": "slow", "factor": 1}"#],
+    );
+    let raid = "system = \"raid\"\n[component.raid]\nkind = \"raid5\"\nchunk = \"16KiB\"\n\
+                members = [\"d0\", \"d1\", \"d2\", \"d3\"]\nspares = [\"d4\"]\n";
+    let member = |number| {
+        format!(
+            "[component.d{number}]\nkind = \"constant-device\"\ncapacity = \"2MiB\"\n\
+             latency = \"50us\"\njitter = \"20us\"\n"
+        )
+    };
+    let members: String = (0..5).map(member).collect();
+    faults_equal_a_schedule(
+        &format!("{raid}{members}"),
+        &[
+            r#"{"do": "fail", "component": "raid", "member": 1}"#,
+            r#"{"do": "slow", "component": "raid/d0", "factor": 20}"#,
+            r#"{"do": "fail", "component": "raid", "member": 3}"#,
+        ],
+    );
 }

@@ -5,6 +5,7 @@ use crate::plugin;
 use crate::run::{Source, outcome, read_system, refusal};
 use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SECTOR_BYTES, SimTime};
 use hybridsim_observe::Detail;
+use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::session::{self, Answer, Answered, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -115,6 +116,21 @@ impl Session {
             let at = at_ns.map_or(inner.now(), SimTime::from_ns);
             inner.cut_power(at)?;
             Ok(std::iter::from_fn(|| inner.answer()).collect())
+        })
+    }
+
+    /// Returns the time of the fault, a JSON object.
+    fn inject(&mut self, py: Python<'_>, fault: &str, at_ns: Option<u64>) -> PyResult<u64> {
+        failure::guarded(|| {
+            let wrong = |message: String| failure::raise(py, "ArgumentError", message);
+            if let Some(fault) = &self.fault {
+                return Err(failure::raise(py, "Error", fault.to_string()));
+            }
+            let object = serde_json::from_str(fault).map_err(|error| wrong(error.to_string()))?;
+            let order = FaultOrder::from_json(&object).map_err(wrong)?;
+            let inner = self.open(py)?;
+            let at = at_ns.map_or(inner.now(), SimTime::from_ns);
+            Ok(inner.inject(&order, at).map_err(wrong)?.as_ns())
         })
     }
 

@@ -6,6 +6,7 @@ use crate::contents::{Contents, Data, SECTOR, of_contents};
 use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimTime};
+use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::run::{RunError, RunOutput};
 use hybridsim_simulation::session::{Answer, Answered, Session, Submitted};
 use rustc_hash::FxHashMap;
@@ -82,6 +83,8 @@ pub struct Served {
     pub errors: u64,
     /// Power failures on request.
     pub power_cuts: u64,
+    /// Other faults on request.
+    pub faults: u64,
     /// Sectors read whose last acknowledged write a power failure took away.
     pub lost_sectors: u64,
     /// How late replies left, with a paced clock.
@@ -454,6 +457,30 @@ impl Drive {
         })
     }
 
+    /// A fault occurs now, before requests that arrive from now on. Returns its time.
+    ///
+    /// # Errors
+    /// Why it cannot occur; nothing has changed then.
+    pub fn inject(&mut self, order: &FaultOrder, wall: Instant) -> Result<SimTime, String> {
+        if self.fault.is_some() {
+            return Err("the simulation has ended".to_owned());
+        }
+        let at = self.clock.arrival(wall, self.session.now());
+        let at = self.session.inject(order, at)?;
+        self.served.faults += 1;
+        Ok(at)
+    }
+
+    /// The names of the components that take faults, with the faults.
+    pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
+        self.session.fault_takers()
+    }
+
+    /// Whether requests are being recorded.
+    pub fn is_recording(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// The time of the simulated system.
     pub fn now(&self) -> SimTime {
         self.session.now()
@@ -471,7 +498,8 @@ impl Drive {
         while self.outstanding() > 0 && self.fault.is_none() {
             self.advance();
         }
-        let recorded = self.record.map_or(Ok(()), TraceFile::finish);
+        let faults = self.session.faults();
+        let recorded = self.record.map_or(Ok(()), |record| record.finish(faults));
         let problem = |error: io::Error| RunError::Trace(of_contents(error));
         let contents = match &mut self.contents {
             Contents::History(history) => {

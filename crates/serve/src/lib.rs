@@ -22,7 +22,7 @@ pub use clock::{Clock, Lateness};
 pub use conversation::converse;
 pub use drive::{Drive, Ended, Finished, Job, Kind, Served};
 pub use exports::{Export, Exports};
-pub use record::TraceFile;
+pub use record::{TraceFile, faults_beside};
 pub use server::{Limits, Options, Outcome, serve};
 pub use state::{save, unpack};
 pub use stream::Address;

@@ -1,12 +1,13 @@
-//! Records what clients request as a native trace.
+//! Records what clients request as a native trace, and the faults beside it.
 
-use hybridsim_engine::{Request, SimTime};
-use hybridsim_simulation::state::NewFile;
+use hybridsim_engine::{Request, SimDuration, SimTime};
+use hybridsim_simulation::faults::FaultOrder;
+use hybridsim_simulation::state::{self, NewFile};
 use hybridsim_workload::native::{Header, NativeWriter};
 use hybridsim_workload::record::Record;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A trace that is being written. A disk that fills up ends the trace, not the serving of clients.
 pub struct TraceFile {
@@ -14,6 +15,8 @@ pub struct TraceFile {
     file: NewFile,
     /// Why nothing more is written.
     failed: Option<io::Error>,
+    /// Where faults go, if there are any.
+    faults: PathBuf,
 }
 
 impl TraceFile {
@@ -25,7 +28,7 @@ impl TraceFile {
         let file = NewFile::at(path);
         let header = Header { notes, ..Header::default() };
         let writer = NativeWriter::new(BufWriter::new(File::create(file.partial())?), &header)?;
-        Ok(Self { writer, file, failed: None })
+        Ok(Self { writer, file, failed: None, faults: faults_beside(path) })
     }
 
     /// Adds a request that arrives at `at`. An error is returned by [`TraceFile::finish`].
@@ -35,16 +38,30 @@ impl TraceFile {
         }
     }
 
-    /// Completes the file.
+    /// Completes the file, and writes `faults` beside it, if there are any.
     ///
     /// # Errors
-    /// When the file could not be written, now or before.
-    pub fn finish(self) -> io::Result<()> {
+    /// When a file could not be written, now or before.
+    pub fn finish(self, faults: &[(SimDuration, FaultOrder)]) -> io::Result<()> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         let mut out = self.writer.finish()?;
         out.flush()?;
-        self.file.complete()
+        self.file.complete()?;
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let entry = |(at, order): &(SimDuration, FaultOrder)| {
+            format!("[[run.faults]]\n{}\n", order.to_toml(*at))
+        };
+        state::write(&self.faults, faults.iter().map(entry).collect::<String>().as_bytes())
     }
+}
+
+/// The file of the faults beside the trace at `path`.
+pub fn faults_beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".faults.toml");
+    PathBuf::from(name)
 }

@@ -5,6 +5,7 @@ use crate::control;
 use crate::drive::{Drive, Job, Served};
 use crate::exports::Exports;
 use crate::stream::{Address, Listener, Stream};
+use hybridsim_simulation::faults::FaultOrder;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -147,6 +148,26 @@ impl Server {
         // The drive may have failed, which ends the server.
         self.work.notify_one();
         cut.map(|()| self.drive.borrow().now().as_ns())
+    }
+
+    /// A fault occurs. Returns its time.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn inject(&self, order: &FaultOrder) -> Result<u64, String> {
+        let at = self.drive.borrow_mut().inject(order, Instant::now())?;
+        self.work.notify_one();
+        Ok(at.as_ns())
+    }
+
+    /// The names of the components that take faults, with the faults.
+    pub fn fault_takers(&self) -> Vec<(String, &'static [&'static str])> {
+        self.drive.borrow_mut().fault_takers()
+    }
+
+    /// Whether requests are being recorded.
+    pub fn is_recording(&self) -> bool {
+        self.drive.borrow().is_recording()
     }
 
     /// The drive's time, and the requests it is serving.

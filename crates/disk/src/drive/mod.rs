@@ -301,8 +301,8 @@ impl HardDisk {
         access
     }
 
-    /// `access`, which started at `start`, of a mechanism that may be slow: it tries again and again
-    /// to read or write the sectors, which takes turns of the platter.
+    /// `access`, which started at `start`, of a mechanism that may be slow: it retries the sectors,
+    /// which takes turns of the platter.
     fn slowed(&self, access: AccessTimes, start: SimTime) -> AccessTimes {
         if self.slow == Slowdown::NONE {
             return access;

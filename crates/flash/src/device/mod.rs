@@ -166,7 +166,7 @@ struct State {
 enum EndOfLife {
     /// The run ends.
     EndsRun,
-    /// Writes and trims fail from then on: somebody asked for the wear and wants to see its end.
+    /// Writes and trims fail from then on: the wear was asked for, to see its end.
     FailsWrites,
     /// It has happened, and writes and trims fail.
     Reached,

@@ -227,8 +227,8 @@ impl TimingModel {
         dispatch!(self, timing => timing.restore(from), _ => Ok(()))
     }
 
-    /// Slows down the cells of `die`, or of all dies, from the next operation on. Returns false where
-    /// there are no times.
+    /// Slows down the cells of `die`, or of all dies, from the next operation on. Returns false
+    /// where there are no times.
     pub fn slow_down(&mut self, die: Option<u32>, slowdown: Slowdown) -> bool {
         let (geometry, slow) = match self {
             Self::Interleaved(timing) => timing.slowdowns(),

@@ -195,6 +195,10 @@ struct RunArgs {
     /// Start from the state in this file, saved from the same system
     #[arg(long, value_name = "FILE")]
     load_state: Option<PathBuf>,
+    /// Let the faults in this file occur, a list `[[run.faults]]` as `serve --record` writes it, in
+    /// place of those of the scenario
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
     #[command(flatten)]
     simulate: SimulateArgs,
 }

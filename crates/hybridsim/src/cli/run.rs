@@ -13,7 +13,7 @@ use hybridsim_report::terminal::Style;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
-use hybridsim_simulation::workload;
+use hybridsim_simulation::{text, workload};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,9 @@ pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
         let quoted = toml::Value::from(path.to_string_lossy().into_owned());
         args.simulate.sets.push(format!("run.state={quoted}"));
     }
+    if let Some(path) = &args.faults {
+        args.simulate.sets.push(faults(path)?);
+    }
     if let Some(path) = &args.save_state {
         // Fail before the run, not hours later.
         let probe = path.with_extension("partial");
@@ -46,6 +49,19 @@ pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
     }
     let kind = Kind::Single(args.save_state.as_deref());
     simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, kind)
+}
+
+/// The option that sets the faults in the file at `path`.
+fn faults(path: &Path) -> Result<String, Failure> {
+    let wrong = |reason: String| Failure::usage(format!("--faults {}: {reason}", path.display()));
+    let text = text::read(path, text::SCENARIO_BYTES_MAX);
+    let text = text.map_err(|error| wrong(error.to_string()))?;
+    let root: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+    match root.get("run").and_then(|run| run.get("faults")) {
+        Some(list @ toml::Value::Array(_)) if root.len() == 1 => Ok(format!("run.faults={list}")),
+        _ => Err(wrong("it has to be a list `[[run.faults]]`, and nothing else".to_owned())),
+    }
 }
 
 /// Runs all scenarios.

@@ -11,7 +11,8 @@ use hybridsim_observe::Detail;
 use hybridsim_report::terminal::Style;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, unpack,
+    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, faults_beside,
+    unpack,
 };
 use hybridsim_simulation::run::{RunOutput, RunProgress};
 use hybridsim_simulation::scenario::resolve::Resolved;
@@ -59,10 +60,11 @@ pub struct ServeArgs {
     /// them back at the end
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Write the requests into this file as a trace that `run --trace` replays
+    /// Write the requests into this file as a trace that `run --trace` replays, and faults into
+    /// FILE.faults.toml, for `run --faults`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Accept requests for power failures here: unix:/path
+    /// Accept requests for power failures and other faults here: unix:/path
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
     /// Connections at a time
@@ -183,7 +185,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
         written(path, recorded.as_ref().copied())?;
         // Neither the state at the start nor power failures are in the trace.
         if !from_state && served.power_cuts == 0 {
-            note(&replay(args, path));
+            note(&replay(args, path, served.faults > 0));
         }
     }
     run::verdict(std::slice::from_ref(output))
@@ -196,12 +198,14 @@ fn written(path: &Path, result: Result<(), impl Display>) -> Result<(), Failure>
     })
 }
 
-/// The command that replays the trace at `trace`.
-fn replay(args: &ServeArgs, trace: &Path) -> String {
+/// The command that replays the trace at `trace`, with faults if there were any.
+fn replay(args: &ServeArgs, trace: &Path, faults: bool) -> String {
     let word = |path: &Path| quoted(&path.display().to_string());
+    let beside = faults.then(|| format!(" --faults {}", word(&faults_beside(trace))));
+    let beside = beside.unwrap_or_default();
     let (scenario, trace) = (word(&args.scenario), word(trace));
     let sets: String = args.sets.iter().map(|set| format!(" --set {}", quoted(set))).collect();
-    format!("replay: hybridsim run {scenario} --trace {trace}{sets} --set host.mode=open")
+    format!("replay: hybridsim run {scenario} --trace {trace}{beside}{sets} --set host.mode=open")
 }
 
 /// `text` as one word of a shell.
@@ -304,6 +308,9 @@ fn show(args: &ServeArgs, output: &RunOutput, served: &Served) -> Result<(), Fai
         let (cuts, lost) = (served.power_cuts, served.lost_sectors);
         write!(text, "; {cuts} power failures, {lost} sectors read had lost acknowledged writes")
             .expect("memory");
+    }
+    if served.faults > 0 {
+        write!(text, "; {} faults on request", served.faults).expect("memory");
     }
     let refused = served.refused_connections + served.dropped_connections;
     if refused > 0 {

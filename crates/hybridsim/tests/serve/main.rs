@@ -8,6 +8,7 @@
 mod common;
 
 mod client;
+mod faults;
 mod programs;
 mod server;
 
