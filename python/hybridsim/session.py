@@ -122,8 +122,9 @@ class Session:
 
         `do` and `keys` are those of `run.faults` in a scenario:
         ``inject("fail", "raid", member=1)``, ``inject("slow", "ssd", die=3, factor=10)``,
-        ``inject("wear", "ssd", fraction=0.99)``, ``inject("fill", "ssd")``. `component` is a name or a path; it is not needed if only one
-        component takes the fault. Requests submitted later arrive after the fault.
+        ``inject("wear", "ssd", fraction=0.99)``, ``inject("fill", "ssd")``.
+        `component` is a name or a path; it is not needed if only one component takes the fault.
+        Requests submitted later arrive after the fault.
 
         Raises `ArgumentError`, which lists the components that take the fault, if it cannot occur.
         """

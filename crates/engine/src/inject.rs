@@ -2,7 +2,7 @@
 //!
 //! A fault is addressed to one component by name ([`crate::Machine::schedule_fault`]) and occurs at
 //! a given time, before everything else of that instant. Runs that schedule the same faults at the
-//! same times are therefore equal, whoever scheduled them.
+//! same times are therefore equal, whichever way they were asked for.
 
 use crate::machine::Ctx;
 use crate::time::SimDuration;

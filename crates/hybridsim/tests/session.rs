@@ -331,6 +331,7 @@ fn faults_of_a_session_equal_those_of_a_scenario() {
             r#"{"do": "fail", "component": "raid", "member": 1}"#,
             r#"{"do": "slow", "component": "raid/d0", "factor": 20}"#,
             r#"{"do": "fail", "component": "raid", "member": 3}"#,
+            r#"{"do": "slow", "component": "d0", "factor": 1}"#,
         ],
     );
 }

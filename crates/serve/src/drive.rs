@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const ZEROS_SECTORS_MAX: u64 = 8192;
 /// What may be kept of writes that a power failure could undo; then the device is asked to flush.
 const HISTORY_BYTES_MAX: u64 = 1 << 30;
+/// What may be kept of writes that failed; then the device is read to find out what it holds.
+const FAILED_BYTES_MAX: u64 = 64 << 20;
 
 /// The operation of a client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -379,6 +381,20 @@ impl Drive {
             };
             self.begin(job, self.session.now());
         }
+        self.limit_failed();
+    }
+
+    /// Reads what failed writes left undecided, when that takes much memory.
+    fn limit_failed(&mut self) {
+        let Contents::History(history) = &mut self.contents else { return };
+        if history.take_failed_bytes(FAILED_BYTES_MAX).is_none() {
+            return;
+        }
+        for (first, sectors) in history.undecided() {
+            let (client, kind) = (self.own_client, Kind::Read);
+            let job = Job { client, number: 0, kind, first, sectors, fua: false };
+            self.begin(job, self.session.now());
+        }
     }
 
     /// When [`Drive::advance_to`] has something to do next, with a paced clock.
@@ -398,6 +414,10 @@ impl Drive {
         let last = pending.left == 0;
         let mut bytes = Vec::new();
         let stored = match (&mut self.contents, &pending.job.kind) {
+            (Contents::History(history), Kind::Write(_)) if answer.outcome == Answered::Failed => {
+                history.failed(answer.number + 1);
+                Ok(Ok(()))
+            }
             _ if answer.outcome != Answered::Done => Ok(Ok(())),
             // Not acknowledged, but durable if it was forced.
             (Contents::History(_), Kind::Write(_)) if self.is_failing && !fua => Ok(Ok(())),

@@ -166,9 +166,9 @@ struct State {
 enum EndOfLife {
     /// The run ends.
     EndsRun,
-    /// Writes and trims fail from then on: the wear was asked for, to see its end.
+    /// Writes fail from then on: the wear was asked for, to see its end.
     FailsWrites,
-    /// It has happened, and writes and trims fail.
+    /// It has happened: writes fail, and trims, which are advice, have no effect.
     Reached,
 }
 
@@ -199,9 +199,7 @@ impl<B: FlashBackend> SsdDevice<B> {
 
     /// Serves a request at its arrival, or when recovery has ended.
     fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        if self.is_refused(request) {
-            let waited = ctx.now().since(ctx.issued(id));
-            ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited));
+        if self.state.end_of_life == EndOfLife::Reached && self.refuses(ctx, id, request) {
             return;
         }
         self.report_states(ctx, false);
@@ -259,11 +257,17 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.set_idle_timer(ctx);
     }
 
-    /// Whether `request` would write to a device that has reached its end of life.
-    #[inline]
-    fn is_refused(&self, request: &Request) -> bool {
-        let writes = matches!(request.op, Op::Write | Op::Trim);
-        writes && self.state.end_of_life == EndOfLife::Reached
+    /// Ends a request that would write, on a device that has reached its end of life. Returns
+    /// whether it is one.
+    fn refuses(&self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) -> bool {
+        let waited = ctx.now().since(ctx.issued(id));
+        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited);
+        match request.op {
+            Op::Write => ctx.fail_request(id, breakdown),
+            Op::Trim => ctx.complete(id, breakdown),
+            Op::Read | Op::Flush => return false,
+        }
+        true
     }
 
     /// The backend has done something: whether it failed for good, and the run goes on.

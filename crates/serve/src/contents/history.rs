@@ -69,6 +69,8 @@ pub struct History {
     candidates: FxHashMap<u64, Vec<u64>>,
     acknowledged: u64,
     kept_bytes: u64,
+    /// Bytes of writes that failed since [`History::take_failed_bytes`].
+    failed_bytes: u64,
     lost_sectors: u64,
 }
 
@@ -83,6 +85,7 @@ impl History {
             candidates: FxHashMap::default(),
             acknowledged: 0,
             kept_bytes: 0,
+            failed_bytes: 0,
             lost_sectors: 0,
         }
     }
@@ -170,7 +173,8 @@ impl History {
             }
             // As a whole, which is kept in less memory.
             self.settled.write(sector, &vec![version; (run_end - sector) as usize]);
-            (sector..run_end).for_each(|at| self.forget_candidates(at));
+            // A later write that failed may be there all the same.
+            (sector..run_end).for_each(|at| self.forget_candidates(at, version));
             sector = run_end;
         }
         Ok(())
@@ -180,7 +184,7 @@ impl History {
     fn decide(&mut self, sector: u64, version: u64, bytes: &[u8]) -> io::Result<()> {
         self.store.write(sector, bytes)?;
         self.settled.write(sector, &[version]);
-        self.forget_candidates(sector);
+        self.forget_candidates(sector, u64::MAX);
         Ok(())
     }
 
@@ -191,8 +195,14 @@ impl History {
         self.lost_sectors += u64::from(later.copied().any(|it| acknowledged(&it)));
     }
 
-    fn forget_candidates(&mut self, sector: u64) {
-        for version in self.candidates.remove(&sector).unwrap_or_default() {
+    /// Forgets the candidates of `sector` before version `until`.
+    fn forget_candidates(&mut self, sector: u64, until: u64) {
+        let Some(mut list) = self.candidates.remove(&sector) else { return };
+        let later: Vec<u64> = list.extract_if(.., |version| *version >= until).collect();
+        if !later.is_empty() {
+            self.candidates.insert(sector, later);
+        }
+        for version in list {
             let Some(uncertain) = self.uncertain.get_mut(&version) else { continue };
             uncertain.left -= 1;
             if uncertain.left == 0 {
@@ -226,12 +236,31 @@ impl History {
     pub fn power_cut(&mut self) {
         self.kept_bytes = 0;
         for (version, write) in std::mem::take(&mut self.recent) {
-            for sector in write.first..write.first + write.sectors {
-                self.candidates.entry(sector).or_default().push(version);
-            }
-            let left = write.sectors;
-            self.uncertain.insert(version, Uncertain { write, left });
+            self.doubt(version, write);
         }
+    }
+
+    /// A write failed: it may be there or not.
+    pub fn failed(&mut self, version: u64) {
+        let Some(write) = self.recent.remove(&version) else { return };
+        self.failed_bytes += write.sectors * SECTOR as u64;
+        self.doubt(version, write);
+    }
+
+    /// Bytes of writes that failed since the last call that returned some, if more than `limit`:
+    /// they take memory until the ranges of [`History::undecided`] are read.
+    pub fn take_failed_bytes(&mut self, limit: u64) -> Option<u64> {
+        let due = self.failed_bytes > limit;
+        due.then(|| std::mem::take(&mut self.failed_bytes))
+    }
+
+    /// From now on a read decides whether `write` is there.
+    fn doubt(&mut self, version: u64, write: Write) {
+        for sector in write.first..write.first + write.sectors {
+            self.candidates.entry(sector).or_default().push(version);
+        }
+        let left = write.sectors;
+        self.uncertain.insert(version, Uncertain { write, left });
     }
 
     /// Fills `bytes` with what `versions` of the sectors from `first` on are.
@@ -263,12 +292,12 @@ impl History {
             if settled == version {
                 self.store.read(sector, to)?;
                 self.count_lost(sector, version);
-                self.forget_candidates(sector);
+                self.forget_candidates(sector, u64::MAX);
             } else if !self.store.is_allocated(sector) {
                 // Trimmed.
                 to.fill(0);
                 self.count_lost(sector, settled);
-                self.forget_candidates(sector);
+                self.forget_candidates(sector, u64::MAX);
             } else {
                 return Ok(Err(Stale { sector }));
             }
@@ -351,6 +380,24 @@ mod tests {
         assert_eq!(read(&mut it, 0, &[1, 2]), Ok(vec![1, 2]), "one sector was lost");
         assert_eq!((it.undecided(), it.kept_bytes(), it.lost_sectors()), (vec![], 0, 1));
         assert_eq!(read(&mut it, 0, &[2]), Err(Stale { sector: 0 }), "it was lost");
+    }
+
+    #[test]
+    fn a_write_that_failed_is_decided_by_a_read() {
+        let mut it = history();
+        it.write(1, 0, 2, data(1, 2));
+        it.written(1, false).expect("memory");
+        it.write(2, 0, 2, data(2, 2));
+        it.failed(2);
+        assert_eq!(it.take_failed_bytes(2 * SECTOR as u64), None);
+        assert_eq!(it.take_failed_bytes(0), Some(2 * SECTOR as u64));
+        assert_eq!(it.take_failed_bytes(0), None);
+        it.flushed(it.flush()).expect("memory");
+        assert_eq!(it.undecided(), [(0, 2)], "the flush does not decide it");
+        assert_eq!(read(&mut it, 0, &[2, 1]), Ok(vec![2, 1]), "a part of it is there");
+        assert_eq!((it.undecided(), it.uncertain.len()), (vec![], 0));
+        it.settle_all().expect("memory");
+        assert_eq!(read(&mut it, 0, &[2, 1]), Ok(vec![2, 1]));
     }
 
     #[test]
