@@ -85,9 +85,9 @@ def test_wrong_requests_are_refused():
     for request in [("read", 1, 512), ("read", 0, 0), ("erase", 0, 512), ("read", 1 << 50, 512)]:
         with pytest.raises(hybridsim.ArgumentError):
             session.submit(*request)
-    for request in [("read", -512, 512), ("read", 0.5, 512), ("read", 0, True), ("read", 0, 1 << 64)]:
+    for numbers in [(-512, 512), (0.5, 512), (0, True), (0, 1 << 64)]:
         with pytest.raises(hybridsim.ArgumentError):
-            session.submit(*request)
+            session.submit("read", *numbers)
     for time in [-1, 0.5, None]:
         with pytest.raises(hybridsim.ArgumentError):
             session.advance_to(time)

@@ -198,13 +198,13 @@ mod tests {
         let due = SimTime::from_ns(100_000);
         let instant = clock.instant(due).expect("it has started");
         assert_eq!(instant, start + Duration::from_micros(100));
-        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(1));
+        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(2));
         assert_eq!(clock.warning(), None);
-        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(50));
+        clock.replied(SimTime::ZERO, due, instant + Duration::from_micros(60));
         let lateness = clock.lateness().expect("it is paced");
-        assert!((49_900..50_100).contains(&lateness.max), "{lateness:?}");
-        // 25.5 us of 100 us.
-        assert!(clock.warning().expect("a quarter").contains("51 us late on average, 26 %"));
+        assert!((59_900..60_100).contains(&lateness.max), "{lateness:?}");
+        let warning = clock.warning().expect("a third of the latency");
+        assert!(warning.contains("31 us late on average, 31 %"), "{warning}");
     }
 
     #[test]

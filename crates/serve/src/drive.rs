@@ -189,8 +189,8 @@ impl Drive {
         }
     }
 
-    /// Whether `job` writes sectors that another is writing, in a history that cannot order them, or
-    /// too much is being written already.
+    /// Whether `job` writes sectors that another is writing, in a history that cannot order them,
+    /// or too much is being written already.
     fn must_wait(&self, job: &Job) -> bool {
         if !self.contents.has_history() || !matches!(job.kind, Kind::Write(_) | Kind::Trim) {
             return false;

@@ -522,8 +522,8 @@ fn assemble(
 }
 
 /// Sets the slowdown of each workload of several: its mean latency in `results` divided by that in
-/// a run of the same requests without the others. Where that cannot run, or ends early, the slowdown
-/// is left out with a warning.
+/// a run of the same requests without the others. Where that cannot run, or ends early, the
+/// slowdown is left out with a warning.
 pub fn add_slowdowns(
     scenario: &Scenario,
     registry: &Registry,

@@ -43,7 +43,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// Packs the state of the system that `belongs_to` describes, in `parts`, into `to`, which is empty.
+/// Packs the state of the system that `belongs_to` describes, in `parts`, into the empty `to`.
 fn pack_into(to: impl Write + Seek, belongs_to: &str, parts: &[&[u8]]) -> io::Result<()> {
     let mut to = Hashed { to, hasher: blake3::Hasher::new() };
     to.to.write_all(MAGIC)?;

@@ -489,9 +489,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("mine.toml");
         odd.preset = file.display().to_string();
+        const SSD: &str = "kind = \"ssd\"\nblocks_per_plane = 64\nread_time = \"25us\"\n\
+                           program_time = \"200us\"\nerase_time = \"2ms\"\n";
         let drive = |text: &str| {
-            std::fs::write(&file, format!("kind = \"ssd\"\nblocks_per_plane = 64\n{text}"))
-                .expect("a file");
+            std::fs::write(&file, format!("{SSD}{text}")).expect("a file");
             Drive::new(&odd, 1 << 30).map(|drive| drive.bytes)
         };
         let two = drive("over_provisioning = 1\nplanes_per_die = 2").expect("an SSD");

@@ -5,8 +5,8 @@
 //! the greatest `age * (1 - u) / 2u`, with the age counted from the last invalidation in the block.
 //! Time is counted in pages invalidated on the whole device, as a policy has no clock.
 //!
-//! `age_exponent` is a power of the age: the greater it is, the sooner blocks with few invalid pages are
-//! collected if nothing has changed in them for long, and the sooner static data are separated.
+//! `age_exponent` is a power of the age: the greater it is, the sooner blocks with few invalid
+//! pages are collected if nothing has changed in them for long, and the sooner static data are separated.
 //!
 //! Of blocks with equally many valid pages the oldest wins, and a block is appended to the list of
 //! its utilisation when it changes. Only the heads of these lists are compared: at most one for

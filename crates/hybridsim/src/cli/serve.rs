@@ -42,8 +42,8 @@ pub struct ServeArgs {
     /// How simulated time passes: virtual replies at once, paced when the simulated device would
     #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
     clock: ClockKind,
-    /// Virtual: factor applied to the think time of clients, 0 for a repeatable run; paced: simulated
-    /// seconds per second
+    /// Virtual: factor applied to the think time of clients, 0 for a repeatable run; paced:
+    /// simulated seconds per second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
     /// Paced: time that a request and its reply take between client and server, by which replies

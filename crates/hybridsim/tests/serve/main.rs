@@ -509,6 +509,40 @@ fn a_volatile_buffer_loses_what_was_not_flushed() {
 }
 
 #[test]
+fn writes_in_flight_at_a_power_failure_are_there_or_not() {
+    let folder = folder();
+    let args = ["--control", "unix:control.sock", "--clock", "paced"];
+    let system = format!("{DISK}write_cache = false\n");
+    let server = Server::start(folder.path(), &system, &args);
+    let mut client = Client::open(&server.socket, "", false);
+    let offset = |at: u64| at * 7919 % 800 * 8192;
+    let new = |at: u64| bytes(at as u8 | 1, 4096);
+    let cookies: Vec<u64> =
+        (0..32).map(|at| client.send(0, 1, offset(at), 4096, &new(at))).collect();
+    let (done, reply) = client.receive(0);
+    assert_eq!(reply, Ok(vec![]));
+    let reply = server.control("{\"do\": \"cut-power\"}");
+    assert!(reply["time_ns"].is_u64(), "{reply}");
+    let mut client = Client::open(&server.socket, "", true);
+    let mut kept = 0;
+    for (at, cookie) in (0..32).zip(cookies) {
+        let read = client.read(offset(at), 4096).expect("ok");
+        let is_new = read == new(at);
+        assert!(is_new || cookie != done, "an acknowledged write is durable");
+        let new = new(at);
+        let mut sectors = read.chunks(512).zip(new.chunks(512));
+        assert!(sectors.all(|(is, new)| is == new || is == [0; 512]), "a sector is old or new");
+        assert_eq!(client.read(offset(at), 4096), Ok(read), "it stays what it is");
+        kept += usize::from(is_new);
+    }
+    assert!(kept < 32, "some were in flight");
+    drop(client);
+    let results = server.stop();
+    assert!(results["requests_lost"].as_u64() > Some(0), "{results}");
+    assert_eq!(results["served"]["lost_sectors"], 0, "none of them was acknowledged");
+}
+
+#[test]
 fn a_control_client_that_leaves_early_does_not_keep_the_server() {
     let folder = folder();
     let server = Server::start(folder.path(), &ssd(), &["--control", "unix:control.sock"]);

@@ -135,7 +135,9 @@ fn python() -> Option<&'static str> {
 /// afterwards. Returns what the script prints.
 fn sqlite(python: &str, system: &str, option: &str) -> String {
     let folder = folder();
-    let args = ["--control", "unix:control.sock", "--export", "db=8MiB", "--export", "wal=8MiB"];
+    // Think time would let the disk empty its buffer.
+    let args = ["--control", "unix:control.sock", "--time-scale", "0"];
+    let args = [&args[..], &["--export", "db=8MiB", "--export", "wal=8MiB"]].concat();
     let server = Server::start(folder.path(), system, &args);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/sqlite.py");
     let command = format!("{python} {script} \"$SOCKET\" control.sock {option}");

@@ -118,6 +118,7 @@ class Vfs(apsw.VFS):
         self.files = {name: File(Export(path, name)) for name in ("db", "wal")}
         self.files["journal"] = Memory()
         self.flushes = flushes
+        self.writes = 0
         super().__init__(self.name, "")
 
     def file_of(self, name):
@@ -147,6 +148,7 @@ class VfsFile:
         return self.file.read(amount, offset)
 
     def xWrite(self, data, offset):
+        self.vfs.writes += 1
         self.file.write(bytes(data), offset)
 
     def xTruncate(self, size):
@@ -204,9 +206,13 @@ def main(path, control_path, flushes=True, cuts=8):
         for number in range(acknowledged + 1, acknowledged + 12 + 3 * cut):
             db.execute("insert into t values (?, ?)", (number, "x" * 300))
             acknowledged = number
-        # A transaction that has written something but not committed.
+        # A transaction that has written something but not committed: its pages exceed the cache.
+        db.execute("pragma cache_size=4").fetchall()
+        written = vfs.writes
         db.execute("begin")
-        db.execute("insert into t values (?, ?)", (acknowledged + 1, "y" * 9000))
+        for number in range(1, 5):
+            db.execute("insert into t values (?, ?)", (acknowledged + number, "y" * 9000))
+        assert vfs.writes > written, "no page of the transaction has been written"
         assert "time_ns" in control(control_path, {"do": "cut-power"})
         try:
             db.close(True)
