@@ -1,11 +1,11 @@
 //! Miss-ratio curves: the miss ratio of a trace as a function of the cache size.
 //!
 //! For `lru` and many sizes, one pass over the stack distances of a sample of the pages gives all
-//! of them (SHARDS: Waldspurger et al., FAST 2015). Any other registered policy, and `lru` for a few
-//! sizes, is simulated once for each size, on the same sample with a cache scaled down by the
+//! of them (SHARDS: Waldspurger et al., FAST 2015). Any other registered policy, and `lru` for a
+//! few sizes, is simulated once for each size, on the same sample with a cache scaled down by the
 //! sampling rate (Waldspurger et al., "Cache Modeling and Optimization using Miniature
-//! Simulations", USENIX ATC 2017). Both are exact when the sample includes all pages. The error of a point is
-//! estimated from the variation between disjoint parts of the sample.
+//! Simulations", USENIX ATC 2017). Both are exact when the sample includes all pages. The error
+//! of a point is estimated from the variation between disjoint parts of the sample.
 
 mod distances;
 mod exact;

@@ -6,7 +6,8 @@
 //! Time is counted in pages invalidated on the whole device, as a policy has no clock.
 //!
 //! `age_exponent` is a power of the age: the greater it is, the sooner blocks with few invalid
-//! pages are collected if nothing has changed in them for long, and the sooner static data are separated.
+//! pages are collected if nothing has changed in them for long, and the sooner static data are
+//! separated.
 //!
 //! Of blocks with equally many valid pages the oldest wins, and a block is appended to the list of
 //! its utilisation when it changes. Only the heads of these lists are compared: at most one for
