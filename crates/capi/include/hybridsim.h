@@ -283,6 +283,22 @@ hybridsim_status hybridsim_next_completion(hybridsim_session *session,
 hybridsim_status hybridsim_cut_power(hybridsim_session *session, uint64_t at_ns);
 
 /*
+ A fault occurs at `at_ns`, below 2^63, or as soon after as is possible; requests submitted later
+ arrive after it. `fault` is a JSON object with the keys of `run.faults` without `at`, such as
+ `{"do": "slow", "component": "ssd", "die": 3, "factor": 10}`. Sets `*time_ns` to its time,
+ unless NULL. `HYBRIDSIM_STATUS_ARGUMENT` with the components that take the fault if it cannot
+ occur.
+
+ # Safety
+ `session` is NULL, or open and used by no one else; `fault` is NULL or ends with a zero byte;
+ `time_ns` is NULL or can be written.
+ */
+hybridsim_status hybridsim_inject(hybridsim_session *session,
+                                  const char *fault,
+                                  uint64_t at_ns,
+                                  uint64_t *time_ns);
+
+/*
  Serves what is outstanding and ends the simulation, after which `hybridsim_results` and
  `hybridsim_state` return something. `HYBRIDSIM_STATUS_ENDED` if it ended with an error: the
  results cover the time before.
