@@ -7,4 +7,6 @@ use std::sync::LazyLock;
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(standard);
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::client::converses(&REGISTRY, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    hybridsim_fuzz::client::converses(&REGISTRY, bytes);
+});
