@@ -1,8 +1,12 @@
-//! The event queue: a 4-ary heap ordered by (time, phase, sequence).
+//! The event queue, ordered by (time, phase, sequence): a sorted list and a 4-ary heap.
 //!
-//! The sequence number makes the order total, so results do not depend on how the heap breaks ties.
+//! A timer that expires after all others of the list is appended to it, which takes constant time;
+//! the others go to the heap. Devices of constant service time, and those with one request at a
+//! time, need the list only. The sequence number makes the order total, so results do not depend on
+//! where a timer is kept.
 
 use crate::time::SimTime;
+use std::collections::VecDeque;
 
 /// The order of events of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,9 +27,18 @@ struct Entry<T> {
     item: T,
 }
 
+impl<T> Entry<T> {
+    #[inline]
+    fn time(&self) -> SimTime {
+        SimTime::from_ns((self.key >> 64) as u64)
+    }
+}
+
 /// A queue of `T` by time.
 #[derive(Debug)]
 pub struct TimerQueue<T> {
+    /// In ascending order.
+    sorted: VecDeque<Entry<T>>,
     heap: Vec<Entry<T>>,
     sequence: u64,
     /// The root was popped and its place not filled: most pops are followed by a push, which then
@@ -35,7 +48,8 @@ pub struct TimerQueue<T> {
 
 impl<T: Copy> Default for TimerQueue<T> {
     fn default() -> Self {
-        Self { heap: Vec::with_capacity(64), sequence: 0, vacant: false }
+        let (sorted, heap) = (VecDeque::with_capacity(64), Vec::with_capacity(64));
+        Self { sorted, heap, sequence: 0, vacant: false }
     }
 }
 
@@ -48,6 +62,7 @@ fn key(time: SimTime, phase: TimerPhase, sequence: u64) -> u128 {
 
 impl<T: Copy> TimerQueue<T> {
     /// Adds `item` at `time`.
+    #[inline]
     pub fn push(&mut self, time: SimTime, phase: TimerPhase, item: T) {
         let key = key(time, phase, self.sequence);
         self.sequence += 1;
@@ -67,6 +82,14 @@ impl<T: Copy> TimerQueue<T> {
 
     #[inline]
     fn insert(&mut self, entry: Entry<T>) {
+        if self.sorted.back().is_none_or(|last| last.key < entry.key) {
+            self.sorted.push_back(entry);
+        } else {
+            self.insert_into_heap(entry);
+        }
+    }
+
+    fn insert_into_heap(&mut self, entry: Entry<T>) {
         if std::mem::take(&mut self.vacant) {
             self.sift_down(entry);
         } else {
@@ -75,52 +98,74 @@ impl<T: Copy> TimerQueue<T> {
         }
     }
 
-    /// The earliest item.
+    /// The first entry of the heap.
     #[inline]
-    fn first(&mut self) -> Option<&Entry<T>> {
+    fn first_of_heap(&mut self) -> Option<&Entry<T>> {
         if std::mem::take(&mut self.vacant) {
-            let last = self.heap.pop()?;
-            if !self.heap.is_empty() {
-                self.sift_down(last);
-            }
+            self.fill_root();
         }
         self.heap.first()
     }
 
+    fn fill_root(&mut self) {
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
+    }
+
+    /// The earliest item, and whether it is in the sorted list.
+    #[inline]
+    fn first(&mut self) -> Option<(Entry<T>, bool)> {
+        let of_heap = self.first_of_heap().copied();
+        match (self.sorted.front(), of_heap) {
+            (Some(first), None) => Some((*first, true)),
+            (Some(first), Some(other)) if first.key < other.key => Some((*first, true)),
+            (_, other) => other.map(|entry| (entry, false)),
+        }
+    }
+
     /// The time of the earliest item.
     pub fn first_time(&mut self) -> Option<SimTime> {
-        self.first().map(|entry| SimTime::from_ns((entry.key >> 64) as u64))
+        self.first().map(|(entry, _)| entry.time())
     }
 
     /// Whether the earliest item precedes one that would be added at a reserved place.
     pub fn first_precedes(&mut self, time: SimTime, phase: TimerPhase, reserved: u64) -> bool {
-        self.first().is_some_and(|entry| entry.key < key(time, phase, reserved))
+        self.first().is_some_and(|(entry, _)| entry.key < key(time, phase, reserved))
     }
 
     /// Removes the earliest item.
+    #[inline]
     pub fn pop(&mut self) -> Option<(SimTime, T)> {
-        let first = *self.first()?;
-        self.vacant = true;
-        Some((SimTime::from_ns((first.key >> 64) as u64), first.item))
+        let (first, is_sorted) = self.first()?;
+        if is_sorted {
+            self.sorted.pop_front();
+        } else {
+            self.vacant = true;
+        }
+        Some((first.time(), first.item))
     }
 
     /// All pending events, earliest first.
     pub fn in_order(&self) -> Vec<(SimTime, T)> {
         let mut entries = self.heap[usize::from(self.vacant)..].to_vec();
+        entries.extend(&self.sorted);
         entries.sort_unstable_by_key(|entry| entry.key);
-        let time = |key: u128| SimTime::from_ns((key >> 64) as u64);
-        entries.into_iter().map(|entry| (time(entry.key), entry.item)).collect()
+        entries.into_iter().map(|entry| (entry.time(), entry.item)).collect()
     }
 
     /// Removes everything.
     pub fn clear(&mut self) {
+        self.sorted.clear();
         self.heap.clear();
         self.vacant = false;
     }
 
     /// Number of pending events.
     pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.vacant)
+        self.sorted.len() + self.heap.len() - usize::from(self.vacant)
     }
 
     /// Whether none is pending.
