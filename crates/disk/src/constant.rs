@@ -182,10 +182,11 @@ impl Component for ConstantDevice {
         let fixed = self.slow.of(self.timing.latency + SimDuration::from_ns(extra));
         let start = self.start_of(now, fixed + transfer);
         let end = start + fixed + transfer;
-        let breakdown = LatencyBreakdown::NONE
-            .plus(LatencyPhase::Queue, start.since(now))
-            .plus(LatencyPhase::Overhead, fixed)
-            .plus(LatencyPhase::Bus, transfer);
+        let breakdown = LatencyBreakdown::of([
+            (LatencyPhase::Queue, start.since(now)),
+            (LatencyPhase::Overhead, fixed),
+            (LatencyPhase::Bus, transfer),
+        ]);
         if jitter == 0 {
             self.apply(ctx, request, end, true);
             ctx.complete_at(id, end, breakdown);

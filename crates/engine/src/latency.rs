@@ -47,6 +47,17 @@ impl LatencyBreakdown {
     /// No time in any phase.
     pub const NONE: Self = Self { times: [SimDuration::ZERO; LatencyPhase::COUNT], present: 0 };
 
+    /// These times of these phases, each named once.
+    #[inline]
+    pub fn of<const N: usize>(phases: [(LatencyPhase, SimDuration); N]) -> Self {
+        let mut breakdown = Self::NONE;
+        for (phase, time) in phases {
+            breakdown.times[phase as usize] = time;
+            breakdown.present |= u32::from(!time.is_zero()) << phase as u32;
+        }
+        breakdown
+    }
+
     /// Adds `time` to one phase.
     #[inline]
     pub fn add(&mut self, phase: LatencyPhase, time: SimDuration) {

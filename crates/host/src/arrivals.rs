@@ -88,11 +88,17 @@ impl Arrivals {
     }
 
     /// The next request; `None` at the end of the workload and after an error.
+    #[inline]
     pub fn pull(&mut self, ctx: &mut Ctx<'_>) -> Option<Arrival> {
         if self.exhausted {
             return None;
         }
-        if self.ahead.is_empty() && self.ahead_end.is_none() {
+        self.ahead.pop_front().or_else(|| self.read(ctx))
+    }
+
+    /// As [`Arrivals::pull`], where no request has been read ahead.
+    fn read(&mut self, ctx: &mut Ctx<'_>) -> Option<Arrival> {
+        if self.ahead_end.is_none() {
             self.read_ahead(ctx);
         }
         let arrival = self.ahead.pop_front();
@@ -168,10 +174,12 @@ impl Arrivals {
 
     /// Reports a completion to a workload that may depend on it. Returns whether it does, so that
     /// an earlier request may precede the one read ahead.
+    #[inline]
     pub fn completed(&mut self, ctx: &mut Ctx<'_>, done: &Request) -> bool {
-        if self.reads_ahead {
-            return false;
-        }
+        !self.reads_ahead && self.report_completed(ctx, done)
+    }
+
+    fn report_completed(&mut self, ctx: &mut Ctx<'_>, done: &Request) -> bool {
         let request = Request { data: DataSlice::NONE, ..*done };
         let now = ctx.now();
         if !self.reacts || self.exhausted {

@@ -66,7 +66,7 @@ impl Ctx<'_> {
             self.core.admit(Sent { request, tag, base, issued: self.core.now, child, child_index });
         // Otherwise the run ends: components never receive a request outside their capacity.
         if deliver {
-            self.core.inbox.push_back(Message::Request(id));
+            self.core.inbox.push(Message::Request(id));
         }
         id
     }
@@ -96,7 +96,7 @@ impl Ctx<'_> {
             child_index: child as u16,
         });
         if end.0 <= capacity {
-            self.core.inbox.push_back(Message::Command(id, command));
+            self.core.inbox.push(Message::Command(id, command));
         }
         id
     }
@@ -125,7 +125,7 @@ impl Ctx<'_> {
                 child_index: BROADCAST,
             };
             let passed = core.admit(sent);
-            core.inbox.push_back(Message::Command(passed, command));
+            core.inbox.push(Message::Command(passed, command));
             count += 1;
         }
         if count > 0 {
@@ -150,12 +150,15 @@ impl Ctx<'_> {
     /// Announces the requests that will probably be issued to child number `child` next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
         let Link { node: child, base, .. } = self.core.tree[self.node.0 as usize].children[child];
+        if !self.core.tree[child.0 as usize].looks_ahead {
+            return;
+        }
         let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
         // Two components may announce requests at one instant: the second announcement is dropped,
         // which is allowed for advice.
         if self.core.expected.is_empty() {
             self.core.expected.extend(requests);
-            self.core.inbox.push_back(Message::Expect(child));
+            self.core.inbox.push(Message::Expect(child));
         }
     }
 
@@ -169,13 +172,13 @@ impl Ctx<'_> {
     #[inline]
     pub fn complete(&mut self, id: RequestId, breakdown: LatencyBreakdown) {
         self.core.finish(id, breakdown, Outcome::Done);
-        self.core.inbox.push_back(Message::Completion(id));
+        self.core.inbox.push(Message::Completion(id));
     }
 
     /// Completes a request of the parent now, as failed.
     pub fn fail_request(&mut self, id: RequestId, breakdown: LatencyBreakdown) {
         self.core.finish(id, breakdown, Outcome::Failed);
-        self.core.inbox.push_back(Message::Completion(id));
+        self.core.inbox.push(Message::Completion(id));
     }
 
     /// Completes a request of the parent at `time`, not before now.
@@ -209,6 +212,13 @@ impl Ctx<'_> {
     #[inline]
     pub fn emit(&mut self, event: impl Event) {
         self.core.events.push(EventRecord::new(self.core.now, self.node, event));
+    }
+
+    /// As [`Ctx::emit`], for an event that was encoded before; only its fields count.
+    #[inline]
+    pub fn emit_record(&mut self, record: EventRecord) {
+        let (time, head) = (self.core.now, record.head | u64::from(self.node.0));
+        self.core.events.push(EventRecord { time, head, ..record });
     }
 
     /// The data versions of requests in flight, for verified runs.

@@ -18,8 +18,7 @@ use crate::state::{Loader, Saver};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
 use faults::ScheduledFault;
-use std::collections::VecDeque;
-use traffic::{BROADCAST, Core, Link, Message, Sent, Timer, TreePosition};
+use traffic::{BROADCAST, Core, Inbox, Link, Message, Sent, Timer, TreePosition};
 
 /// Events between two calls of a progress function.
 const PROGRESS_EVERY: u64 = 256;
@@ -70,7 +69,7 @@ impl Machine {
             core: Core {
                 now: SimTime::ZERO,
                 timers: TimerQueue::default(),
-                inbox: VecDeque::with_capacity(64),
+                inbox: Inbox::default(),
                 slots: Vec::with_capacity(64),
                 free: Vec::with_capacity(64),
                 expected: Vec::with_capacity(64),
@@ -108,6 +107,7 @@ impl Machine {
             parent,
             children: Vec::new(),
             targets,
+            looks_ahead: node.component.lookahead().is_some(),
         });
         self.components.push(node.component);
         for child in node.children {
@@ -328,7 +328,7 @@ impl Machine {
             // The inbox is empty, so it need not go through it, unless the power may fail before
             // it is delivered.
             Timer::Complete(id) if self.power.is_none() => self.deliver_completion(id),
-            Timer::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
+            Timer::Complete(id) => self.core.inbox.push(Message::Completion(id)),
             Timer::Wake(node, token) => {
                 self.with_component(node, |component, ctx| component.wake(ctx, token));
             }
@@ -353,7 +353,7 @@ impl Machine {
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<(), Fault> {
         let mut delivered = 0;
         while self.core.fault.is_none()
-            && let Some(message) = self.core.inbox.pop_front()
+            && let Some(message) = self.core.inbox.pop()
         {
             if self.power.as_mut().is_some_and(PowerFailureInjector::due) && !self.core.halted {
                 self.cut_power()?;
@@ -399,12 +399,15 @@ impl Machine {
 
     #[inline]
     fn deliver_completion(&mut self, id: RequestId) {
-        let (parent, done) = self.core.retire(id);
+        // First the slot, so that the breakdown is copied once.
+        self.core.retire(id);
+        let done = self.core.completion(id);
         if done.child == usize::from(BROADCAST) {
-            self.core.broadcast_done(&done);
-        } else {
-            self.with_component(parent, |component, ctx| component.completion(ctx, &done));
+            return self.core.broadcast_done(&done);
         }
+        let child = self.core.slots[id.0 as usize].sent.child;
+        let parent = self.core.tree[child.0 as usize].parent;
+        self.with_component(parent, |component, ctx| component.completion(ctx, &done));
     }
 
     #[inline]

@@ -8,7 +8,6 @@ use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Request, RequestId};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
-use std::collections::VecDeque;
 
 /// Marks a copy of a broadcast command ([`super::Ctx::broadcast`]); its tag is the command it was
 /// copied from.
@@ -29,6 +28,52 @@ pub(super) enum Message {
     Completion(RequestId),
     /// The requests in [`Core::expected`] are for this component.
     Expect(ComponentId),
+}
+
+/// Delivered messages are removed when there are this many, and together when none is left.
+const DELIVERED_MAX: usize = 1024;
+
+/// Messages of this instant, delivered in the order they were sent.
+#[derive(Default)]
+pub(super) struct Inbox {
+    messages: Vec<Message>,
+    /// Those before it have been delivered.
+    next: usize,
+}
+
+impl Inbox {
+    #[inline]
+    pub(super) fn push(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Message> {
+        let Some(message) = self.messages.get(self.next).copied() else {
+            self.clear();
+            return None;
+        };
+        self.next += 1;
+        if self.next >= DELIVERED_MAX {
+            self.remove_delivered();
+        }
+        Some(message)
+    }
+
+    /// Moves those left only if they are no more than those removed.
+    #[cold]
+    fn remove_delivered(&mut self) {
+        if 2 * self.next >= self.messages.len() {
+            self.messages.drain(..self.next);
+            self.next = 0;
+        }
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.messages.clear();
+        self.next = 0;
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +111,8 @@ pub(super) struct TreePosition {
     pub(super) children: Vec<Link>,
     /// Whether the children have address ranges of their own, in sequence ([`Component::targets`]).
     pub(super) targets: bool,
+    /// Whether it uses advance notice of requests ([`Component::lookahead`]).
+    pub(super) looks_ahead: bool,
 }
 
 /// The connection of a parent to a child, or to one of its targets.
@@ -83,7 +130,7 @@ pub(super) struct Link {
 pub(super) struct Core {
     pub(super) now: SimTime,
     pub(super) timers: TimerQueue<Timer>,
-    pub(super) inbox: VecDeque<Message>,
+    pub(super) inbox: Inbox,
     pub(super) slots: Vec<Slot>,
     pub(super) free: Vec<RequestId>,
     pub(super) expected: Vec<Request>,
@@ -105,13 +152,21 @@ pub(super) struct Core {
 }
 
 impl Core {
+    /// Frees the slot of `id`, which has completed.
     #[inline]
-    pub(super) fn retire(&mut self, id: RequestId) -> (ComponentId, Completion) {
-        let now = self.now;
+    pub(super) fn retire(&mut self, id: RequestId) {
         let slot = &mut self.slots[id.0 as usize];
         debug_assert_eq!(slot.stage, Stage::Finishing, "completed twice");
+        slot.stage = Stage::Free;
+        self.free.push(id);
+    }
+
+    /// The completion of `id`, whose slot has been freed just now.
+    #[inline]
+    pub(super) fn completion(&self, id: RequestId) -> Completion {
+        let slot = &self.slots[id.0 as usize];
         let Sent { request, tag, base, issued, child, child_index } = slot.sent;
-        let latency = now.since(issued);
+        let latency = self.now.since(issued);
         debug_assert_eq!(
             slot.breakdown.total(),
             latency,
@@ -120,8 +175,7 @@ impl Core {
             request,
             slot.breakdown
         );
-        slot.stage = Stage::Free;
-        let done = Completion {
+        Completion {
             id,
             request: Request { lba: Lba(request.lba.0 - base), ..request },
             tag,
@@ -129,10 +183,7 @@ impl Core {
             latency,
             breakdown: slot.breakdown,
             outcome: slot.outcome,
-        };
-        let parent = self.tree[child.0 as usize].parent;
-        self.free.push(id);
-        (parent, done)
+        }
     }
 
     /// A copy of a broadcast command completed. With the last one, the command completes.
@@ -147,7 +198,7 @@ impl Core {
         self.broadcasts.swap_remove(at);
         let before = self.now.since(self.slots[of.0 as usize].sent.issued) - done.latency;
         self.finish(of, done.breakdown.plus(LatencyPhase::Queue, before), Outcome::Done);
-        self.inbox.push_back(Message::Completion(of));
+        self.inbox.push(Message::Completion(of));
     }
 
     #[inline]

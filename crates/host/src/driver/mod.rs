@@ -205,10 +205,8 @@ impl Host {
         }
     }
 
+    /// Issues queued requests, of which there are some, while the device takes them.
     fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
-        if self.queued == 0 {
-            return;
-        }
         while self.at_device < self.options.queue_depth {
             let positioner = self.positioner.clone();
             let head = Head { now: ctx.now(), last: self.last, positioner: positioner.as_deref() };
@@ -331,7 +329,9 @@ impl Component for Host {
         if self.arrivals.completed(ctx, &done.request) {
             self.arrive_due(ctx);
         }
-        self.dispatch(ctx);
+        if self.queued > 0 {
+            self.dispatch(ctx);
+        }
         if self.options.mode == Mode::Closed {
             if self.options.think_time.is_zero() {
                 self.follow(ctx);
@@ -345,7 +345,9 @@ impl Component for Host {
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         if token == HELD {
-            self.dispatch(ctx);
+            if self.queued > 0 {
+                self.dispatch(ctx);
+            }
             return;
         }
         match self.options.mode {
