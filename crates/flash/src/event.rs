@@ -156,17 +156,19 @@ impl Event for FlashBusy {
     /// Those of [`FlashEvent`].
     const KINDS: &'static [EventKind] = &[];
 
+    #[inline]
     fn encode(self) -> EventRecord {
         FlashEvent::from(self).encode()
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode(record: &EventRecord) -> Option<Self> {
         FlashEvent::decode(record)?.busy()
     }
 }
 
 impl From<FlashBusy> for FlashEvent {
+    #[inline]
     fn from(FlashBusy { unit, act, cause, begin, end }: FlashBusy) -> Self {
         match unit {
             FlashUnit::Die(die) => Self::DieBusy { cause, die, act, begin, end },
@@ -177,7 +179,7 @@ impl From<FlashBusy> for FlashEvent {
 
 impl FlashEvent {
     /// The busy interval, where it is one of a die or a channel.
-    #[inline]
+    #[inline(always)]
     pub const fn busy(self) -> Option<FlashBusy> {
         let (unit, cause, act, begin, end) = match self {
             Self::DieBusy { cause, die, act, begin, end } => {

@@ -186,6 +186,11 @@ impl Shape {
     }
 }
 
+/// The tables of a device take about this much memory per physical page.
+const TABLE_BYTES_PER_PAGE: u64 = 6;
+/// Tables of this size mostly stay in the processor's caches.
+const CACHE_BYTES: u64 = 8 << 20;
+
 impl Geometry {
     /// # Errors
     /// All problems with `shape`.
@@ -242,6 +247,12 @@ impl Geometry {
     /// Physical pages of the device.
     pub const fn pages(&self) -> u32 {
         self.pages
+    }
+
+    /// Whether the tables of the device are larger than the caches of a processor, so that it pays
+    /// to prefetch their entries.
+    pub const fn outgrows_caches(&self) -> bool {
+        self.pages as u64 * TABLE_BYTES_PER_PAGE > CACHE_BYTES
     }
 
     /// Data bytes of a page.

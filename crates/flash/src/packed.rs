@@ -43,6 +43,12 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("the slice has the length of a word"))
 }
 
+/// The word that begins at byte `at`.
+#[inline]
+fn word_mut(bytes: &mut [u8], at: usize) -> &mut [u8; WORD_BYTES] {
+    bytes[at..].first_chunk_mut().expect("there is padding behind the last entry")
+}
+
 /// Bytes of `length` entries and the padding behind them.
 const fn bytes_for(length: usize, width: u32) -> usize {
     (length as u64 * width as u64).div_ceil(8) as usize + WORD_BYTES - 1
@@ -98,6 +104,30 @@ impl Packed {
         self.replace(index, value);
     }
 
+    /// Stores at each of `indices` the next number from `first` on, without its lowest `dropped`
+    /// bits.
+    ///
+    /// # Panics
+    /// When there is no such entry.
+    #[inline]
+    pub fn set_ascending(&mut self, indices: &[u32], first: u32, dropped: u32) {
+        let largest = (first + (indices.len() as u32).saturating_sub(1)) >> dropped;
+        if largest >= self.mask {
+            self.widen(largest);
+        }
+        let (length, width, mask) = (self.length, self.width, u64::from(self.mask));
+        let bytes = &mut self.bytes[..];
+        for (number, index) in (first..).zip(indices) {
+            let index = *index as usize;
+            assert!(index < length, "no entry {index}");
+            let bit = index as u64 * u64::from(width);
+            let (at, shift) = ((bit / 8) as usize, bit % 8);
+            let stored = word_mut(bytes, at);
+            let others = u64::from_le_bytes(*stored) & !(mask << shift);
+            *stored = (others | u64::from(number >> dropped) << shift).to_le_bytes();
+        }
+    }
+
     /// Stores `value` at `index` and returns the previous value.
     ///
     /// # Panics
@@ -109,10 +139,10 @@ impl Packed {
             self.widen(value);
         }
         let (at, shift) = self.position(index);
-        let stored = &mut self.bytes[at..at + WORD_BYTES];
-        let (both, mask) = (word(stored), u64::from(self.mask));
+        let stored = word_mut(&mut self.bytes, at);
+        let (both, mask) = (u64::from_le_bytes(*stored), u64::from(self.mask));
         let new = both & !(mask << shift) | (u64::from(value) & mask) << shift;
-        stored.copy_from_slice(&new.to_le_bytes());
+        *stored = new.to_le_bytes();
         let before = (both >> shift) as u32 & self.mask;
         if before == self.mask { NONE } else { before }
     }
@@ -138,7 +168,8 @@ impl Packed {
             bits |= u64::from(value & self.mask) << filled;
             filled += self.width;
             if filled >= u32::BITS {
-                bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+                let half: &mut [u8; 4] = bytes[at..].first_chunk_mut().expect("there is padding");
+                *half = (bits as u32).to_le_bytes();
                 at += 4;
                 bits >>= u32::BITS;
                 filled -= u32::BITS;
@@ -269,6 +300,23 @@ mod tests {
         let mut table = Packed::new(4, 2);
         table.set_run(1, &[1, NONE, 70_000]);
         assert!(table.iter().eq([NONE, 1, NONE, 70_000]));
+    }
+
+    #[test]
+    fn ascending_numbers_equal_single_stores() {
+        for dropped in 0..3 {
+            let mut stream = Stream::new(dropped, "ascending");
+            let (mut all, mut singles) = (Packed::new(150, 20), Packed::new(150, 20));
+            for _ in 0..100 {
+                let indices: Vec<u32> =
+                    (0..stream.below(70)).map(|_| stream.below(150) as u32).collect();
+                let first = stream.below(1 << stream.below(20)) as u32;
+                all.set_ascending(&indices, first, dropped);
+                let numbers = (first..).zip(&indices);
+                numbers.for_each(|(at, index)| singles.set(*index as usize, at >> dropped));
+                assert!(all.iter().eq(singles.iter()), "{indices:?} from {first}");
+            }
+        }
     }
 
     #[test]

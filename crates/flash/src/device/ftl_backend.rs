@@ -242,7 +242,7 @@ impl FlashBackend for FtlBackend {
     #[inline]
     fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
         if ctx.detailed_events() {
-            self.timing.report_busy_intervals(ctx.now(), everything, |event| ctx.emit(event));
+            self.timing.report_busy_intervals(ctx.now(), everything, |busy| ctx.emit_record(busy));
         }
     }
 
@@ -320,7 +320,7 @@ impl FlashBackend for FtlBackend {
     }
 
     fn lookahead(&self) -> Option<&dyn Lookahead> {
-        Some(self)
+        self.flash.array().geometry().outgrows_caches().then_some(self as &dyn Lookahead)
     }
 }
 

@@ -203,16 +203,19 @@ impl<B: FlashBackend> SsdDevice<B> {
             return;
         }
         self.report_states(ctx, false);
-        let service = self.backend.serve(ctx, request, self.state.busy_until);
+        let mut service = self.backend.serve(ctx, request, self.state.busy_until);
         let failed = self.ended(ctx, service.result);
         self.state.busy_until = self.state.busy_until.max(service.busy_until);
         if ctx.power_may_fail() && !failed {
             self.in_flight.record(ctx, request, self.backend.sectors_per_page(), service.end);
         }
         let queued = ctx.now().since(ctx.issued(id));
-        let breakdown = service.breakdown.plus(LatencyPhase::Queue, queued);
+        // A request waits here only after a power failure.
+        if !queued.is_zero() {
+            service.breakdown.add(LatencyPhase::Queue, queued);
+        }
         match failed {
-            false => ctx.complete_at(id, service.end, breakdown),
+            false => ctx.complete_at(id, service.end, service.breakdown),
             true => ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued)),
         }
         self.backend.report_busy(ctx, false);

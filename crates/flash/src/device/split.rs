@@ -15,32 +15,72 @@ pub struct PagePart {
     pub sectors: u32,
 }
 
+/// The page of the first sector of `request`, and its first sector there.
+#[inline]
+fn first_page(request: &Request, sectors_per_page: u32) -> (u64, u32) {
+    let (first, per_page) = (request.lba.0, u64::from(sectors_per_page));
+    // Pages of almost all devices are a power of two, and a division is slow.
+    let page = match per_page.is_power_of_two() {
+        true => first >> per_page.trailing_zeros(),
+        false => first / per_page,
+    };
+    (page, (first - page * per_page) as u32)
+}
+
 /// Splits `request` at page boundaries.
+#[inline]
 pub fn split(request: &Request, sectors_per_page: u32) -> impl Iterator<Item = PagePart> + use<> {
-    let (first, total, per_page) = (request.lba.0, request.sectors, sectors_per_page);
-    let mut skip = 0;
+    let (total, per_page) = (request.sectors, sectors_per_page);
+    let (first, mut offset) = first_page(request, sectors_per_page);
+    let (mut lpn, mut skip) = (Lpn(first as u32), 0);
     std::iter::from_fn(move || {
         if skip >= total {
             return None;
         }
-        let at = first + u64::from(skip);
-        let offset = (at % u64::from(per_page)) as u32;
         let sectors = (per_page - offset).min(total - skip);
-        let lpn = Lpn((at / u64::from(per_page)) as u32);
         let part = PagePart { lpn, skip, offset, sectors };
+        (lpn, offset) = (Lpn(lpn.0.wrapping_add(1)), 0);
         skip += sectors;
         Some(part)
     })
 }
 
 /// The pages that `request` writes in whole or in part.
+#[inline]
 pub fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
+    let (first, offset) = first_page(request, sectors_per_page);
+    let end = u64::from(offset) + u64::from(request.sectors);
     let per_page = u64::from(sectors_per_page);
-    let first = request.lba.0 / per_page;
-    let last = (request.end().0 - 1) / per_page;
-    WriteRun {
-        first: Lpn(first as u32),
-        pages: (last - first + 1) as u32,
-        last_whole: request.end().0.is_multiple_of(per_page),
+    let pages = if end <= per_page { 1 } else { end.div_ceil(per_page) };
+    let last_whole = end == pages * per_page;
+    WriteRun { first: Lpn(first as u32), pages: pages as u32, last_whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::{Lba, Op};
+
+    #[test]
+    fn parts_lie_end_to_end_in_pages() {
+        for per_page in [1, 3, 8, 24, 32] {
+            for (lba, sectors) in [(0, 1), (7, 2), (5, 100), (1 << 33, 64), (1_000_003, 31)] {
+                let request = Request::new(Op::Write, Lba(lba), sectors);
+                let parts: Vec<PagePart> = split(&request, per_page).collect();
+                let mut at = lba;
+                for part in &parts {
+                    let page = at / u64::from(per_page);
+                    let offset = at % u64::from(per_page);
+                    assert_eq!((part.lpn.0, u64::from(part.offset)), (page as u32, offset));
+                    assert_eq!(u64::from(part.skip), at - lba);
+                    assert!(part.sectors > 0 && part.offset + part.sectors <= per_page);
+                    at += u64::from(part.sectors);
+                }
+                assert_eq!(at, lba + u64::from(sectors));
+                let run = write_run(&request, per_page);
+                assert_eq!((run.first, run.pages as usize), (parts[0].lpn, parts.len()));
+                assert_eq!(run.last_whole, at.is_multiple_of(u64::from(per_page)));
+            }
+        }
     }
 }

@@ -100,9 +100,7 @@ impl PageTable {
     /// Maps `lpns` to consecutive pages from `first` on.
     #[inline]
     pub fn set_run(&mut self, lpns: &[u32], first: Ppn) {
-        for (page, lpn) in (first.0..).zip(lpns) {
-            self.groups.set(*lpn as usize, page >> self.dropped);
-        }
+        self.groups.set_ascending(lpns, first.0, self.dropped);
     }
 
     /// Prefetches the entries of `lpns`; ignores pages that do not exist.

@@ -5,13 +5,14 @@ use crate::event::FlashAct;
 use crate::event::FlashBusy;
 use crate::event::FlashUnit;
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::{SimDuration, SimTime};
+use hybridsim_engine::{Event, EventRecord, SimDuration, SimTime};
 
 /// Busy intervals that have not been reported; empty unless an observer is attached.
 #[derive(Debug, Default)]
 pub struct BusyIntervals {
     enabled: bool,
-    events: Vec<FlashBusy>,
+    /// Encoded, without the time of the report.
+    events: Vec<EventRecord>,
 }
 
 impl BusyIntervals {
@@ -28,7 +29,7 @@ impl BusyIntervals {
     #[inline]
     pub fn die(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
         if self.enabled {
-            self.record(FlashUnit::Die(op.die.0), (act(op.kind), op.cause), begin, end);
+            self.record_die(op, begin, end);
         }
     }
 
@@ -36,13 +37,22 @@ impl BusyIntervals {
     #[inline]
     pub fn channel(&mut self, channel: u32, op: &FlashOp, begin: SimTime, length: SimDuration) {
         if self.enabled {
-            let unit = FlashUnit::Channel(channel as u16);
-            self.record(unit, (act(op.kind), op.cause), begin, begin + length);
+            self.record_channel(channel, op, begin, begin + length);
         }
     }
 
-    /// Records an interval unless it is empty.
     #[inline(never)]
+    fn record_die(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
+        self.record(FlashUnit::Die(op.die.0), (act(op.kind), op.cause), begin, end);
+    }
+
+    #[inline(never)]
+    fn record_channel(&mut self, channel: u32, op: &FlashOp, begin: SimTime, end: SimTime) {
+        self.record(FlashUnit::Channel(channel as u16), (act(op.kind), op.cause), begin, end);
+    }
+
+    /// Records an interval unless it is empty.
+    #[inline]
     pub fn record(
         &mut self,
         unit: FlashUnit,
@@ -51,13 +61,15 @@ impl BusyIntervals {
         end: SimTime,
     ) {
         if self.enabled && begin < end {
-            self.events.push(FlashBusy { unit, act, cause, begin, end });
+            self.events.push(FlashBusy { unit, act, cause, begin, end }.encode());
         }
     }
 
-    /// Removes and returns all recorded intervals.
-    pub fn drain(&mut self) -> impl Iterator<Item = FlashBusy> + '_ {
-        self.events.drain(..)
+    /// Passes all recorded intervals to `report`, and removes them.
+    #[inline]
+    pub fn report(&mut self, report: impl FnMut(EventRecord)) {
+        self.events.iter().copied().for_each(report);
+        self.events.clear();
     }
 }
 

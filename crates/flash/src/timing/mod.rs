@@ -25,11 +25,11 @@ use slowdown::{CellTimes, DieSlowdowns};
 pub use write_buffer::WriteBuffer;
 
 use crate::event::Cause;
-use crate::event::FlashBusy;
 use crate::geometry::{DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{
-    LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, Slowdown, StateError,
+    EventRecord, LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, Slowdown,
+    StateError,
 };
 
 /// Which copies stay inside the chip.
@@ -142,15 +142,16 @@ pub struct Latency {
 
 impl Latency {
     fn breakdown(&self) -> LatencyBreakdown {
-        LatencyBreakdown::NONE
-            .plus(LatencyPhase::Queue, self.queue)
-            .plus(LatencyPhase::Overhead, self.overhead)
-            .plus(LatencyPhase::Bus, self.bus)
-            .plus(LatencyPhase::FlashRead, self.read)
-            .plus(LatencyPhase::FlashProgram, self.program)
-            .plus(LatencyPhase::FlashErase, self.erase)
-            .plus(LatencyPhase::FlashBus, self.flash_bus)
-            .plus(LatencyPhase::Gc, self.gc)
+        LatencyBreakdown::of([
+            (LatencyPhase::Queue, self.queue),
+            (LatencyPhase::Overhead, self.overhead),
+            (LatencyPhase::Bus, self.bus),
+            (LatencyPhase::FlashRead, self.read),
+            (LatencyPhase::FlashProgram, self.program),
+            (LatencyPhase::FlashErase, self.erase),
+            (LatencyPhase::FlashBus, self.flash_bus),
+            (LatencyPhase::Gc, self.gc),
+        ])
     }
 }
 
@@ -251,7 +252,7 @@ impl TimingModel {
         &mut self,
         now: SimTime,
         everything: bool,
-        report: impl FnMut(FlashBusy),
+        report: impl FnMut(EventRecord),
     ) {
         let busy = match self {
             Self::Interleaved(timing) => timing.busy(),
@@ -259,7 +260,7 @@ impl TimingModel {
             Self::Serial(timing) => timing.busy(),
             Self::None(_) => return,
         };
-        busy.drain().for_each(report);
+        busy.report(report);
     }
 
     /// A request of `bytes` arrives.
@@ -295,7 +296,7 @@ impl TimingModel {
     pub fn end(&mut self) -> Timed {
         dispatch!(self, timing => timing.end(), arrived => {
             let tick = SimDuration::from_ns(1);
-            let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick);
+            let breakdown = LatencyBreakdown::of([(LatencyPhase::Overhead, tick)]);
             Timed { end: *arrived + tick, breakdown, idle_from: *arrived + tick }
         })
     }

@@ -79,7 +79,8 @@ impl PageMap {
             return Collected::Nothing;
         };
         let (mut next, mut left) = (next, budget);
-        let mut prefetched = if left < PREFETCH_MIN { u32::MAX } else { 0 };
+        let prefetches = left >= PREFETCH_MIN && self.geometry.outgrows_caches();
+        let mut prefetched = if prefetches { 0 } else { u32::MAX };
         while let Some(offset) = flash.array().next_valid(block, next) {
             if left == 0 {
                 // Only the field: storing the whole struct would wait for the copy made above.
