@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 const CAUSES: usize = Cause::ALL.len();
 /// Busy intervals kept per device in case a completing request is a slow one.
 const RECENT_MAX: usize = 4096;
+/// Room for so many, so that the oldest are dropped together.
+const ROOM: usize = 4 * RECENT_MAX;
 /// A request is drawn when it is this much slower than the last one drawn: 1 in 64. So a run whose
 /// latencies keep growing is not copied each time.
 const SLOWER: u32 = 6;
@@ -30,83 +32,117 @@ struct Piece {
 
 impl Piece {
     /// The part of it between two instants.
+    #[inline]
     fn within(&self, from: u64, to: u64) -> u64 {
         self.end.min(to).saturating_sub(self.begin.max(from))
     }
 }
 
-/// The maps of one device.
-struct DeviceMap<'a> {
+/// Busy time of a unit in the measured window, by cause.
+type Unit = [u64; CAUSES];
+
+/// What the intervals of one device are counted into.
+struct Count<'a> {
     maps: &'a mut BusyMaps,
     node: usize,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Unit {
-    busy_ns: [u64; CAUSES],
-    /// Intervals that had not ended when they were reported: the run may end before they do.
-    open: Vec<Piece>,
-}
-
-impl Unit {
-    fn add(&mut self, piece: Piece, now: u64, from: u64, map: &mut DeviceMap<'_>) {
-        if self.open.len() == self.open.capacity() {
-            self.count_ended(now, from, now, map);
-            let twice = self.open.len() * 2 + 16;
-            self.open.reserve(twice - self.open.len());
-        }
-        self.open.push(piece);
-    }
-
-    /// Counts what has ended by `now`; with the run over at `now`, all of it.
-    fn count_ended(&mut self, ended_by: u64, from: u64, now: u64, map: &mut DeviceMap<'_>) {
-        let busy_ns = &mut self.busy_ns;
-        self.open.retain(|piece| {
-            let over = piece.end <= ended_by;
-            if over {
-                busy_ns[piece.cause as usize] += piece.within(from, now);
-                map.maps.add(map.node, piece.unit, piece.begin, piece.end.min(now));
-            }
-            !over
-        });
-    }
+    /// The measured window begins here.
+    from: u64,
+    /// Nothing later counts.
+    now: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Device {
     channels: Vec<Unit>,
     dies: Vec<Unit>,
-    /// The intervals that end last, and others until [`Device::drop_oldest`]; some timing models
-    /// report them long before they begin.
+    /// The intervals that end last, and others until they are dropped; some timing models report
+    /// them long before they begin. None is counted yet.
     recent: Vec<Piece>,
+    /// Dropped before they ended, and not counted yet: the run may end before they do.
+    open: Vec<Piece>,
     /// What ended after this is still in `recent`.
     known_from: u64,
 }
 
 impl Device {
-    fn add(&mut self, piece: Piece, now: u64, from: u64, map: &mut DeviceMap<'_>) {
+    /// Counts `piece` up to `count.now`.
+    #[inline]
+    fn count(&mut self, piece: &Piece, count: &mut Count<'_>) {
         let (units, number) = match piece.unit {
             FlashUnit::Channel(number) => (&mut self.channels, number),
             FlashUnit::Die(number) => (&mut self.dies, number),
         };
         let at = usize::from(number);
         if at >= units.len() {
-            units.resize_with(at + 1, Unit::default);
+            units.resize(at + 1, Unit::default());
         }
-        units[at].add(piece, now, from, map);
-        if self.recent.len() == 4 * RECENT_MAX {
-            self.drop_oldest();
+        units[at][piece.cause as usize] += piece.within(count.from, count.now);
+        count.maps.add(count.node, piece.unit, piece.begin, piece.end.min(count.now));
+    }
+
+    /// Counts an interval that is not among those that end last.
+    #[inline]
+    fn drop_piece(&mut self, piece: &Piece, count: &mut Count<'_>) {
+        self.known_from = self.known_from.max(piece.end);
+        if piece.end <= count.now {
+            self.count(piece, count);
+        } else {
+            self.open.push(*piece);
         }
-        self.recent.push(piece);
+    }
+
+    /// Makes room: drops intervals that end before the [`RECENT_MAX`] reported last do.
+    #[cold]
+    fn make_room(&mut self, count: &mut Count<'_>) {
+        self.count_open(count, false);
+        let mut recent = std::mem::take(&mut self.recent);
+        let older = recent.len().saturating_sub(RECENT_MAX);
+        let first_end = recent[older..].iter().map(|piece| piece.end).min().unwrap_or(0);
+        let mut kept = 0;
+        for at in 0..older {
+            let piece = recent[at];
+            if piece.end < first_end {
+                self.drop_piece(&piece, count);
+            } else {
+                recent[kept] = piece;
+                kept += 1;
+            }
+        }
+        recent.drain(kept..older);
+        self.recent = recent;
+        if self.recent.len() > ROOM / 2 {
+            self.drop_oldest(count);
+        }
     }
 
     /// Keeps the [`RECENT_MAX`] intervals that end last.
     #[cold]
-    fn drop_oldest(&mut self) {
+    fn drop_oldest(&mut self, count: &mut Count<'_>) {
         let Some(excess) = self.recent.len().checked_sub(RECENT_MAX + 1) else { return };
-        let (_, last, _) = self.recent.select_nth_unstable(excess);
-        self.known_from = self.known_from.max(last.end);
-        self.recent.drain(..=excess);
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.select_nth_unstable(excess);
+        recent.drain(..=excess).for_each(|piece| self.drop_piece(&piece, count));
+        self.recent = recent;
+    }
+
+    /// Counts the dropped intervals that are over, or all of them if the run `is_over`.
+    fn count_open(&mut self, count: &mut Count<'_>, is_over: bool) {
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|piece| {
+            let counts = is_over || piece.end <= count.now;
+            if counts {
+                self.count(piece, count);
+            }
+            !counts
+        });
+        self.open = open;
+    }
+
+    /// Counts every interval of a run that ended at `count.now`.
+    fn count_all(&mut self, count: &mut Count<'_>) {
+        self.count_open(count, true);
+        let recent = std::mem::take(&mut self.recent);
+        recent.iter().for_each(|piece| self.count(piece, count));
     }
 }
 
@@ -136,13 +172,13 @@ impl BusyFold {
         self.slow = None;
         let units = |device: &'_ mut Device| {
             let Device { channels, dies, .. } = device;
-            channels.iter_mut().chain(dies).for_each(|unit| unit.busy_ns = [0; CAUSES]);
+            channels.iter_mut().chain(dies).for_each(|unit| *unit = Unit::default());
         };
         self.devices.iter_mut().for_each(units);
     }
 
     /// The next event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if record.is_detail() {
             if let Some(busy) = record.event() {
@@ -159,16 +195,21 @@ impl BusyFold {
         }
     }
 
+    #[inline(always)]
     fn add_busy(&mut self, record: &EventRecord, busy: FlashBusy) {
         let FlashBusy { unit, act, cause, begin, end } = busy;
         let (begin, end) = (begin.as_ns(), end.as_ns());
         let piece = Piece { unit, act, cause, begin, end };
-        let node = usize::from(record.component().0);
+        let (node, now) = (usize::from(record.component().0), record.time.as_ns());
         if node >= self.devices.len() {
             self.devices.resize_with(node + 1, Device::default);
         }
-        let map = &mut DeviceMap { maps: &mut self.maps, node };
-        self.devices[node].add(piece, record.time.as_ns(), self.from, map);
+        let device = &mut self.devices[node];
+        if device.recent.len() >= ROOM {
+            let Self { maps, from, .. } = self;
+            device.make_room(&mut Count { maps, node, from: *from, now });
+        }
+        device.recent.push(piece);
         // Some timing models report afterwards.
         if let Some(slow) = &mut self.slow
             && piece.within(slow.from, slow.to) > 0
@@ -180,7 +221,10 @@ impl BusyFold {
 
     #[cold]
     fn remember(&mut self, op: Op, latency_ns: u64, to: u64) {
-        self.devices.iter_mut().for_each(Device::drop_oldest);
+        let Self { maps, from, .. } = self;
+        for (node, device) in self.devices.iter_mut().enumerate() {
+            device.drop_oldest(&mut Count { maps, node, from: *from, now: to });
+        }
         let known = self.devices.iter().map(|device| device.known_from);
         let from = known.max().unwrap_or(to).max(to.saturating_sub(latency_ns)).max(self.from);
         if from >= to {
@@ -203,13 +247,13 @@ impl BusyFold {
         let (from, maps) = (self.from, &mut self.maps);
         let mut shares = Vec::new();
         for (node, (device, (_, info))) in self.devices.iter_mut().zip(nodes).enumerate() {
-            let map = &mut DeviceMap { maps, node };
+            device.count_all(&mut Count { maps, node, from, now: end });
             let reported = !device.dies.is_empty() || !device.channels.is_empty();
-            let mut of = |units: &mut Vec<Unit>, name: &str| {
+            let of = |units: &mut Vec<Unit>, name: &str| {
                 let count = info.constants.iter().find(|constant| constant.0 == name);
                 let count = count.map_or(0, |constant| constant.1.min(65_536.0) as usize);
-                units.resize_with(units.len().max(count), Unit::default);
-                units.iter_mut().map(|unit| share(unit, from, end, map)).collect()
+                units.resize(units.len().max(count), Unit::default());
+                units.iter().map(|unit| share(unit, from, end)).collect()
             };
             shares.push(reported.then(|| Utilisation {
                 channels: of(&mut device.channels, "channels"),
@@ -260,17 +304,16 @@ impl BusyFold {
     }
 }
 
-fn share(unit: &mut Unit, from: u64, end: u64, map: &mut DeviceMap<'_>) -> Busy {
-    unit.count_ended(u64::MAX, from, end, map);
+fn share(unit: &Unit, from: u64, end: u64) -> Busy {
     let window = end.saturating_sub(from) as f64;
     let of = |(cause, ns): (Cause, u64)| {
         let share = ratio(ns as f64, window).filter(|_| ns > 0)?;
         Some((cause.name().to_owned(), share))
     };
-    let total: u64 = unit.busy_ns.iter().sum();
+    let total: u64 = unit.iter().sum();
     Busy {
         busy_fraction: ratio(total as f64, window),
-        busy_by_cause: Cause::ALL.into_iter().zip(unit.busy_ns).filter_map(of).collect(),
+        busy_by_cause: Cause::ALL.into_iter().zip(*unit).filter_map(of).collect(),
     }
 }
 

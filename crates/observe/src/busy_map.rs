@@ -20,7 +20,16 @@ struct Rows {
 }
 
 impl Rows {
+    #[inline]
     fn row(&mut self, unit: usize) -> &mut Track {
+        if unit >> self.shift >= self.tracks.len() {
+            self.add_row(unit);
+        }
+        &mut self.tracks[unit >> self.shift]
+    }
+
+    #[cold]
+    fn add_row(&mut self, unit: usize) {
         while unit >> self.shift >= ROWS_MAX {
             self.shift += 1;
             let pairs = self.tracks.chunks(2).map(|pair| match pair {
@@ -33,7 +42,6 @@ impl Rows {
         if row >= self.tracks.len() {
             self.tracks.resize_with(row + 1, Track::default);
         }
-        &mut self.tracks[row]
     }
 
     /// The map of `units` units up to `end_ns`.
@@ -69,11 +77,14 @@ pub(crate) struct BusyMaps {
 
 impl BusyMaps {
     /// The unit of a node was busy from `begin` to `end`.
+    #[inline]
     pub fn add(&mut self, node: usize, unit: FlashUnit, begin: u64, end: u64) {
         if begin >= end {
             return;
         }
-        self.reach(end);
+        if self.clock.column(end) >= COLUMNS {
+            self.reach(end);
+        }
         if node >= self.devices.len() {
             self.devices.resize_with(node + 1, Default::default);
         }
@@ -91,6 +102,7 @@ impl BusyMaps {
         }
     }
 
+    #[cold]
     fn reach(&mut self, time: u64) {
         while self.clock.column(time) >= COLUMNS {
             self.clock.double();

@@ -114,10 +114,7 @@ impl Invariants {
     /// kind is a constant, must not need an address.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
-        if record.time < self.last {
-            self.back_in_time(record.time);
-        }
-        self.last = record.time;
+        self.pass_time(record.time);
         match record.event() {
             Some(CommonEvent::Arrived { .. }) => self.arrived += 1,
             Some(CommonEvent::PhaseTime { duration: time, .. }) => {
@@ -140,6 +137,15 @@ impl Invariants {
             }
             _ => {}
         }
+    }
+
+    /// An event was emitted at `now`.
+    #[inline(always)]
+    pub(crate) fn pass_time(&mut self, now: SimTime) {
+        if now < self.last {
+            self.back_in_time(now);
+        }
+        self.last = now;
     }
 
     #[cold]

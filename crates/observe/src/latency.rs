@@ -3,10 +3,33 @@
 use hdrhistogram::Histogram;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Op};
 
+/// Classes of the histogram have the width of a power of two, of which a value holds at least this
+/// many: so the width is at most 0.1 % of it.
+const CLASSES_PER_OCTAVE: u64 = 1024;
+const OCTAVE_BITS: u32 = CLASSES_PER_OCTAVE.ilog2();
+/// The highest class holds everything above.
+const NS_MAX: u64 = i64::MAX as u64;
+const CLASSES: usize = class_of(NS_MAX) + 1;
+
+/// The class of a latency, numbered as hdrhistogram does with three significant digits.
+#[inline(always)]
+const fn class_of(ns: u64) -> usize {
+    let shift = (ns | CLASSES_PER_OCTAVE).ilog2() - OCTAVE_BITS;
+    ((shift as u64 * CLASSES_PER_OCTAVE) + (ns >> shift)) as usize
+}
+
+/// The highest latency of a class.
+const fn highest_of(class: usize) -> u64 {
+    let shift = (class as u64 / CLASSES_PER_OCTAVE).saturating_sub(1);
+    ((class as u64 - shift * CLASSES_PER_OCTAVE + 1) << shift) - 1
+}
+
 /// Latencies of one kind of request, in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
-    histogram: Histogram<u64>,
+    /// Requests by class.
+    counts: Box<[u64]>,
+    count: u64,
     sum: u128,
     /// `None` once the sum of squares no longer fits.
     squares: Option<u128>,
@@ -16,9 +39,8 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, i64::MAX as u64, 3)
-            .expect("three digits between 1 ns and 292 years are valid bounds");
-        Self { histogram, sum: 0, squares: Some(0), min: u64::MAX, max: 0 }
+        let counts = vec![0; CLASSES].into_boxed_slice();
+        Self { counts, count: 0, sum: 0, squares: Some(0), min: u64::MAX, max: 0 }
     }
 }
 
@@ -26,7 +48,8 @@ impl Latencies {
     /// Adds one request that took `ns`.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns);
+        self.counts[class_of(ns.min(NS_MAX))] += 1;
+        self.count += 1;
         self.sum += u128::from(ns);
         let square = u128::from(ns) * u128::from(ns);
         self.squares = self.squares.and_then(|squares| squares.checked_add(square));
@@ -36,7 +59,8 @@ impl Latencies {
 
     /// Adds everything `other` has seen.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("both have the same bounds");
+        self.counts.iter_mut().zip(&other.counts).for_each(|(ours, theirs)| *ours += theirs);
+        self.count += other.count;
         self.sum += other.sum;
         self.squares = match (self.squares, other.squares) {
             (Some(ours), Some(theirs)) => ours.checked_add(theirs),
@@ -47,8 +71,8 @@ impl Latencies {
     }
 
     /// Requests seen.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
+    pub const fn count(&self) -> u64 {
+        self.count
     }
 
     /// Sum of all latencies.
@@ -92,8 +116,33 @@ impl Latencies {
     /// The latency that the share `quantile` (0 to 1) of the requests did not exceed, within
     /// 0.1 %; `None` before the first request.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
-        let value = self.histogram.value_at_quantile(quantile);
-        (self.count() > 0).then(|| value.clamp(self.min, self.max))
+        if quantile == 0.0 {
+            return self.min();
+        }
+        let rank = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
+        self.recorded().find(|(_, seen)| *seen >= rank).map(|(value, _)| value)
+    }
+
+    /// The classes with requests: their highest latency, and the requests up to it.
+    fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut seen = 0;
+        let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        used.map(move |(class, count)| {
+            seen += count;
+            (highest_of(class).clamp(self.min, self.max), seen)
+        })
+    }
+
+    /// The same counts for the tables of hdrhistogram.
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, NS_MAX, 3)
+            .expect("three digits between 1 ns and 292 years are valid bounds");
+        for (class, &count) in self.counts.iter().enumerate() {
+            if count > 0 {
+                histogram.saturating_record_n(highest_of(class), count);
+            }
+        }
+        histogram
     }
 
     /// The distribution as points (latency in ns, requests that took at most that long).
@@ -102,12 +151,10 @@ impl Latencies {
     /// requests shrinks by 5 %, so there are at most about 1,500 points.
     pub fn points(&self) -> Vec<(u64, u64)> {
         let total = self.count();
-        let (mut points, mut seen) = (Vec::new(), 0u64);
+        let mut points = Vec::new();
         let (mut last_value, mut last_slower) = (0u64, u64::MAX);
         let mut skipped = None;
-        for step in self.histogram.iter_recorded() {
-            seen += step.count_at_value();
-            let value = step.value_iterated_to().clamp(self.min, self.max);
+        for (value, seen) in self.recorded() {
             let slower = total - seen;
             let apart = value as f64 > last_value as f64 * 1.02
                 || (slower as f64) < last_slower as f64 * 0.95
@@ -148,12 +195,15 @@ impl Latencies {
         if self.count() == 0 {
             return Vec::new();
         }
-        self.histogram.iter_quantiles(steps).map(&mut row).collect()
+        self.histogram().iter_quantiles(steps).map(&mut row).collect()
     }
 
     /// Requests that took at most `ns`, whose latencies are known within 0.1 %.
     pub fn count_up_to(&self, ns: u64) -> u64 {
-        if ns >= self.max { self.count() } else { self.histogram.count_between(0, ns) }
+        if ns >= self.max {
+            return self.count;
+        }
+        self.counts[..=class_of(ns.min(NS_MAX))].iter().sum()
     }
 }
 
@@ -256,6 +306,24 @@ mod tests {
         assert_eq!(fold.of(Op::Write).count(), 1);
         assert_eq!(fold.of(Op::Trim).count(), 0);
         assert_eq!((fold.all().count(), fold.all().mean()), (3, Some(20.0)));
+    }
+
+    #[test]
+    fn classes_are_those_of_hdrhistogram() {
+        let mut set = Latencies::default();
+        let values = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, 3 << bit >> 1]);
+        values.for_each(|ns| set.record(ns));
+        let histogram = set.histogram();
+        assert_eq!((histogram.len(), histogram.distinct_values()), (set.count(), CLASSES));
+        for quantile in [0.0, 0.1, 0.25, 0.5, 0.77, 0.9, 0.99, 1.0] {
+            let expected = histogram.value_at_quantile(quantile).clamp(set.min, set.max);
+            assert_eq!(set.quantile(quantile), Some(expected));
+        }
+        for ns in (0..63).flat_map(|bit| [1u64 << bit, (1 << bit) + (1 << bit >> 3)]) {
+            let expected = if ns >= set.max { set.count } else { histogram.count_between(0, ns) };
+            assert_eq!(set.count_up_to(ns), expected, "{ns}");
+            assert_eq!(highest_of(class_of(ns)), histogram.highest_equivalent(ns), "{ns}");
+        }
     }
 
     proptest! {

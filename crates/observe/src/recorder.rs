@@ -127,6 +127,14 @@ impl Gate {
     }
 }
 
+/// The folds that pictures are drawn from.
+#[derive(Default)]
+struct Drawn {
+    series: SeriesFold,
+    busy: BusyFold,
+    marks: MarkFold,
+}
+
 /// The folds that observe a run.
 pub struct Recorder<'a> {
     nodes: Vec<(String, ComponentInfo)>,
@@ -139,9 +147,7 @@ pub struct Recorder<'a> {
     breakdown: Breakdown,
     tenants: TenantFold,
     tenant_infos: Vec<TenantInfo>,
-    series: Option<Box<SeriesFold>>,
-    busy: Option<Box<BusyFold>>,
-    marks: MarkFold,
+    drawn: Option<Box<Drawn>>,
     /// When the run began: after time zero where it continues from a restored state.
     base: SimDuration,
     /// The records of a batch with times since `base`.
@@ -182,9 +188,7 @@ impl<'a> Recorder<'a> {
             breakdown: Breakdown::default(),
             tenants: TenantFold::default(),
             tenant_infos: Vec::new(),
-            series: (detail == Detail::Full).then(Box::default),
-            busy: (detail == Detail::Full).then(Box::default),
-            marks: MarkFold::default(),
+            drawn: (detail == Detail::Full).then(Box::default),
             nodes,
             base: SimDuration::ZERO,
             since_base: Vec::new(),
@@ -240,16 +244,20 @@ impl<'a> Recorder<'a> {
     fn warm_up(&mut self, events: &[EventRecord]) {
         let skipped = self.gate.closed_for(events);
         self.counters.take(&events[..skipped]);
-        if let Some(busy) = &mut self.busy {
-            busy.take(&events[..skipped]);
+        if let Some(drawn) = &mut self.drawn {
+            drawn.busy.take(&events[..skipped]);
         }
         if self.gate.open {
             self.counters = self.counters.measured_from(self.gate.since);
-            if let Some(busy) = &mut self.busy {
-                busy.measure_from(self.gate.since.as_ns());
-                busy.take(&events[skipped..]);
+            if let Some(drawn) = &mut self.drawn {
+                drawn.busy.measure_from(self.gate.since.as_ns());
+                drawn.busy.take(&events[skipped..]);
             }
             self.measure(&events[skipped..]);
+        }
+        if let Some(drawn) = &mut self.drawn {
+            drawn.series.take(events);
+            events.iter().for_each(|record| drawn.marks.add(record));
         }
     }
 
@@ -265,13 +273,13 @@ impl<'a> Recorder<'a> {
         if !self.gate.open {
             self.gate.since = ending.time;
             self.counters = self.counters.measured_from(ending.time);
-            if let Some(busy) = &mut self.busy {
-                busy.measure_from(ending.time.as_ns());
+            if let Some(drawn) = &mut self.drawn {
+                drawn.busy.measure_from(ending.time.as_ns());
             }
         }
-        let mut busy = self.busy.take();
+        let mut drawn = self.drawn.take();
         let utilisation =
-            busy.as_mut().map(|busy| busy.utilisation(&self.nodes, ending.time.as_ns()));
+            drawn.as_mut().map(|it| it.busy.utilisation(&self.nodes, ending.time.as_ns()));
         let since = self.gate.since;
         let run = summary::Run {
             nodes: &self.nodes,
@@ -290,14 +298,14 @@ impl<'a> Recorder<'a> {
         let end_ns = ending.time.as_ns();
         results.tenants = self.tenants.results(&self.tenant_infos, since.as_ns(), end_ns);
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
-        let series = self.series.map(|fold| fold.finish(ending.time, &paths));
-        let mut pictures = series.map(|series| summary::pictures(&run, series));
-        if let Some(pictures) = &mut pictures {
-            let maps = |busy: &mut Box<BusyFold>| busy.maps(&self.nodes, ending.time.as_ns());
-            pictures.busy = busy.as_mut().map(maps).unwrap_or_default();
-            pictures.activity = busy.and_then(|busy| busy.activity(&self.nodes));
-            (pictures.marks, pictures.marks_left_out) = self.marks.finish(&paths);
-        }
+        let pictures = drawn.map(|drawn| {
+            let Drawn { series, mut busy, marks } = *drawn;
+            let mut pictures = summary::pictures(&run, series.finish(ending.time, &paths));
+            pictures.busy = busy.maps(&self.nodes, end_ns);
+            pictures.activity = busy.activity(&self.nodes);
+            (pictures.marks, pictures.marks_left_out) = marks.finish(&paths);
+            pictures
+        });
         let behind = summary::fell_behind(&run);
         let failed_requests = self.counters.failed;
         Finished { results, pictures, latencies: self.latency, failed_requests, behind }
@@ -305,25 +313,26 @@ impl<'a> Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// One pass for all folds of the measured window, after one for the fingerprint.
-    fn observe(&mut self, events: &[EventRecord]) {
+    /// One pass for all folds of the measured window, after one for the fingerprint; those for
+    /// pictures are included only if they are `DRAWN`.
+    fn observe<const DRAWN: bool>(&mut self, events: &[EventRecord]) {
         self.fingerprint.take(events);
         for record in events {
             match record.kind() {
-                PROGRAM => self.add_kind::<PROGRAM>(record),
-                READ => self.add_kind::<READ>(record),
-                PHASE_TIME => self.add_kind::<PHASE_TIME>(record),
-                STATE_TIME => self.add_kind::<STATE_TIME>(record),
-                ARRIVED => self.add_kind::<ARRIVED>(record),
-                COMPLETED => self.add_kind::<COMPLETED>(record),
-                SEEK => self.add_kind::<SEEK>(record),
-                ROTATE => self.add_kind::<ROTATE>(record),
-                MEDIA_TRANSFER => self.add_kind::<MEDIA_TRANSFER>(record),
-                DISK_CACHE => self.add_kind::<DISK_CACHE>(record),
-                QUEUE_DEPTH => self.add_kind::<QUEUE_DEPTH>(record),
-                CACHE_LOOKUP => self.add_kind::<CACHE_LOOKUP>(record),
-                DIE_BUSY => self.add_kind::<DIE_BUSY>(record),
-                CHANNEL_BUSY => self.add_kind::<CHANNEL_BUSY>(record),
+                PROGRAM => self.add_kind::<PROGRAM, DRAWN>(record),
+                READ => self.add_kind::<READ, DRAWN>(record),
+                PHASE_TIME => self.add_kind::<PHASE_TIME, DRAWN>(record),
+                STATE_TIME => self.add_kind::<STATE_TIME, DRAWN>(record),
+                ARRIVED => self.add_kind::<ARRIVED, DRAWN>(record),
+                COMPLETED => self.add_kind::<COMPLETED, DRAWN>(record),
+                SEEK => self.add_kind::<SEEK, DRAWN>(record),
+                ROTATE => self.add_kind::<ROTATE, DRAWN>(record),
+                MEDIA_TRANSFER => self.add_kind::<MEDIA_TRANSFER, DRAWN>(record),
+                DISK_CACHE => self.add_kind::<DISK_CACHE, DRAWN>(record),
+                QUEUE_DEPTH => self.add_kind::<QUEUE_DEPTH, DRAWN>(record),
+                CACHE_LOOKUP => self.add_kind::<CACHE_LOOKUP, DRAWN>(record),
+                DIE_BUSY => self.add_busy::<DIE_BUSY>(record),
+                CHANNEL_BUSY => self.add_busy::<CHANNEL_BUSY>(record),
                 _ => self.add_rare(record),
             }
         }
@@ -332,8 +341,22 @@ impl Recorder<'_> {
     /// Adds a record whose kind the compiler knows: it decides every fold's `match`, so nothing is
     /// left of the folds that do not use the event.
     #[inline(always)]
-    fn add_kind<const KIND: u8>(&mut self, record: &EventRecord) {
-        self.add(&record.with_kind(KIND));
+    fn add_kind<const KIND: u8, const DRAWN: bool>(&mut self, record: &EventRecord) {
+        let record = record.with_kind(KIND);
+        self.add(&record);
+        if DRAWN && let Some(drawn) = &mut self.drawn {
+            drawn.series.add(&record);
+            drawn.busy.add(&record);
+        }
+    }
+
+    /// Adds a detailed event, which is not for the folds of the summary.
+    #[inline(always)]
+    fn add_busy<const KIND: u8>(&mut self, record: &EventRecord) {
+        self.invariants.pass_time(record.time);
+        if let Some(drawn) = &mut self.drawn {
+            drawn.busy.add(&record.with_kind(KIND));
+        }
     }
 
     #[inline(always)]
@@ -346,19 +369,14 @@ impl Recorder<'_> {
     }
 
     fn take_since_base(&mut self, events: &[EventRecord]) {
-        if self.gate.open {
-            self.observe(events);
-            if let Some(busy) = &mut self.busy {
-                busy.take(events);
+        match (self.gate.open, self.drawn.is_some()) {
+            (true, true) => self.observe::<true>(events),
+            (true, false) => self.observe::<false>(events),
+            (false, _) => {
+                self.fingerprint.take(events);
+                self.invariants.take(events);
+                self.warm_up(events);
             }
-        } else {
-            self.fingerprint.take(events);
-            self.invariants.take(events);
-            self.warm_up(events);
-        }
-        if let Some(series) = &mut self.series {
-            series.take(events);
-            events.iter().for_each(|record| self.marks.add(record));
         }
         if let Some(sink) = &mut self.sink {
             sink.take(events);
@@ -369,6 +387,10 @@ impl Recorder<'_> {
     fn add_rare(&mut self, record: &EventRecord) {
         self.add(record);
         self.tenants.add(record);
+        if let Some(drawn) = &mut self.drawn {
+            drawn.series.add(record);
+            drawn.marks.add(record);
+        }
     }
 }
 

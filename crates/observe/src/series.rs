@@ -6,7 +6,7 @@ use crate::pictures::{CacheSeries, GaugeSeries, HeatMap, Series};
 use crate::timeline::{COLUMNS, Clock, Gauge, Map, Track};
 use hybridsim_cache::CacheEvent;
 use hybridsim_disk::DiskEvent;
-use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Lba, Op, SimTime};
+use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, Lba, Op, SimTime};
 use hybridsim_flash::{Cause, FlashEvent};
 
 /// Rows of the address maps.
@@ -60,8 +60,8 @@ struct Gauges(Vec<Option<Gauge>>);
 
 impl Gauges {
     #[inline]
-    fn set(&mut self, record: &EventRecord, clock: Clock, value: u32) {
-        let (at, now) = (record.component().0 as usize, record.time.as_ns());
+    fn set(&mut self, component: ComponentId, now: u64, clock: Clock, value: u32) {
+        let at = usize::from(component.0);
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
         }
@@ -140,20 +140,20 @@ impl Default for SeriesFold {
 
 impl EventSink for SeriesFold {
     fn take(&mut self, events: &[EventRecord]) {
-        // No series is drawn from detailed events.
-        for record in events.iter().filter(|record| !record.is_detail()) {
-            let now = record.time.as_ns();
-            let mut column = self.clock.column(now);
-            if column >= COLUMNS {
-                self.reach(now);
-                column = self.clock.column(now);
-            }
-            self.fold(record, now, column);
-        }
+        events.iter().for_each(|record| self.add(record));
     }
 }
 
 impl SeriesFold {
+    /// The time bucket of `now`.
+    #[inline(always)]
+    fn column(&mut self, now: u64) -> usize {
+        if self.clock.column(now) >= COLUMNS {
+            self.reach(now);
+        }
+        self.clock.column(now)
+    }
+
     #[cold]
     fn reach(&mut self, now: u64) {
         while self.clock.column(now) >= COLUMNS {
@@ -173,42 +173,63 @@ impl SeriesFold {
         }
     }
 
-    #[inline]
-    fn fold(&mut self, record: &EventRecord, now: u64, column: usize) {
+    /// The next event.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        let now = record.time.as_ns();
         match AnyEvent::of(record) {
-            Some(Common(CommonEvent::PhaseTime { .. })) => {}
-            Some(Common(CommonEvent::Arrived { op, lba, .. })) => self.arrive(op, lba, now, column),
+            Some(Common(CommonEvent::Arrived { op, lba, .. })) => self.arrive(op, lba, now),
             Some(Common(CommonEvent::Completed { op, sectors, latency, .. })) => {
-                self.complete(op, u64::from(sectors) * 512, latency.as_ns(), now, column);
+                self.complete(op, u64::from(sectors) * 512, latency.as_ns(), now);
             }
             Some(Flash(FlashEvent::Program { cause, .. })) => {
+                let column = self.column(now);
                 self.tracks.programs.add(column, 1);
                 if cause == Cause::Host {
                     self.tracks.host_programs.add(column, 1);
                 }
             }
-            Some(Flash(FlashEvent::Erase { .. })) => self.tracks.erases.add(column, 1),
-            Some(Common(CommonEvent::QueueDepth { depth })) => {
-                self.queues.set(record, self.clock, depth)
-            }
-            Some(Flash(FlashEvent::FreeBlocks { free })) => {
-                self.free_blocks.set(record, self.clock, free)
-            }
-            Some(Cache(CacheEvent::DirtyPages { pages })) => {
-                self.dirty_pages.set(record, self.clock, pages)
-            }
             Some(Cache(CacheEvent::CacheLookup { hits, misses, .. })) => {
+                let column = self.column(now);
                 let lookups = self.lookups(record.component().0.into());
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }
-            Some(Cache(CacheEvent::Destaged { sectors })) => {
-                self.tracks.destaged_sectors.add(column, u64::from(sectors));
-            }
-            Some(Common(CommonEvent::PowerCut { .. })) => self.outstanding.set(self.clock, now, 0),
             Some(Disk(DiskEvent::Seek { distance, .. })) => {
                 let octave = 64 - u64::from(distance).leading_zeros();
                 self.seek_distances[octave as usize] += 1;
+            }
+            Some(Common(CommonEvent::QueueDepth { depth })) => {
+                self.column(now);
+                self.queues.set(record.component(), now, self.clock, depth)
+            }
+            Some(event) => self.add_rare(event, record.component(), now),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn add_rare(&mut self, event: AnyEvent, component: ComponentId, now: u64) {
+        match event {
+            Flash(FlashEvent::Erase { .. }) => {
+                let column = self.column(now);
+                self.tracks.erases.add(column, 1);
+            }
+            Flash(FlashEvent::FreeBlocks { free }) => {
+                self.column(now);
+                self.free_blocks.set(component, now, self.clock, free)
+            }
+            Cache(CacheEvent::DirtyPages { pages }) => {
+                self.column(now);
+                self.dirty_pages.set(component, now, self.clock, pages)
+            }
+            Cache(CacheEvent::Destaged { sectors }) => {
+                let column = self.column(now);
+                self.tracks.destaged_sectors.add(column, u64::from(sectors));
+            }
+            Common(CommonEvent::PowerCut { .. }) => {
+                self.column(now);
+                self.outstanding.set(self.clock, now, 0);
             }
             _ => {}
         }
@@ -223,7 +244,8 @@ impl SeriesFold {
     }
 
     #[inline]
-    fn arrive(&mut self, op: Op, lba: Lba, now: u64, column: usize) {
+    fn arrive(&mut self, op: Op, lba: Lba, now: u64) {
+        let column = self.column(now);
         self.outstanding.set(self.clock, now, self.outstanding.value() + 1);
         let map = match op {
             Op::Read => &mut self.read_addresses,
@@ -251,7 +273,8 @@ impl SeriesFold {
     }
 
     #[inline]
-    fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64, now: u64, column: usize) {
+    fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64, now: u64) {
+        let column = self.column(now);
         self.outstanding.set(self.clock, now, self.outstanding.value().saturating_sub(1));
         match op {
             Op::Read => {
