@@ -1,12 +1,31 @@
 //! Results for other tools: percentile tables, results in fio's format, a list of all requests.
 
 use crate::run::RunOutput;
-use hybridsim_engine::CommonEvent;
-use hybridsim_engine::{EventRecord, EventSink, LatencyPhase, Op};
+use hybridsim_engine::event::kind_of;
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
 use hybridsim_report::{fio, hgrm};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+const COMPLETED: u8 = kind_of::<CommonEvent>("completed");
+const PHASE_TIME: u8 = kind_of::<CommonEvent>("phase_time");
+
+/// Digits of the largest number, and the comma behind it.
+const NUMBER_MAX: usize = 21;
+/// Bytes of the longest row: numbers and the name of an operation.
+const ROW_MAX: usize = (4 + LatencyPhase::COUNT) * NUMBER_MAX + 16;
+
+/// All numbers of two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
 
 /// The files [`for_tools`] may give.
 pub const NAMES: [&str; 4] =
@@ -32,8 +51,7 @@ pub struct RequestLog {
     path: PathBuf,
     partial: PathBuf,
     phases_ns: [u64; LatencyPhase::COUNT],
-    /// The row being written.
-    row: Vec<u8>,
+    row: Row,
     failed: Option<io::Error>,
 }
 
@@ -50,7 +68,7 @@ impl RequestLog {
             LatencyPhase::ALL.map(|component| format!("{}_ns", component.name())).join(",");
         let head = writeln!(out, "arrival_ns,latency_ns,op,first_sector,sectors,{breakdown}");
         let path = path.to_owned();
-        let (phases_ns, row) = ([0; LatencyPhase::COUNT], Vec::with_capacity(256));
+        let (phases_ns, row) = ([0; LatencyPhase::COUNT], Row { bytes: [0; ROW_MAX], length: 0 });
         Ok(Self { out, path, partial, phases_ns, row, failed: head.err() })
     }
 
@@ -62,19 +80,17 @@ impl RequestLog {
             Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
                 let latency_ns = latency.as_ns();
                 let arrival_ns = record.time.as_ns().saturating_sub(latency_ns);
-                self.row.clear();
-                put(&mut self.row, arrival_ns);
-                put(&mut self.row, latency_ns);
-                self.row.extend_from_slice(op.name().as_bytes());
-                self.row.push(b',');
-                put(&mut self.row, lba.0);
-                put(&mut self.row, sectors.into());
+                let row = &mut self.row;
+                row.length = 0;
+                row.number(arrival_ns);
+                row.number(latency_ns);
+                row.text(op.name());
+                row.number(lba.0);
+                row.number(sectors.into());
                 for ns in std::mem::take(&mut self.phases_ns) {
-                    put(&mut self.row, ns);
+                    row.number(ns);
                 }
-                self.row.pop();
-                self.row.push(b'\n');
-                self.out.write_all(&self.row)?;
+                self.out.write_all(row.line())?;
             }
             _ => {}
         }
@@ -93,13 +109,46 @@ impl RequestLog {
     }
 }
 
-/// Appends a number and a comma.
-fn put(row: &mut Vec<u8>, number: u64) {
-    match number {
-        0 => row.push(b'0'),
-        _ => row.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+/// The row being written: fields, each with a comma behind it.
+struct Row {
+    bytes: [u8; ROW_MAX],
+    length: usize,
+}
+
+impl Row {
+    fn text(&mut self, text: &str) {
+        let end = self.length + text.len();
+        self.bytes[self.length..end].copy_from_slice(text.as_bytes());
+        self.bytes[end] = b',';
+        self.length = end + 1;
     }
-    row.push(b',');
+
+    fn number(&mut self, mut number: u64) {
+        // Most phases took no time.
+        if number == 0 {
+            let zero = self.bytes[self.length..].first_chunk_mut().expect("the row has room");
+            (*zero, self.length) = (*b"0,", self.length + 2);
+            return;
+        }
+        let mut at = self.length + number.ilog10() as usize + 1;
+        self.bytes[at] = b',';
+        self.length = at + 1;
+        while number >= 10 {
+            at -= 2;
+            let pair = self.bytes[at..].first_chunk_mut().expect("the row has room");
+            *pair = PAIRS[(number % 100) as usize];
+            number /= 100;
+        }
+        if number > 0 {
+            self.bytes[at - 1] = b'0' + number as u8;
+        }
+    }
+
+    /// The row, with the end of the line in the place of the last comma.
+    fn line(&mut self) -> &[u8] {
+        self.bytes[self.length - 1] = b'\n';
+        &self.bytes[..self.length]
+    }
 }
 
 impl Drop for RequestLog {
@@ -112,9 +161,29 @@ impl Drop for RequestLog {
 impl EventSink for RequestLog {
     fn take(&mut self, events: &[EventRecord]) {
         for record in events {
-            if self.failed.is_none() {
+            if matches!(record.kind(), COMPLETED | PHASE_TIME) && self.failed.is_none() {
                 self.failed = self.row(record).err();
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_full() {
+        let mut numbers: Vec<u64> = (0..1100).collect();
+        numbers.extend((3..20).flat_map(|digits| [10u64.pow(digits) - 1, 10u64.pow(digits)]));
+        numbers.push(u64::MAX);
+        for number in numbers {
+            let mut row = Row { bytes: [0; ROW_MAX], length: 0 };
+            row.number(number);
+            row.text("read");
+            row.number(number);
+            let expected = format!("{number},read,{number}\n");
+            assert_eq!(row.line(), expected.as_bytes());
         }
     }
 }
