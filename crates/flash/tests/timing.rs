@@ -84,6 +84,20 @@ fn a_full_schedule_table_sends_transfers_to_the_end() {
 }
 
 #[test]
+fn an_overloaded_queue_takes_as_many_slots_as_it_needs() {
+    let overload = queued(64)
+        .and("dies_per_channel", Value::Count(4))
+        .and("channel_rate", Value::Rate(204_800_000));
+    let writes: Vec<(u64, u64)> = (0..4_000).map(|number| (number, number * 97 % 256)).collect();
+    let last = |settings: &Settings| *timeline(settings, Op::Write, &writes).last().expect("many");
+    let needed = last(&overload);
+    let slots = |count: u64| overload.clone().and("schedule_slots", Value::Count(count));
+    assert_eq!(last(&slots(1 << 20)), needed);
+    let limited = last(&slots(512));
+    assert!(limited > needed, "{limited} of {needed}: the workload fills a table of 512 slots");
+}
+
+#[test]
 fn registers_and_memory_are_charged_once_each_way() {
     for timing in ["interleaved", "serial"] {
         let slow = |start| {
@@ -128,7 +142,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         write_overhead: micro(0),
         host_rate: 0,
         host_full_duplex: false,
-        schedule_slots: 64,
+        schedule_slots: None,
     };
     (geometry, delays)
 }
@@ -161,7 +175,7 @@ fn background(
     (geometry, times): (Geometry, OperationTimes),
     ops: impl FnOnce(&mut FlashOps),
 ) -> u64 {
-    let queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, false));
+    let queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, 1, false));
     let mut clock = TimingModel::Queued(Box::new(queued));
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     for page in 0..3 {
@@ -236,7 +250,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
     use FlashAct::{Program, Read};
     let (geometry, delays) = two_dies(CopyBack::Die);
     let chip = ChipPages::single(delays.read);
-    let queued = Queued::new(geometry, delays, (IN_ORDER, chip), WriteBuffer::new(0, false));
+    let queued = Queued::new(geometry, delays, (IN_ORDER, chip), WriteBuffer::new(0, 1, false));
     let interleaved = Interleaved::new(geometry, delays);
     // Out: command, cells, control and data. In: command and data, then the cells. A queued die
     // receives the command of a background read in any gap of the channel.
@@ -367,6 +381,32 @@ fn a_full_write_buffer_makes_writes_wait() {
     assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 300, 325]);
     // Without a buffer a write completes when it is programmed, and nothing precedes it.
     assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
+}
+
+#[test]
+fn a_paused_write_buffer_frees_no_entry() {
+    use Op::{Read, Write};
+    // No entry is free from 400 to 1,000. The first is by then, those of the second and the third
+    // are not, though they are programmed at 650 and 950; the sixth waits for the fourth's program.
+    let paused = pausing(queued(2))
+        .and("buffer_pause_time", us(600))
+        .and("buffer_pause_interval", us(1_000));
+    let mut asked = vec![(0, Write, 0, 1), (350, Write, 1, 1), (360, Write, 2, 1)];
+    asked.extend([(370, Write, 3, 1), (380, Write, 4, 1), (390, Write, 5, 1)]);
+    assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 1_000, 1_300]);
+    // The fourth write depends on the second's program, not on the rest of the pause: a read waits
+    // for that program only.
+    asked.truncate(4);
+    asked.push((500, Read, 5, 1));
+    assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 675]);
+    let words = |settings: Settings| match build(&settings) {
+        Ok(_) => String::new(),
+        Err(problems) => problems[0].message.clone(),
+    };
+    let whole = paused.clone().and("buffer_pause_time", us(1_000));
+    assert!(words(whole).contains("set a longer buffer_pause_interval"));
+    let without = queued(2).and("buffer_pause_time", us(600));
+    assert!(words(without).contains("set buffer_pause_interval"));
 }
 
 #[test]

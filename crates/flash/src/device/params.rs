@@ -8,8 +8,8 @@ use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
 use crate::timing::{
-    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel,
-    WriteBuffer,
+    BufferPauses, ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
+    TimingModel, WriteBuffer,
 };
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
@@ -41,7 +41,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 55] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+pub const PARAMS: [Param; 57] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
 
 /// Translation layer and endurance.
 const FTL: &[Param] = &[
@@ -239,6 +239,21 @@ const TIMING: &[Param] = &[
     )
     .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
+        "buffer_pause_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "`queued`: how long the write buffer frees no entry at the end of every \
+         `buffer_pause_interval`. Writes that the rest of the buffer does not hold wait for the end \
+         of the pause, as on drives that stop to program what the host writes.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("write_buffer")]),
+    Param::optional(
+        "buffer_pause_interval",
+        Kind::Duration,
+        "`queued`: time from the end of a pause of the write buffer to the end of the next.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("buffer_pause_time")]),
+    Param::with(
         "free_flush",
         Kind::Flag,
         "false",
@@ -283,11 +298,11 @@ const TIMING: &[Param] = &[
         "Whether the host link transfers in both directions at once (PCIe) or not (SATA).",
     )
     .needs(&[Needs::above_zero("host_rate")]),
-    Param::with(
+    Param::optional(
         "schedule_slots",
         Kind::Count { min: 1, max: 1 << 20 },
-        "512",
-        "Entries of each bus's schedule table; when it is full, transfers queue behind the last.",
+        "Entries of each bus's schedule table; when it is full, transfers queue behind the last, \
+         which costs throughput. Without it a table has as many as it needs.",
     ),
 ];
 
@@ -404,7 +419,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let times = operation_times(settings, &geometry);
     if settings.text("timing") == "queued" {
-        check_chip_pages(settings)?;
+        check_queued(settings)?;
     }
     let timing = match settings.text("timing") {
         "queued" => TimingModel::Queued(Box::new(queued(settings, geometry, times))),
@@ -488,8 +503,29 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
     let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
     // A larger buffer could never fill.
     let pages = pages.min(u64::from(geometry.pages())) as usize;
-    let buffer = WriteBuffer::new(pages, settings.flag("free_flush"));
+    let buffer = WriteBuffer::new(pages, geometry.dies(), settings.flag("free_flush"))
+        .with_pauses(buffer_pauses(settings));
     Queued::new(geometry, times, (scheduling, chip_pages(settings, times.read)), buffer)
+}
+
+fn buffer_pauses(settings: &Settings) -> BufferPauses {
+    let length = settings.duration("buffer_pause_time");
+    let interval = settings.duration_opt("buffer_pause_interval");
+    interval.map_or(BufferPauses::NONE, |interval| BufferPauses { interval, length })
+}
+
+/// A pause that is given has to leave time to free entries.
+fn check_buffer_pauses(settings: &Settings) -> Option<Problem> {
+    let length = settings.duration("buffer_pause_time");
+    if length.is_zero() {
+        return None;
+    }
+    let Some(interval) = settings.duration_opt("buffer_pause_interval") else {
+        let message = "the interval from pause to pause is missing: set buffer_pause_interval";
+        return Some(Problem::new("buffer_pause_time", message));
+    };
+    let message = "the pause takes the whole interval: set a longer buffer_pause_interval";
+    (interval <= length).then(|| Problem::new("buffer_pause_interval", message))
 }
 
 fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
@@ -499,8 +535,9 @@ fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
         .with_program_pages(program_pages)
 }
 
-/// What one operation of the chip covers has to divide a block.
-fn check_chip_pages(settings: &Settings) -> Result<(), Vec<Problem>> {
+/// What one operation of the chip covers has to divide a block, and what needs a buffer or an
+/// interval has to have it.
+fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     let block = settings.count("pages_per_block");
     let divides = |key: &'static str| {
         let pages = settings.count(key);
@@ -512,8 +549,12 @@ fn check_chip_pages(settings: &Settings) -> Result<(), Vec<Problem>> {
         let message = "needs a write buffer, in which pages wait for those programmed with them";
         Problem::new("program_pages", message)
     });
-    let problems: Vec<Problem> =
-        ["read_pages", "program_pages"].into_iter().filter_map(divides).chain(unbuffered).collect();
+    let problems: Vec<Problem> = ["read_pages", "program_pages"]
+        .into_iter()
+        .filter_map(divides)
+        .chain(unbuffered)
+        .chain(check_buffer_pauses(settings))
+        .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
@@ -542,7 +583,7 @@ fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
         write_overhead: settings.duration("write_overhead"),
         host_rate: settings.rate("host_rate"),
         host_full_duplex: settings.text("host_duplex") == "full",
-        schedule_slots: settings.count("schedule_slots") as usize,
+        schedule_slots: settings.count_opt("schedule_slots").map(|slots| slots as usize),
     }
 }
 

@@ -17,13 +17,17 @@ pub struct Bus {
     slots: VecDeque<Slot>,
     /// Size of the schedule table; when it is full, transfers queue behind the last.
     slots_max: usize,
+    /// No transfer is shorter, so shorter gaps are not kept.
+    shortest: SimDuration,
 }
 
 impl Bus {
-    /// A bus whose schedule table has `slots_max` entries.
-    pub fn new(slots_max: usize) -> Self {
-        let slots_max = slots_max.max(1);
-        Self { slots: VecDeque::with_capacity(slots_max.min(1024) + 1), slots_max }
+    /// A bus whose schedule table has `slots_max` entries, or as many as it needs, for transfers of
+    /// `shortest` at least.
+    pub fn new(slots_max: Option<usize>, shortest: SimDuration) -> Self {
+        let slots_max = slots_max.unwrap_or(usize::MAX).max(1);
+        let slots = VecDeque::with_capacity(slots_max.min(1024) + 1);
+        Self { slots, slots_max, shortest }
     }
 
     /// Whether the reservations are in order and fit in the table, after a restore.
@@ -48,9 +52,11 @@ impl Bus {
             return earliest;
         }
         let full = self.slots.len() >= self.slots_max;
+        let shortest = self.shortest;
+        let adjoins = |end: SimTime| end == earliest || earliest.since(end) < shortest;
         match self.slots.back_mut() {
             Some(last) if last.end > earliest => return self.reserve_inside(earliest, length),
-            Some(last) if last.end == earliest || full => last.end = earliest + length,
+            Some(last) if adjoins(last.end) || full => last.end = earliest + length,
             _ => self.slots.push_back(Slot { start: earliest, end: earliest + length }),
         }
         earliest
@@ -74,12 +80,15 @@ impl Bus {
         start
     }
 
-    /// Inserts a slot before position `at`, merged with adjacent slots.
+    /// Inserts a slot before position `at`, merged with those next to it. A gap that is shorter than
+    /// any transfer goes with it.
     fn insert(&mut self, at: usize, start: SimTime, length: SimDuration) {
         let end = start + length;
         let full = self.slots.len() >= self.slots_max && at == self.slots.len();
-        let merges_before = at > 0 && (full || self.slots[at - 1].end == start);
-        let merges_after = self.slots.get(at).is_some_and(|slot| slot.start == end);
+        let shortest = self.shortest;
+        let adjoins = |from: SimTime, to: SimTime| from == to || to.since(from) < shortest;
+        let merges_before = at > 0 && (full || adjoins(self.slots[at - 1].end, start));
+        let merges_after = self.slots.get(at).is_some_and(|slot| adjoins(end, slot.start));
         match (merges_before, merges_after) {
             (true, true) => {
                 self.slots[at - 1].end = self.slots[at].end;
@@ -103,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_slot_goes_into_the_first_gap_long_enough() {
-        let mut bus = Bus::new(64);
+        let mut bus = Bus::new(Some(64), SimDuration::ZERO);
         assert_eq!(reserve(&mut bus, 0, 10), 0);
         assert_eq!(reserve(&mut bus, 30, 10), 30);
         assert_eq!(reserve(&mut bus, 0, 21), 40, "the gap of 20 is one too short");
@@ -117,7 +126,7 @@ mod tests {
     #[test]
     fn reservations_never_overlap_and_never_start_early() {
         for slots_max in [1, 3, 64] {
-            let mut bus = Bus::new(slots_max);
+            let mut bus = Bus::new(Some(slots_max), SimDuration::ZERO);
             let mut stream = Stream::new(slots_max as u64, "bus");
             let mut taken: Vec<(u64, u64)> = Vec::new();
             let mut now = 0;
@@ -138,7 +147,7 @@ mod tests {
 
     #[test]
     fn first_fit_agrees_with_trying_every_instant() {
-        let mut bus = Bus::new(1000);
+        let mut bus = Bus::new(None, SimDuration::ZERO);
         let mut stream = Stream::new(9, "bus");
         let mut used = vec![false; 4_000];
         for _ in 0..300 {
@@ -148,5 +157,23 @@ mod tests {
             assert_eq!(reserve(&mut bus, earliest, length), expected);
             used[expected as usize..(expected + length) as usize].fill(true);
         }
+    }
+
+    #[test]
+    fn gaps_shorter_than_any_transfer_change_no_reservation() {
+        let shortest = SimDuration::from_ns(5);
+        let mut all = Bus::new(None, SimDuration::ZERO);
+        let mut usable = Bus::new(None, shortest);
+        let mut stream = Stream::new(11, "bus");
+        let mut now = 0;
+        for _ in 0..5_000 {
+            now += stream.below(9);
+            for bus in [&mut all, &mut usable] {
+                bus.advance(SimTime::from_ns(now));
+            }
+            let (earliest, length) = (now + stream.below(900), 5 + stream.below(6));
+            assert_eq!(reserve(&mut all, earliest, length), reserve(&mut usable, earliest, length));
+        }
+        assert!(usable.is_consistent() && usable.slots.len() * 2 < all.slots.len());
     }
 }

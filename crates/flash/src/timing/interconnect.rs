@@ -23,12 +23,13 @@ pub struct Interconnect {
 
 impl Interconnect {
     pub fn new(geometry: Geometry, times: &OperationTimes) -> Self {
-        let bus = || Bus::new(times.schedule_slots);
+        let bus = |shortest: SimDuration| Bus::new(times.schedule_slots, shortest);
+        let shortest = times.shortest_transfer();
         Self {
             geometry,
-            channels: (0..geometry.channels()).map(|_| bus()).collect(),
-            to_host: bus(),
-            from_host: bus(),
+            channels: (0..geometry.channels()).map(|_| bus(shortest)).collect(),
+            to_host: bus(SimDuration::ZERO),
+            from_host: bus(SimDuration::ZERO),
             host_rate: times.host_rate,
             full_duplex: times.host_full_duplex,
             request_interval: times.request_interval,

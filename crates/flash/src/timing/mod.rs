@@ -22,7 +22,7 @@ pub use interleaved::Interleaved;
 pub use queued::{DieScheduling, Queued};
 pub use serial::Serial;
 use slowdown::{CellTimes, DieSlowdowns};
-pub use write_buffer::WriteBuffer;
+pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
 use crate::geometry::{DieId, Geometry, Ppn};
@@ -73,8 +73,8 @@ pub struct OperationTimes {
     /// Bytes per second of the host link; 0 for no transfer time.
     pub host_rate: u64,
     pub host_full_duplex: bool,
-    /// Entries of each schedule table.
-    pub schedule_slots: usize,
+    /// Entries of each schedule table; as many as needed without.
+    pub schedule_slots: Option<usize>,
 }
 
 impl OperationTimes {
@@ -97,6 +97,13 @@ impl OperationTimes {
             false if self.copy_back == CopyBack::Die => Some(self.copy_die),
             false => None,
         }
+    }
+
+    /// The shortest use of a channel, which any is at least as long as.
+    fn shortest_transfer(&self) -> SimDuration {
+        let of_a_page = self.page_transfer + self.command.min(self.data_command);
+        let all = [self.command, of_a_page].into_iter().filter(|time| !time.is_zero());
+        all.min().unwrap_or(SimDuration::ZERO)
     }
 
     const fn overhead(&self, op: Op) -> SimDuration {

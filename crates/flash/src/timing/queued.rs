@@ -276,9 +276,9 @@ impl Queued {
         let buffered = writes && self.buffer.exists();
         if buffered {
             let (at, freed_by) = self.buffer.admit(ready.at);
-            if let Some(die) = freed_by {
+            if let Some((die, until)) = freed_by {
                 // The completion time of this write depends on the end of that program.
-                self.dies[usize::from(die.0)].commit_until(at);
+                self.dies[usize::from(die.0)].commit_until(until);
             }
             ready.latency.queue += at.since(ready.at);
             ready.at = at.max(ready.at);
