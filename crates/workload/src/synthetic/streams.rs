@@ -7,11 +7,13 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 
-/// A region being written: its number, and the sectors written so far.
+/// A region being written: its number, the sectors written so far, and whether it is to be trimmed
+/// before.
 #[derive(Clone, Copy, Debug)]
 struct Active {
     region: u32,
     written: u64,
+    trims: bool,
 }
 
 /// Writes to several regions, each in order.
@@ -23,15 +25,21 @@ pub struct Streams {
     active: Vec<Active>,
     /// The regions that are not being written.
     inactive: Vec<u32>,
+    /// Whether a region is trimmed before it is written.
+    trim: bool,
     stream: Stream,
 }
 
 impl Generator for Streams {
     fn draw(&mut self) -> Request {
         let at = self.stream.below(self.active.len() as u64) as usize;
-        let Active { region, written } = self.active[at];
-        let sectors = (self.region_sectors - written).min(u64::from(self.sectors));
+        let Active { region, written, trims } = self.active[at];
         let lba = self.start + u64::from(region) * self.region_sectors + written;
+        if trims {
+            self.active[at].trims = false;
+            return Request::new(Op::Trim, Lba(lba), self.region_sectors as u32);
+        }
+        let sectors = (self.region_sectors - written).min(u64::from(self.sectors));
         self.active[at].written += sectors;
         if self.active[at].written == self.region_sectors {
             self.replace(at);
@@ -51,7 +59,7 @@ impl Streams {
                 std::mem::replace(&mut self.inactive[drawn], full)
             }
         };
-        self.active[at] = Active { region, written: 0 };
+        self.active[at] = Active { region, written: 0, trims: self.trim };
     }
 }
 
@@ -70,6 +78,13 @@ const ACTIVE: Param = Param::with(
      inactive one drawn at random.",
 );
 
+const TRIM: Param = Param::with(
+    "trim",
+    Kind::Flag,
+    "false",
+    "Whether a region is trimmed before it is written, as a zoned host resets a zone.",
+);
+
 /// Most regions a workload may have.
 const REGIONS_MAX: u64 = 1 << 24;
 
@@ -82,6 +97,10 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         let message = format!("{bytes} bytes: must be a multiple of 512, at least 512");
         problems.push(Problem::new("region", message));
         return Err(problems);
+    }
+    let trim = input.settings.flag("trim");
+    if trim && region_sectors > u64::from(u32::MAX) {
+        problems.push(Problem::new("region", "must be below 2 TiB where it is trimmed"));
     }
     if u64::from(sectors) > region_sectors {
         problems.push(Problem::new("block", "must be at most `region`"));
@@ -99,8 +118,11 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         start: span.start,
         region_sectors,
         sectors,
-        active: (0..active as u32).map(|region| Active { region, written: 0 }).collect(),
+        active: (0..active as u32)
+            .map(|region| Active { region, written: 0, trims: trim })
+            .collect(),
         inactive: (active as u32..regions as u32).collect(),
+        trim,
         stream: input.stream("requests"),
     });
     build_workload(input, generator, Limits::NONE, None, problems)
@@ -111,7 +133,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "streams",
         summary: "Sequential writes to several regions at a time; a random one follows a full one.",
         origin: "the stream experiment of SSD-iq (G. Haas et al., PVLDB 18, 2025)",
-        params: params![LIMITS_AND_ARRIVALS, REGION, &[WRITE, REGION_SIZE, ACTIVE]],
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[WRITE, REGION_SIZE, ACTIVE, TRIM]],
     },
     build,
 };
@@ -120,16 +142,42 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
 mod tests {
     use super::*;
 
-    #[test]
-    fn regions_are_written_in_order_and_replaced_when_full() {
-        let mut streams = Streams {
+    fn two_of_four(trim: bool) -> Streams {
+        Streams {
             start: 100,
             region_sectors: 20,
             sectors: 8,
-            active: vec![Active { region: 0, written: 0 }, Active { region: 1, written: 0 }],
+            active: [0, 1].map(|region| Active { region, written: 0, trims: trim }).to_vec(),
             inactive: vec![2, 3],
+            trim,
             stream: Stream::new(1, "streams"),
-        };
+        }
+    }
+
+    #[test]
+    fn a_region_is_trimmed_as_a_whole_before_it_is_written() {
+        let mut streams = two_of_four(true);
+        let mut left = [0_u64; 4];
+        let mut trims = 0;
+        for _ in 0..3_000 {
+            let request = streams.draw();
+            let (region, within) =
+                (((request.lba.0 - 100) / 20) as usize, (request.lba.0 - 100) % 20);
+            if request.op == Op::Trim {
+                assert_eq!((within, request.sectors, left[region]), (0, 20, 0));
+                left[region] = 20;
+                trims += 1;
+            } else {
+                assert_eq!(within, 20 - left[region], "region {region} is written in order");
+                left[region] -= u64::from(request.sectors);
+            }
+        }
+        assert!((740..=752).contains(&trims), "{trims}: one of four requests");
+    }
+
+    #[test]
+    fn regions_are_written_in_order_and_replaced_when_full() {
+        let mut streams = two_of_four(false);
         let mut next = [0_u64; 4];
         for _ in 0..3_000 {
             let request = streams.draw();
