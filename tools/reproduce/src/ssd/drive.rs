@@ -10,6 +10,8 @@ use crate::{ExperimentError, Job, JobOutput, Runner};
 /// Bytes of a gibibyte.
 const GIB: f64 = (1_u64 << 30) as f64;
 const PAGE: f64 = 4096.0;
+/// Bytes of a request of the stream experiment.
+const STREAM_REQUEST: f64 = 524_288.0;
 
 /// The part of a run that counts, as in the measurements: from 60 to 99 % of its time.
 const WINDOW: (f64, f64) = (0.6, 0.99);
@@ -108,6 +110,7 @@ impl Load {
             Self::Streams { active, region_gib } => kind(job, "streams")
                 .set(&key("block"), "\"4KiB\"")
                 .set(&key("active"), active)
+                .set(&key("trim"), true)
                 .set(&key("region"), format!("\"{}B\"", whole_pages(region_gib / scale))),
         }
     }
@@ -130,6 +133,16 @@ pub struct Outcome {
 }
 
 impl Drive {
+    /// The drive as it is simulated under `load`. Streams are measured with requests of 512 KiB, to
+    /// a region chosen at random for each: how far regions drift apart depends on the number of
+    /// requests, so one request is a page.
+    fn under(&self, load: Load) -> Self {
+        match load {
+            Load::Streams { .. } => Self { scale: STREAM_REQUEST / PAGE, ..*self },
+            _ => *self,
+        }
+    }
+
     /// The drive under `load`, which goes to a share `range` of the exported capacity and writes
     /// that share `writes` times.
     pub fn job(&self, name: &str, load: Load, range: f64, writes: f64) -> Job {
@@ -193,10 +206,11 @@ impl Drive {
         loads: &[(String, Load, f64)],
     ) -> Result<Vec<Outcome>, ExperimentError> {
         let job = |(words, load, writes): &(String, Load, f64)| {
-            self.job(&format!("{name}, {words}"), *load, 1.0, *writes)
+            self.under(*load).job(&format!("{name}, {words}"), *load, 1.0, *writes)
         };
         let jobs: Vec<Job> = loads.iter().map(job).collect();
-        Ok(runner.run(&jobs)?.iter().map(|ran| self.outcome(ran)).collect())
+        let ran = runner.run(&jobs)?;
+        Ok(loads.iter().zip(&ran).map(|(load, ran)| self.under(load.1).outcome(ran)).collect())
     }
 }
 

@@ -9,7 +9,7 @@ pub const CM7R: Experiment = Experiment {
     id: "ssd/kioxia-cm7-r",
     run: |runner| {
         let pieces = ["Kioxia CM7-R 3.84TB #4", "Kioxia CM7-R 3.84TB #5"];
-        judged_at_rates(runner, pieces, 4)
+        judged_at_rates(runner, pieces, (4, true))
     },
 };
 
@@ -17,13 +17,16 @@ pub const P5520: Experiment = Experiment {
     id: "ssd/solidigm-p5520-rates",
     run: |runner| {
         let pieces = ["Solidigm D7-P5520 1.92TB #1", "Solidigm D7-P5520 1.92TB #0"];
-        judged_at_rates(runner, pieces, 2)
+        judged_at_rates(runner, pieces, (2, false))
     },
 };
 
 /// Offered rates that constants are fitted to, beside the highest.
 const LOW: f64 = 10_000.0;
 const MIDDLE: f64 = 40_000.0;
+/// Those that the pauses of a drive are fitted to: where its writes begin to wait, and well above.
+const WAITING: f64 = 90_000.0;
+const LONGER: f64 = 130_000.0;
 /// Reads of a run that is fitted, and of one that is judged.
 const FITTED_READS: f64 = 8_000.0;
 const JUDGED_READS: f64 = 24_000.0;
@@ -105,6 +108,15 @@ struct Constants {
     program_us: f64,
     erase_us: f64,
     over_provisioning: f64,
+    pauses: Option<Pauses>,
+}
+
+/// When the write buffer frees no entries, and how much it holds meanwhile.
+#[derive(Clone, Copy)]
+struct Pauses {
+    buffer_kib: f64,
+    time_ms: f64,
+    interval_ms: f64,
 }
 
 impl Constants {
@@ -115,7 +127,7 @@ impl Constants {
         let ssd = |key: &str| format!("component.ssd.{key}");
         let time = |us: f64| format!("\"{us:.2}us\"");
         let mean = 1e3 / offered;
-        Job::paper("ssd/offered.toml")
+        let job = Job::paper("ssd/offered.toml")
             .named(format!("{name}, {offered:.0}/s"))
             .in_full()
             .set("run.warmup_requests", WARMUP)
@@ -129,7 +141,16 @@ impl Constants {
             .set(&ssd("read_time"), time(self.read_us))
             .set(&ssd("program_time"), time(self.program_us))
             .set(&ssd("erase_time"), time(self.erase_us))
-            .set(&ssd("over_provisioning"), self.over_provisioning)
+            .set(&ssd("over_provisioning"), self.over_provisioning);
+        let Some(Pauses { buffer_kib, time_ms, interval_ms }) = self.pauses else { return job };
+        job.set(&ssd("write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
+            .set(&ssd("buffer_pause_time"), time(1e3 * time_ms))
+            .set(&ssd("buffer_pause_interval"), time(1e3 * interval_ms))
+    }
+
+    /// These constants with other pauses.
+    fn with(&self, pauses: Pauses) -> Self {
+        Self { pauses: Some(pauses), ..*self }
     }
 }
 
@@ -139,6 +160,7 @@ fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
     let of = if kind == "read" { &latency.read } else { &latency.write };
     let ns = match percentile {
         "p50" => of.p50,
+        "p95" => of.p95,
         "p99" => of.p99,
         _ => of.p999,
     };
@@ -153,8 +175,14 @@ fn most(runner: &Runner, name: &str, with: Constants, rate: &Rate) -> Result<f64
 
 /// Reads by their median at the lowest rate, programs and erases by how long reads wait at a middle
 /// rate, over-provisioning by the saturated rate.
-fn fitted(runner: &Runner, ladder: &Ladder<'_>, dies: u32) -> Result<Constants, ExperimentError> {
+fn fitted(
+    runner: &Runner,
+    ladder: &Ladder<'_>,
+    (dies, pauses): (u32, bool),
+) -> Result<Constants, ExperimentError> {
+    let start = Pauses { buffer_kib: 4_096.0, time_ms: 10.0, interval_ms: 40.0 };
     let mut found = Constants {
+        pauses: pauses.then_some(start),
         dies_per_channel: dies,
         read_us: 60.0,
         program_us: 500.0,
@@ -180,27 +208,61 @@ fn fitted(runner: &Runner, ladder: &Ladder<'_>, dies: u32) -> Result<Constants, 
         found.over_provisioning = solve((0.12, 0.8), saturated.total(), |over_provisioning| {
             most(runner, ladder.name, Constants { over_provisioning, ..found }, saturated)
         })?;
+        found.pauses = match found.pauses {
+            Some(pauses) => Some(fitted_pauses(runner, ladder, (found, pauses))?),
+            None => None,
+        };
     }
+    Ok(found)
+}
+
+/// The buffer by how much longer writes wait at the higher of two rates, the length of pauses by how
+/// long they wait there, and the interval by how many wait.
+fn fitted_pauses(
+    runner: &Runner,
+    ladder: &Ladder<'_>,
+    (others, mut found): (Constants, Pauses),
+) -> Result<Pauses, ExperimentError> {
+    let (waiting, longer) = (ladder.at(WAITING)?, ladder.at(LONGER)?);
+    let write = |pauses: Pauses, rate: &Rate, which: &str| {
+        let ran = runner.run(&[others.with(pauses).job(ladder.name, rate, 1.0, FITTED_READS)])?;
+        Ok(percentile(&ran[0], "write", which))
+    };
+    let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("write {which}"));
+    // A pause lasts until the buffer is full, and then writes wait: their wait is the pause less the
+    // time in which they fill the buffer.
+    let later_us = wanted(longer, "p99") - wanted(waiting, "p99");
+    let pages = later_us / (1e6 / waiting.writes - 1e6 / longer.writes);
+    found.buffer_kib = 4.0 * pages;
+    found.time_ms = solve((6.0, 20.0), wanted(longer, "p99"), |time_ms| {
+        write(Pauses { time_ms, ..found }, longer, "p99")
+    })?;
+    found.interval_ms = solve((22.0, 100.0), wanted(longer, "p95"), |interval_ms| {
+        write(Pauses { interval_ms, ..found }, longer, "p95")
+    })?;
     Ok(found)
 }
 
 fn judged_at_rates(
     runner: &Runner,
     [first, twin]: [&'static str; 2],
-    dies_per_channel: u32,
+    model: (u32, bool),
 ) -> Result<Findings, ExperimentError> {
-    let rows: Vec<Measured> = tables::read(runner, "latency_rate")?;
+    let mut rows: Vec<Measured> = tables::read(runner, "latency_rate")?;
+    tables::name_percentiles(&mut rows);
     let ladders = [Ladder::new(first, &rows), Ladder::new(twin, &rows)];
-    let constants = fitted(runner, &ladders[0], dies_per_channel)?;
+    let constants = fitted(runner, &ladders[0], model)?;
     let mut findings = Findings::default();
+    let used: &[f64] = if model.1 { &[LOW, MIDDLE, WAITING, LONGER] } else { &[LOW, MIDDLE] };
     for (ladder, is_fitted) in ladders.iter().zip([true, false]) {
+        let used = if is_fitted { used } else { &[] };
         knee(runner, &mut findings, (ladder, is_fitted), constants)?;
         let below: Vec<&Rate> =
             ladder.rates.iter().filter(|rate| rate.is_below_the_knee()).collect();
         let job = |rate: &&Rate| constants.job(ladder.name, rate, 1.0, JUDGED_READS);
         let ran = runner.run(&below.iter().map(job).collect::<Vec<_>>())?;
         for kind in ["read", "write"] {
-            percentiles(&mut findings, (ladder, is_fitted), kind, (&below, &ran));
+            percentiles(&mut findings, (ladder, used), kind, (&below, &ran));
         }
     }
     Ok(findings)
@@ -214,14 +276,18 @@ fn knee(
     with: Constants,
 ) -> Result<(), ExperimentError> {
     let saturated = ladder.saturated()?;
-    let Constants { dies_per_channel, read_us, program_us, erase_us, over_provisioning } = with;
+    let Constants { dies_per_channel, read_us, program_us, erase_us, over_provisioning, .. } = with;
+    let pauses = with.pauses.map_or(String::new(), |it| {
+        let Pauses { buffer_kib, time_ms, interval_ms } = it;
+        format!("; buffer {buffer_kib:.0} KiB, pauses of {time_ms:.2} of {interval_ms:.1} ms")
+    });
     let claim = Claim::new("–", format!("{}: requests/s when saturated", ladder.name))
         .unit("1/s")
         .within_share(saturated.total(), 0.10)
         .ours(most(runner, ladder.name, with, saturated)?)
         .remark(&format!(
             "{} dies; read {read_us:.1} us, program of 64 KiB {program_us:.0} us, erase \
-             {erase_us:.0} us, over-provisioning {over_provisioning:.3}",
+             {erase_us:.0} us, over-provisioning {over_provisioning:.3}{pauses}",
             16 * dies_per_channel
         ));
     findings.row(if is_fitted { claim.given() } else { claim });
@@ -231,7 +297,7 @@ fn knee(
 /// Rows and a picture of the percentiles of reads or writes below the knee.
 fn percentiles(
     findings: &mut Findings,
-    (ladder, is_fitted): (&Ladder<'_>, bool),
+    (ladder, fitted): (&Ladder<'_>, &[f64]),
     kind: &str,
     (below, ran): (&[&Rate], &[JobOutput]),
 ) {
@@ -248,7 +314,7 @@ fn percentiles(
             .collect();
         let unloaded = points.first().map_or(f64::NAN, |point| point.2);
         let judged: Vec<&(f64, f64, f64)> =
-            points.iter().filter(|point| !is_fitted || ![LOW, MIDDLE].contains(&point.0)).collect();
+            points.iter().filter(|point| !fitted.contains(&point.0)).collect();
         let apart = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
             let logs = judged.iter().map(|point| libm::log(of(point) / point.2).abs());
             100.0 * libm::expm1(logs.sum::<f64>() / judged.len() as f64)

@@ -181,6 +181,9 @@ fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
     let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
     let outcomes = judge(runner, &mut findings, (P5520_NAME, &drive), &series, &is_fitted)?;
     course_plots(&mut findings, &tables, P5520_NAME, &series, &outcomes, &DRAWN);
+    let regions = streams(&tables.streams, P5520_NAME, "host write");
+    let is_fitted = |one: &Series| FITTED_STREAMS.contains(&one.load);
+    judge(runner, &mut findings, (P5520_NAME, &drive), &regions, &is_fitted)?;
     Ok(findings)
 }
 
@@ -223,6 +226,8 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
         let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
         let outcomes = judge(runner, &mut findings, (sheet.name, &drive), &series, &is_fitted)?;
         course_plots(&mut findings, &tables, sheet.name, &series, &outcomes, &DRAWN);
+        let regions = streams(&tables.streams, sheet.name, "host write");
+        judge(runner, &mut findings, (sheet.name, &drive), &regions, &|_| false)?;
     }
     Ok(findings)
 }

@@ -61,6 +61,19 @@ pub fn read<T: DeserializeOwned>(runner: &Runner, name: &str) -> Result<Vec<T>, 
     reader.deserialize().collect::<Result<_, _>>().map_err(|error| failed(&error))
 }
 
+/// Names the percentiles of `latency_rate` by what they are: the table cuts their last digit, so
+/// that `p99.9` is the 99.99th and `p99.` the 99.9th. A table without that is left as it is.
+pub fn name_percentiles(rows: &mut [Measured]) {
+    if !rows.iter().any(|row| row.metric.ends_with("p99.")) {
+        return;
+    }
+    for metric in rows.iter_mut().map(|row| &mut row.metric) {
+        if metric.contains("p99.") {
+            metric.push('9');
+        }
+    }
+}
+
 /// The value in the middle; of an even number, the mean of the two.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -75,18 +88,35 @@ pub fn median(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measured, median};
+    use super::{Measured, median, name_percentiles};
 
-    #[test]
-    fn conditions_are_read() {
-        let of = |condition: &str| Measured {
+    fn of(condition: &str) -> Measured {
+        Measured {
             device: String::new(),
             workload: String::new(),
             condition: condition.to_owned(),
             x: None,
             metric: String::new(),
             value: 0.0,
+        }
+    }
+
+    #[test]
+    fn percentiles_get_the_digit_that_the_table_cuts() {
+        let names = |metrics: [&str; 3]| {
+            let row = |metric: &str| Measured { metric: metric.to_owned(), ..of("") };
+            let mut rows = metrics.map(row).to_vec();
+            name_percentiles(&mut rows);
+            rows.into_iter().map(|row| row.metric).collect::<Vec<_>>()
         };
+        let cut = ["read p99", "read p99.", "read p99.9"];
+        assert_eq!(names(cut), ["read p99", "read p99.9", "read p99.99"]);
+        let whole = ["read p99", "read p99.9", "read p99.99"];
+        assert_eq!(names(whole), whole);
+    }
+
+    #[test]
+    fn conditions_are_read() {
         let skew = of("4 KiB, 4 threads x QD128; campaign wa14; run 2025-01-24; 5.7 drive writes");
         assert_eq!(skew.drive_writes(), Some(5.7));
         assert_eq!(skew.streams(), None);
