@@ -6,7 +6,7 @@ use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     Component, ComponentTree, EventRecord, LatencyPhase, Lba, Machine, Op, Request, SimDuration,
-    SimTime,
+    SimTime, Stream,
 };
 use hybridsim_flash::Cause;
 use hybridsim_flash::FlashAct;
@@ -88,13 +88,15 @@ fn an_overloaded_queue_takes_as_many_slots_as_it_needs() {
     let overload = queued(64)
         .and("dies_per_channel", Value::Count(4))
         .and("channel_rate", Value::Rate(204_800_000));
-    let writes: Vec<(u64, u64)> = (0..4_000).map(|number| (number, number * 97 % 256)).collect();
+    let mut stream = Stream::new(1, "writes");
+    let writes: Vec<(u64, u64)> =
+        (0..4_000).map(|number| (1_000 * number, stream.below(256))).collect();
     let last = |settings: &Settings| *timeline(settings, Op::Write, &writes).last().expect("many");
     let needed = last(&overload);
     let slots = |count: u64| overload.clone().and("schedule_slots", Value::Count(count));
     assert_eq!(last(&slots(1 << 20)), needed);
     let limited = last(&slots(512));
-    assert!(limited > needed, "{limited} of {needed}: the workload fills a table of 512 slots");
+    assert!(limited > needed * 5 / 4, "{limited} and {needed}: 512 slots take longer");
 }
 
 #[test]
