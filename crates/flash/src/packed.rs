@@ -304,13 +304,14 @@ mod tests {
 
     #[test]
     fn ascending_numbers_equal_single_stores() {
-        for dropped in 0..3 {
-            let mut stream = Stream::new(dropped, "ascending");
+        for dropped in 0u32..3 {
+            let mut stream = Stream::new(u64::from(dropped), "ascending");
             let (mut all, mut singles) = (Packed::new(150, 20), Packed::new(150, 20));
             for _ in 0..100 {
                 let indices: Vec<u32> =
                     (0..stream.below(70)).map(|_| stream.below(150) as u32).collect();
-                let first = stream.below(1 << stream.below(20)) as u32;
+                let bits = stream.below(20);
+                let first = stream.below(1 << bits) as u32;
                 all.set_ascending(&indices, first, dropped);
                 let numbers = (first..).zip(&indices);
                 numbers.for_each(|(at, index)| singles.set(*index as usize, at >> dropped));

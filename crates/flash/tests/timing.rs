@@ -271,7 +271,8 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         let timed = copied(geometry, &mut clock, 4);
         let mut pieces = Vec::new();
         clock.report_busy_intervals(SimTime::ZERO, true, |event| {
-            if let FlashBusy { unit, act, cause: Cause::Gc, begin, end } = event {
+            let busy = event.event::<FlashBusy>();
+            if let Some(FlashBusy { unit, act, cause: Cause::Gc, begin, end }) = busy {
                 pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
             }
         });
