@@ -20,6 +20,7 @@ const LATE_NS_MAX: u64 = 3_600_000_000_000;
 /// The relation of the two times.
 pub struct Clock {
     scale: f64,
+    grace: Duration,
     paced: Option<Paced>,
     /// Virtual: since when the clients have had the last reply; `None` before the first request.
     idle_since: Option<Instant>,
@@ -49,7 +50,7 @@ pub struct Lateness {
 impl Clock {
     /// A virtual clock that counts the time between requests `scale` times.
     pub fn virtual_time(scale: f64) -> Self {
-        Self { scale, paced: None, idle_since: None, last: SimTime::ZERO }
+        Self { scale, grace: GRACE, paced: None, idle_since: None, last: SimTime::ZERO }
     }
 
     /// A paced clock, `scale` times as fast as real time. Replies leave `round_trip` early, so that
@@ -58,7 +59,7 @@ impl Clock {
         let late =
             Histogram::new_with_bounds(1, LATE_NS_MAX, 3).expect("three digits are possible");
         let paced = Some(Paced { start: None, round_trip, late, latency_ns: 0.0 });
-        Self { scale, paced, idle_since: None, last: SimTime::ZERO }
+        Self { scale, grace: GRACE, paced, idle_since: None, last: SimTime::ZERO }
     }
 
     pub fn is_paced(&self) -> bool {
@@ -73,8 +74,14 @@ impl Clock {
         self.scale
     }
 
+    /// Virtual: waits `grace` instead of 200 us for the next requests of clients.
+    #[must_use]
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
     pub fn grace(&self) -> Duration {
-        GRACE
+        self.grace
     }
 
     /// When a request received at `wall` arrives; the simulation is at `now`.

@@ -6,6 +6,7 @@ use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{Clock, Drive, Exports, converse};
 use hybridsim_simulation::scenario::Scenario;
 use hybridsim_simulation::session::{self, Session};
+use std::time::Duration;
 
 /// A small device that takes its time, so that requests overlap.
 const DRIVE: &str =
@@ -31,7 +32,8 @@ pub fn converses(registry: &Registry, bytes: &[u8]) -> Option<u64> {
         true => Contents::History(Box::new(History::new(Store::memory()))),
         false => Contents::Plain(Store::memory()),
     };
-    let drive = Drive::new(session, contents, Clock::virtual_time(0.0), None);
+    let clock = Clock::virtual_time(0.0).with_grace(Duration::ZERO);
+    let drive = Drive::new(session, contents, clock, None);
     // Pieces of up to 63 times 7 bytes, or everything at once.
     let piece = if piece == 0 { sent.len() } else { 7 * usize::from(piece) };
     let (replies, drive) = converse(drive, exports, sent, piece).expect("sockets can be made");
