@@ -188,8 +188,8 @@ impl Shape {
 
 /// The tables of a device take about this much memory per physical page.
 const TABLE_BYTES_PER_PAGE: u64 = 6;
-/// Tables of this size mostly stay in the processor's caches.
-const CACHE_BYTES: u64 = 8 << 20;
+/// Tables of this size stay in the cache of a processor core.
+const CACHE_BYTES: u64 = 512 << 10;
 
 impl Geometry {
     /// # Errors
@@ -249,8 +249,8 @@ impl Geometry {
         self.pages
     }
 
-    /// Whether the tables of the device are larger than the caches of a processor, so that it pays
-    /// to prefetch their entries.
+    /// Whether the tables of the device are larger than the cache of a processor core, so that it
+    /// pays to prefetch their entries.
     pub const fn outgrows_caches(&self) -> bool {
         self.pages as u64 * TABLE_BYTES_PER_PAGE > CACHE_BYTES
     }

@@ -184,13 +184,15 @@ impl Packed {
     /// Prefetches the entries in `indices` that exist. In a table larger than the caches misses
     /// issued together overlap. The returned sum only keeps the compiler from removing the loads.
     #[inline]
-    pub fn prefetch(&self, indices: &[u32]) -> u32 {
-        // A whole word, as when it is used: it may span two cache lines.
-        let load = |index: &u32| {
-            let at = self.position(*index as usize).0;
-            self.bytes.get(at..at + WORD_BYTES).map_or(0, word)
-        };
-        indices.iter().fold(0, |sum, index| sum ^ load(index)) as u32
+    pub fn prefetch(&self, indices: impl Iterator<Item = u32>) -> u32 {
+        let bytes = &self.bytes[..];
+        let mut sum = 0;
+        for index in indices {
+            // A whole word, as when it is used: it may span two cache lines.
+            let at = self.position(index as usize).0;
+            sum ^= bytes.get(at..at + WORD_BYTES).map_or(0, word);
+        }
+        sum as u32
     }
 
     /// As [`Packed::prefetch`] for up to `count` entries from `first` on.
@@ -304,14 +306,13 @@ mod tests {
 
     #[test]
     fn ascending_numbers_equal_single_stores() {
-        for dropped in 0u32..3 {
+        for dropped in 0..3u32 {
             let mut stream = Stream::new(u64::from(dropped), "ascending");
             let (mut all, mut singles) = (Packed::new(150, 20), Packed::new(150, 20));
             for _ in 0..100 {
-                let indices: Vec<u32> =
-                    (0..stream.below(70)).map(|_| stream.below(150) as u32).collect();
-                let bits = stream.below(20);
+                let (count, bits) = (stream.below(70), stream.below(20));
                 let first = stream.below(1 << bits) as u32;
+                let indices: Vec<u32> = (0..count).map(|_| stream.below(150) as u32).collect();
                 all.set_ascending(&indices, first, dropped);
                 let numbers = (first..).zip(&indices);
                 numbers.for_each(|(at, index)| singles.set(*index as usize, at >> dropped));

@@ -2,7 +2,7 @@
 //! into pages, has the translation layer place them, and has the timing model schedule the
 //! resulting flash operations.
 
-use super::split::{PagePart, split, write_run};
+use super::split::{PagePart, first_page, split, write_run};
 use super::versions::is_host_read;
 use super::{FlashBackend, Service, SsdDevice, Unreported};
 use crate::event::Cause;
@@ -338,7 +338,7 @@ impl Lookahead for FtlBackend {
         let mut lpns = [Lpn(0); EXPECTED_MAX];
         let count = requests.len().min(EXPECTED_MAX);
         for (lpn, request) in lpns.iter_mut().zip(requests) {
-            let number = request.lba.0 / u64::from(self.sectors_per_page);
+            let (number, _) = first_page(request, self.sectors_per_page);
             *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
         }
         self.ftl.expect(&lpns[..count], &self.flash);

@@ -17,7 +17,7 @@ pub struct PagePart {
 
 /// The page of the first sector of `request`, and its first sector there.
 #[inline]
-fn first_page(request: &Request, sectors_per_page: u32) -> (u64, u32) {
+pub fn first_page(request: &Request, sectors_per_page: u32) -> (u64, u32) {
     let (first, per_page) = (request.lba.0, u64::from(sectors_per_page));
     // Pages of almost all devices are a power of two, and a division is slow.
     let page = match per_page.is_power_of_two() {

@@ -105,7 +105,7 @@ impl PageTable {
 
     /// Prefetches the entries of `lpns`; ignores pages that do not exist.
     #[inline]
-    pub fn prefetch(&self, lpns: &[u32]) {
+    pub fn prefetch(&self, lpns: impl Iterator<Item = u32>) {
         std::hint::black_box(self.groups.prefetch(lpns));
     }
 

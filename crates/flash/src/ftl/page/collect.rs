@@ -27,6 +27,10 @@ impl Prefetch {
         Self { lpns: [0; PREFETCH_MAX], count: 0 }
     }
 
+    fn lpns(&self) -> impl Iterator<Item = u32> + '_ {
+        self.lpns[..self.count].iter().copied()
+    }
+
     /// Adds the logical pages of the valid pages of `block` from offset `from` on, `most` at most.
     /// Returns the offset from which on pages are left out.
     #[inline]
@@ -217,7 +221,7 @@ impl PageMap {
         let left = self.geometry.pages_per_block() - from;
         array.prefetch_owners(self.geometry.page(block, from), left.min(PREFETCH_MAX as u32));
         let end = copies.add(array, block, from, budget as usize);
-        self.map.prefetch(&copies.lpns[..copies.count]);
+        self.map.prefetch(copies.lpns());
         end
     }
 
@@ -251,7 +255,7 @@ impl PageMap {
                 let count = victim.pace.saturating_mul(rounds);
                 copies.add(flash.array(), victim.block, victim.next, count as usize);
             }
-            self.map.prefetch(&copies.lpns[..copies.count]);
+            self.map.prefetch(copies.lpns());
         }
     }
 }

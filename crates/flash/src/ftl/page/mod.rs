@@ -388,18 +388,18 @@ impl Ftl for PageMap {
     }
 
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
-        let mut pages = [Ppn::NONE; EXPECTED_MAX];
-        let mut indices = [0; EXPECTED_MAX];
-        indices.iter_mut().zip(lpns).for_each(|(index, lpn)| *index = lpn.0);
-        self.map.prefetch(&indices);
+        let lpns = &lpns[..lpns.len().min(EXPECTED_MAX)];
+        self.map.prefetch(lpns.iter().map(|lpn| lpn.0));
         self.prefetch_writes(lpns.len(), flash);
+        let mut pages = [Ppn::NONE; EXPECTED_MAX];
+        let pages = &mut pages[..lpns.len()];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             if (lpn.0 as usize) < self.map.pages() {
                 *page = self.map.approximate(*lpn);
                 self.map.prefetch_page(*page, flash.array());
             }
         }
-        flash.array().prefetch(&pages);
+        flash.array().prefetch(pages);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
