@@ -1,5 +1,6 @@
 //! One connection: the handshake, then requests until the client leaves or violates the protocol.
 
+use crate::budget::{Budget, STALLED};
 use crate::contents::{Data, SECTOR};
 use crate::drive::{Finished, Job, Kind};
 use crate::exports::Export;
@@ -89,7 +90,15 @@ pub struct Connection {
     structured: Cell<bool>,
     serving: RefCell<FxHashMap<u64, Serving>>,
     begun: Cell<u64>,
+    /// Data of the requests that the drive is serving.
     bytes: Cell<usize>,
+    /// Data of the request that is being received.
+    incoming: Cell<usize>,
+    budget: Rc<Budget>,
+    /// What it uses of the budget.
+    charged: Cell<usize>,
+    /// When the client last sent or took something.
+    moved: Cell<Instant>,
     pub closed: Notify,
 }
 
@@ -100,7 +109,7 @@ struct Session {
 }
 
 impl Connection {
-    pub fn new(id: u64, stream: Stream) -> Self {
+    pub fn new(id: u64, stream: Stream, budget: Rc<Budget>) -> Self {
         Self {
             id,
             stream,
@@ -112,6 +121,10 @@ impl Connection {
             serving: RefCell::default(),
             begun: Cell::new(0),
             bytes: Cell::new(0),
+            incoming: Cell::new(0),
+            budget,
+            charged: Cell::new(0),
+            moved: Cell::new(Instant::now()),
             closed: Notify::new(),
         }
     }
@@ -135,7 +148,7 @@ impl Connection {
     }
 
     async fn read(self: &Rc<Self>, server: &Rc<Server>) -> Result<(), End> {
-        let mut input = Input { stream: &self.stream, buffer: BytesMut::new() };
+        let mut input = Input { connection: self, buffer: BytesMut::new() };
         let handshake = self.handshake(server, &mut input);
         let session = tokio::time::timeout(HANDSHAKE_TIME, handshake);
         let Some(session) = session.await.map_err(|_| End::Violation)?? else { return Ok(()) };
@@ -277,8 +290,10 @@ impl Connection {
                 // Its data are not read, so the next request cannot be found.
                 return Err(End::Violation);
             }
-            self.wait_for_space(&header).await;
+            self.wait_for_space(server, &header).await;
             let data = input.take(header.data as usize).await?;
+            // From here on it counts as a request, or not at all.
+            self.incoming.set(0);
             match (refused, header.command) {
                 (None, Ok(command)) => self.request(server, session, (&header, command), data),
                 (Some((code, message)), _) => {
@@ -294,16 +309,34 @@ impl Connection {
         }
     }
 
-    async fn wait_for_space(&self, header: &Header) {
+    /// Waits until the connection and the budget have space for the request, and takes it.
+    async fn wait_for_space(&self, server: &Server, header: &Header) {
         let bytes = bytes_of(header);
         loop {
             let count = self.serving.borrow().len();
             let used = self.bytes.get() + self.out.borrow().len();
-            if count == 0 && used == 0 || count < REQUESTS_MAX && used + bytes <= BYTES_MAX {
-                return;
+            let fits = count == 0 && used == 0 || count < REQUESTS_MAX && used + bytes <= BYTES_MAX;
+            if !fits {
+                self.space.notified().await;
+            } else if bytes == 0 || self.budget.has_room(bytes) {
+                self.incoming.set(bytes);
+                return self.charge();
+            } else if !self.budget.freed().await {
+                server.drop_stalled();
             }
-            self.space.notified().await;
         }
+    }
+
+    /// Accounts for what the connection has in memory.
+    fn charge(&self) {
+        let now = self.bytes.get() + self.incoming.get() + self.out.borrow().len();
+        self.budget.change(self.charged.replace(now), now);
+    }
+
+    /// Whether the server has waited too long for the client to send or to take data.
+    pub fn is_stalled(&self) -> bool {
+        let waits = self.incoming.get() > 0 || !self.out.borrow().is_empty();
+        waits && self.moved.get().elapsed() > STALLED
     }
 
     /// Hands a valid request to the drive, or replies at once.
@@ -335,6 +368,7 @@ impl Connection {
         let &Header { cookie, offset, .. } = header;
         let (bytes, reads) = (bytes_of(header), kind == Kind::Read);
         self.bytes.set(self.bytes.get() + bytes);
+        self.charge();
         self.serving.borrow_mut().insert(number, Serving { cookie, offset, bytes, reads });
         let job = Job { client: self.id, number, kind, first, sectors, fua };
         server.receive(job, Instant::now());
@@ -350,6 +384,7 @@ impl Connection {
             Err(message) => Reply::Error(ErrorCode::Io, message),
         };
         self.reply(serving.cookie, &reply);
+        self.charge();
         self.space.notify_one();
     }
 
@@ -375,11 +410,14 @@ impl Connection {
         if !out.is_empty() {
             self.out_grew.notify_one();
         }
+        drop(out);
+        self.charge();
     }
 
     /// The first `count` bytes of `out` have been sent.
     fn sent(&self, out: &mut BytesMut, count: usize) {
         out.advance(count);
+        self.moved.set(Instant::now());
         if out.is_empty() && self.out_is_large.take() {
             *out = BytesMut::new();
         }
@@ -404,6 +442,8 @@ impl Connection {
                 Ok(0) => return Err(End::Left),
                 Ok(count) => {
                     self.sent(&mut out, count);
+                    drop(out);
+                    self.charge();
                     self.space.notify_one();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -417,6 +457,12 @@ impl Connection {
         while !self.out.borrow().is_empty() {
             self.space.notified().await;
         }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.budget.change(self.charged.get(), 0);
     }
 }
 
@@ -499,7 +545,7 @@ fn status(server: &Server, first: u64, sectors: u64, one: bool) -> Vec<Extent> {
 
 /// The bytes of a connection in order.
 struct Input<'a> {
-    stream: &'a Stream,
+    connection: &'a Connection,
     buffer: BytesMut,
 }
 
@@ -511,9 +557,10 @@ impl Input<'_> {
             if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {
                 self.buffer.reserve(READ_BYTES);
             }
-            if self.stream.read(&mut self.buffer).await? == 0 {
+            if self.connection.stream.read(&mut self.buffer).await? == 0 {
                 return Err(End::Left);
             }
+            self.connection.moved.set(Instant::now());
         }
         Ok(())
     }

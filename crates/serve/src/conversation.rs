@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::drive::Drive;
 use crate::exports::Exports;
-use crate::server::Server;
+use crate::server::{Limits, Server};
 use crate::stream::Stream;
 use std::io;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub fn converse(
 ) -> io::Result<(Vec<u8>, Drive)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = LocalSet::new();
-    let server = Rc::new(Server::new(drive, exports, String::new()));
+    let server = Rc::new(Server::new(drive, exports, String::new(), Limits::default()));
     let replies = tasks.block_on(&runtime, async {
         let (client, stream) = UnixStream::pair()?;
         let connection = server.connect(Stream::Unix(stream));

@@ -5,6 +5,7 @@
 
 #![cfg(unix)]
 
+mod budget;
 mod clock;
 mod connection;
 pub mod contents;

@@ -1,5 +1,6 @@
 //! Listens, serves connections, and lets simulated time pass.
 
+use crate::budget::Budget;
 use crate::connection::{Connection, End};
 use crate::control;
 use crate::drive::{Drive, Job, Served};
@@ -34,6 +35,14 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Limits {
     /// Connections at a time; further ones are closed at once.
     pub connections: usize,
+    /// Data and replies of all connections in memory; further requests wait.
+    pub buffer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 64, buffer_bytes: 1 << 30 }
+    }
 }
 
 /// Receives the addresses that are listened at, as clients write them.
@@ -67,6 +76,7 @@ pub struct Server {
     pub exports: Exports,
     pub description: String,
     connections: RefCell<FxHashMap<u64, Rc<Connection>>>,
+    budget: Rc<Budget>,
     /// Requests have been received, or the drive has changed.
     work: Notify,
     /// A client has left.
@@ -78,12 +88,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(drive: Drive, exports: Exports, description: String) -> Self {
+    pub fn new(drive: Drive, exports: Exports, description: String, limits: Limits) -> Self {
         Self {
             drive: RefCell::new(drive),
             exports,
             description,
             connections: RefCell::default(),
+            budget: Rc::new(Budget::new(limits.buffer_bytes)),
             work: Notify::new(),
             left: Notify::new(),
             served: RefCell::default(),
@@ -106,7 +117,7 @@ impl Server {
     pub fn connect(&self, stream: Stream) -> Rc<Connection> {
         let id = self.accepted.get();
         self.accepted.set(id + 1);
-        let connection = Rc::new(Connection::new(id, stream));
+        let connection = Rc::new(Connection::new(id, stream, Rc::clone(&self.budget)));
         self.connections.borrow_mut().insert(id, Rc::clone(&connection));
         connection
     }
@@ -116,6 +127,14 @@ impl Server {
         self.connections.borrow_mut().remove(&connection.id);
         self.served.borrow_mut().dropped_connections += u64::from(end == End::Violation);
         self.left.notify_one();
+    }
+
+    /// Ends connections whose clients keep memory that others wait for.
+    pub fn drop_stalled(&self) {
+        for connection in self.connections.borrow().values().filter(|it| it.is_stalled()) {
+            self.served.borrow_mut().dropped_connections += 1;
+            connection.closed.notify_one();
+        }
     }
 
     /// A request arrives.
@@ -276,7 +295,7 @@ pub fn serve(drive: Drive, options: Options) -> io::Result<Outcome> {
 
 async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
     let Options { addresses, exports, description, limits, once, control, stop, ready } = options;
-    let server = Rc::new(Server::new(drive, exports, description));
+    let server = Rc::new(Server::new(drive, exports, description, limits));
     let mut names = Vec::new();
     let mut listeners = Vec::new();
     for address in &addresses {

@@ -70,6 +70,9 @@ pub struct ServeArgs {
     /// Connections at a time
     #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = at_least_one)]
     connections: usize,
+    /// Memory for data and replies of all connections; further requests wait
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    buffers: usize,
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -92,6 +95,11 @@ pub struct ServeArgs {
 
 fn duration(text: &str) -> Result<Duration, String> {
     units::duration(text).map(|time| Duration::from_nanos(time.as_ns()))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = units::bytes(text)?;
+    usize::try_from(bytes).map_err(|_| "more than this computer can address".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -159,7 +167,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
         addresses,
         exports,
         description: scenario.title.clone(),
-        limits: Limits { connections: args.connections },
+        limits: Limits { connections: args.connections, buffer_bytes: args.buffers },
         once: args.once,
         control,
         stop,

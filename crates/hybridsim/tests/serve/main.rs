@@ -289,6 +289,33 @@ fn large_replies_are_released() {
 }
 
 #[test]
+fn data_of_all_connections_keep_to_their_budget() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &ssd(), &["--buffers", "64MiB"]);
+    let data = bytes(3, 32 << 20);
+    let Some(before) = server.resident_bytes() else { return };
+    let write = || {
+        let mut client = Client::open(&server.socket, "", false);
+        (0..2).for_each(|_| assert_eq!(client.write(0, 0, &data), Ok(vec![])));
+    };
+    let most = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(write)).collect();
+        let mut most = 0;
+        while clients.iter().any(|client| !client.is_finished()) {
+            most = server.resident_bytes().unwrap_or(0).max(most);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        most
+    });
+    // The buffers, each twice while a request is handed over, and what was written.
+    assert!(most < before + (192 << 20), "{before} bytes, then {most}");
+    let mut client = Client::open(&server.socket, "", false);
+    assert_eq!(client.read(0, 4096), Ok(data[..4096].to_vec()));
+    drop(client);
+    server.stop();
+}
+
+#[test]
 fn clients_are_served_and_the_state_is_kept_where_the_trace_cannot_be_written() {
     if !Path::new("/dev/full").exists() {
         return;
