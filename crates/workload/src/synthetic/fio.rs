@@ -1,5 +1,5 @@
-//! Workloads in fio's terms: `rw`, `bs`, `bssplit`, `rwmixread`, `random_distribution`,
-//! `norandommap`.
+//! Workloads in fio's terms: `rw`, `bs`, `bssplit`, `rwmixread`, `percentage_random`,
+//! `random_distribution`, `norandommap`.
 //!
 //! Queue depth (`iodepth`) belongs to the host. As in fio, sequential reads, writes and trims
 //! each continue at the end of the previous one, and random ones access every block once per pass
@@ -7,7 +7,7 @@
 
 use super::addresses::{Popularity, REGION, Region, Shuffle, Zone, sectors_of};
 use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution};
+use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution, parse_percentages};
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::effect::Needs;
@@ -19,8 +19,7 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
 /// How offsets are generated.
 #[derive(Clone, Debug)]
 enum Offsets {
-    /// Per operation, the end of the previous request.
-    Sequential([u64; 4]),
+    Sequential,
     /// The random map: every block once per pass.
     RandomMap {
         shuffle: Shuffle,
@@ -43,6 +42,10 @@ struct Fio {
     region: Region,
     direction: DataDirection,
     offsets: Offsets,
+    /// Share of reads, writes and trims that are random where `rw` is.
+    random: [f64; 3],
+    /// Per operation, the end of the previous request.
+    next: [u64; 4],
     /// Sizes of reads, writes and trims.
     sizes: [Sizes; 3],
     /// Sectors of the smallest block, the unit of offsets.
@@ -55,14 +58,14 @@ struct Fio {
 impl Fio {
     fn offset(&mut self, op: Op, sectors: u64) -> u64 {
         let last = self.region.sectors - sectors;
-        match &mut self.offsets {
-            Offsets::Sequential(next) => {
-                let next = &mut next[op as usize];
-                let offset = if *next > last { 0 } else { *next };
-                *next = offset + sectors;
-                offset
+        let share = self.random[op as usize];
+        let is_random = share >= 1.0 || share > 0.0 && self.stream.chance(share);
+        let next = self.next[op as usize];
+        let offset = match &mut self.offsets {
+            Offsets::Random(popularity) if is_random => {
+                (popularity.draw(&mut self.stream) * self.unit).min(last / self.unit * self.unit)
             }
-            Offsets::RandomMap { shuffle, blocks, next } => {
+            Offsets::RandomMap { shuffle, blocks, next } if is_random => {
                 if *next == *blocks {
                     *shuffle = Shuffle::new(*blocks, &mut self.stream);
                     *next = 0;
@@ -70,10 +73,11 @@ impl Fio {
                 *next += 1;
                 shuffle.map(*next - 1) * self.unit
             }
-            Offsets::Random(popularity) => {
-                (popularity.draw(&mut self.stream) * self.unit).min(last / self.unit * self.unit)
-            }
-        }
+            _ if next > last => 0,
+            _ => next,
+        };
+        self.next[op as usize] = offset + sectors;
+        offset
     }
 }
 
@@ -108,6 +112,7 @@ const MODES: &[&str] = &[
     "trimwrite",
     "randtrimwrite",
 ];
+const RANDOM_MODES: &[&str] = &["randread", "randwrite", "randrw", "randtrim", "randtrimwrite"];
 const PARAMS: &[Param] = &[
     Param::with("rw", Kind::Choice(MODES), "\"read\"", "Operations, sequential or random."),
     Param::with("bs", Kind::Bytes, "\"4KiB\"", "Bytes of a request."),
@@ -124,6 +129,15 @@ const PARAMS: &[Param] = &[
         "Percentage of reads in a mix.",
     )
     .needs(&[Needs::Is("rw", &["rw", "randrw"])]),
+    Param::with(
+        "percentage_random",
+        Kind::Text,
+        "\"100\"",
+        "Percentage of random requests where `rw` is random; the others continue at the end of the \
+         previous one of their kind. Commas separate reads, writes and trims: `100,0` reads at \
+         random and writes in order.",
+    )
+    .needs(&[Needs::Is("rw", RANDOM_MODES)]),
     Param::with(
         "random_distribution",
         Kind::Text,
@@ -208,8 +222,12 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         .map_err(|message| problems.push(Problem::new("random_distribution", message)))
         .unwrap_or(RandomDistribution::Uniform);
     let mapped = !settings.flag("norandommap") && distribution == RandomDistribution::Uniform;
+    let random = parse_percentages(settings.text("percentage_random")).unwrap_or_else(|message| {
+        problems.push(Problem::new("percentage_random", message));
+        [1.0; 3]
+    });
     let offsets = if !mode.starts_with("rand") {
-        Offsets::Sequential([0; 4])
+        Offsets::Sequential
     } else if mapped {
         if unit != largest {
             let message = "block sizes differ, but the random map needs one size; set \
@@ -233,7 +251,8 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     };
     let gaps = rate(input, &mut problems);
     let sizes = std::array::from_fn(|op| sizes.get(op).unwrap_or(&sizes[0]).clone());
-    let fio = Fio { region, direction, offsets, sizes, unit, trimmed: None, stream };
+    let next = [0; 4];
+    let fio = Fio { region, direction, offsets, random, next, sizes, unit, trimmed: None, stream };
     // As in fio, a job ends after as many bytes as its region has.
     let given = ["requests", "bytes", "duration"].iter().any(|name| settings.has(name));
     let own = Limits { sectors: region.sectors, ..Limits::NONE };

@@ -1,4 +1,4 @@
-//! fio's notations of `bssplit` and `random_distribution`.
+//! fio's notations of `bssplit`, `percentage_random` and `random_distribution`.
 
 use hybridsim_engine::SECTOR_BYTES;
 
@@ -28,6 +28,17 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|percent| (0.0..=100.0).contains(percent))
         .ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+}
+
+/// `100,0` to shares of reads, writes and trims. Of fewer values the last is for the rest.
+pub fn parse_percentages(text: &str) -> Result<[f64; 3], String> {
+    let given = text.split(',').map(parse_percent).collect::<Result<Vec<_>, _>>()?;
+    match given.as_slice() {
+        [.., last] if given.len() <= 3 => {
+            Ok(std::array::from_fn(|at| given.get(at).unwrap_or(last) / 100.0))
+        }
+        _ => Err(format!("{} values: there are only reads, writes and trims", given.len())),
+    }
 }
 
 /// `4k/60:64k/40` to (sectors, percent) pairs. Entries without a percentage share the rest.
@@ -147,6 +158,20 @@ mod tests {
         check_split("99999999999999999999k", None);
         check_split("18446744073709551615g/100", None);
         check_split("4k,4k,4k,4k", None);
+    }
+
+    #[test]
+    fn percentages_are_for_reads_writes_and_trims() {
+        for (text, expect) in [
+            ("100", Some([1.0; 3])),
+            ("100, 0", Some([1.0, 0.0, 0.0])),
+            ("10,20,30", Some([0.1, 0.2, 0.3])),
+            ("", None),
+            ("101", None),
+            ("1,2,3,4", None),
+        ] {
+            assert_eq!(parse_percentages(text).ok(), expect, "{text}");
+        }
     }
 
     #[test]

@@ -315,6 +315,23 @@ fn fio_mixes_and_sizes_come_out() {
 }
 
 #[test]
+fn fio_reads_at_random_and_writes_in_order() {
+    let text = |random: &str| {
+        let text = "rw = \"randrw\"\nspan = \"4MiB\"\nnorandommap = true\nrequests = 5000\n";
+        drain(build("fio", &format!("{text}percentage_random = {random:?}")))
+    };
+    let of = |list: &[Arrival], op: Op| -> Vec<Arrival> {
+        list.iter().copied().filter(|arrival| arrival.request.op == op).collect()
+    };
+    let list = text("100,0");
+    let (reads, writes) = (of(&list, Op::Read), of(&list, Op::Write));
+    // Two passes over 1,024 blocks break off twice at the end of the region.
+    assert!(contiguous(&writes) > 0.998 && contiguous(&reads) < 0.01);
+    let writes = of(&text("100,30"), Op::Write);
+    assert!((contiguous(&writes) - 0.7).abs() < 0.03, "{}", contiguous(&writes));
+}
+
+#[test]
 fn hot_blocks_have_their_share() {
     let text = "hot_fraction = 0.1\nhot_probability = 0.9\nrequests = 50000\nspan = \"1GiB\"";
     let list = drain(build("hotcold", text));
@@ -528,6 +545,7 @@ fn invalid_parameters_are_named() {
     check_problem("fio", "rw = \"randread\"\nbssplit = \"4k/50:8k/50\"", "norandommap");
     check_problem("fio", "bssplit = \"4k/50:8k/60\"", "bssplit");
     check_problem("fio", "random_distribution = \"bell\"", "random_distribution");
+    check_problem("fio", "rw = \"randrw\"\npercentage_random = \"101\"", "percentage_random");
     check_problem("sequence", "phases = []", "phases");
     check_problem("sequence", "phases = [{ length = \"2GiB\" }]", "phases");
     check_problem("fill", "start_sector = 18446744073709551", "length");
