@@ -297,6 +297,9 @@ impl Work<'_> {
         let shown = rest.as_ref().unwrap_or(&fitted);
         let latencies = both(shown);
         let floor = shown.floor(&after);
+        let constants = changes(self.drive, &moved);
+        let nothing_moved = constants.iter().all(|change| change.to.is_none());
+        let start_floor = if nothing_moved { floor } else { shown.floor(self.drive) };
         DiskFit {
             fitted: held_out.map_or("the whole".to_owned(), |component| self.others(component)),
             held_out: held_out.map(|component| self.component(component)),
@@ -305,14 +308,11 @@ impl Work<'_> {
                 None => fitted.change(&latencies),
             },
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
-            other_angles: Change {
-                before_ms: shown.floor(self.drive).to_log_ms,
-                after_ms: floor.to_log_ms,
-            },
+            other_angles: Change { before_ms: start_floor.to_log_ms, after_ms: floor.to_log_ms },
             floor,
             is_close: fitted.is_close(self.drive),
             classes: shown.class_changes(&latencies),
-            constants: changes(self.drive, &moved),
+            constants,
             held_out_ms: [shown.all(&latencies[0]), shown.all(&latencies[1]), shown.all_measured()],
         }
     }
@@ -354,23 +354,22 @@ impl DiskCalibration<'_> {
     /// start's.
     pub fn warnings(&self) -> Vec<String> {
         let Some(fit) = self.fits.first() else { return Vec::new() };
+        // Runs with other angles are of the part held out, where there is one.
+        let Change { before_ms, after_ms } = fit.other_angles;
+        let angles =
+            format!("; over {FLOOR_RUNS} other angles: after {after_ms:.4}, before {before_ms:.4}");
+        let of_fitted = if fit.held_out.is_some() { "" } else { angles.as_str() };
         let parts = [
-            (Some(&fit.fitted), Some(fit.on_fitted), "to which they were fitted"),
-            (fit.held_out.as_ref(), fit.on_held_out, "held out"),
+            (Some(&fit.fitted), Some(fit.on_fitted), "to which they were fitted", of_fitted),
+            (fit.held_out.as_ref(), fit.on_held_out, "held out", angles.as_str()),
         ];
-        let worse = parts.into_iter().filter_map(|(part, change, role)| {
+        let worse = parts.into_iter().filter_map(|(part, change, role, angles)| {
             let (part, change) = (part?, change?);
-            let chance = match fit.other_angles {
-                Change { before_ms, after_ms } if after_ms < before_ms => {
-                    format!("; with other angles they are better: {after_ms:.4}, {before_ms:.4} ms")
-                }
-                _ => String::new(),
-            };
             (change.after_ms > change.before_ms).then(|| {
                 format!(
                     "the fitted constants are worse than those of {} on the {part}, {role}: {:.4} \
                      ms, before {:.4} ms (two runs of the drive with other angles: {:.4} \
-                     ms{chance}); use {0}, or a longer log",
+                     ms{angles}); use {0}, or a longer log",
                     self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms
                 )
             })
