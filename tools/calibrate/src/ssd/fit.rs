@@ -11,16 +11,26 @@ use hybridsim_simulation::parallel::{parallel_map, processors};
 use serde::Serialize;
 use std::cell::RefCell;
 
-/// A search: its first steps as a part of [`STEP`], and how often they are halved.
-type Pace = (f64, u32);
-/// From the start, beside other numbers of dies, and where the constants are near already.
-const COARSE: Pace = (1.0, 3);
-const BESIDE: Pace = (1.0, 2);
-const FINE: Pace = (0.25, 3);
-/// Most points that one search tries.
-const TRIED_MAX: u32 = 100;
-/// A constant whose value may change by this much of the distance is not identified.
-const TOLERANCE: f64 = 0.003;
+/// How a search proceeds.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Its first steps, as a part of [`STEP`].
+    scale: f64,
+    /// How often they are halved.
+    halvings: u32,
+    /// Most points that it tries.
+    tried_max: u32,
+}
+
+/// From the start, beside other numbers of dies, and for refinement. Numbers of dies are compared
+/// by searches that end by themselves.
+const COARSE: Pace = Pace { scale: 1.0, halvings: 3, tried_max: u32::MAX };
+const BESIDE: Pace = Pace { scale: 1.0, halvings: 2, tried_max: u32::MAX };
+const FINE: Pace = Pace { scale: 0.25, halvings: 3, tried_max: REFINED_MAX };
+/// Most points that a search for refinement tries.
+pub const REFINED_MAX: u32 = 100;
+/// A constant is not identified if START's value increases the distance by at most this.
+pub const TOLERANCE: f64 = 0.003;
 /// Channels, and dies of each, that are tried.
 const CHANNELS: (u64, u64) = (1, 32);
 const DIES: (u64, u64) = (1, 256);
@@ -28,7 +38,7 @@ const DIES: (u64, u64) = (1, 256);
 const WEIGHTS: [(f64, f64); 2] = [(50.0, 0.5), (99.0, 0.25)];
 /// Distances above this one count less than their square.
 const LARGE: f64 = 0.2;
-/// From this part of the rate on, two rates are one.
+/// Rates within 2 % count as equal.
 const SATURATED: f64 = 0.98;
 /// The jobs are run with so many times the requests when they are judged.
 const JUDGED_EFFORT: u64 = 4;
@@ -97,10 +107,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How far `ours` is from `theirs`: a weighted mean of squared distances of logarithms. Large ones
-/// count less (Cauchy's loss), so that a few jobs that the drive treats in its own way do not spoil
-/// the others.
-fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
+/// The squared distance of `ours` from `theirs`: the weighted mean of the squared logarithmic errors
+/// of rate and percentiles. Large errors count less (Cauchy's loss), so that a few jobs that the
+/// drive treats in its own way do not spoil the others.
+fn squared_distance(ours: &Simulated, theirs: &Delivered) -> f64 {
     let square = |ours: f64, theirs: f64| {
         let log = libm::log(ours / theirs) / LARGE;
         LARGE * LARGE * libm::log1p(log * log)
@@ -114,6 +124,14 @@ fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
         }
     }
     sum / weights
+}
+
+/// What a search found.
+struct Found {
+    point: Point,
+    distance: f64,
+    /// Whether it was stopped at [`Pace::tried_max`].
+    is_stopped: bool,
 }
 
 /// The jobs to fit to.
@@ -141,8 +159,8 @@ impl<'a, 'r> Fit<'a, 'r> {
         Self { drive, benches: benches.iter().collect(), free, threads: processors(), go_on }
     }
 
-    /// The jobs that do nothing but `op`, if there are any. Reads decide about the constants that
-    /// both show; writes do so where there are no reads.
+    /// The jobs that do nothing but `op`; where there are none, all that do `op`; `None` without
+    /// any. Reads decide about the constants that both show; writes do so where there are no reads.
     fn of(&self, op: Op) -> Option<Self> {
         let other = if op == Op::Read { Op::Write } else { Op::Read };
         let reads = self.benches.iter().any(|bench| bench.does(Op::Read));
@@ -150,13 +168,17 @@ impl<'a, 'r> Fit<'a, 'r> {
             Some(shown_by) => shown_by == op,
             None => op == Op::Read || !reads,
         };
-        let benches: Vec<_> =
-            self.benches.iter().copied().filter(|bench| !bench.does(other)).collect();
+        let mut benches = self.benches.clone();
+        benches.retain(|bench| bench.does(op));
+        if benches.iter().any(|bench| !bench.does(other)) {
+            benches.retain(|bench| !bench.does(other));
+        }
         let free = self.free.iter().copied().filter(is_own).collect();
         (!benches.is_empty()).then_some(Self { benches, free, ..*self })
     }
 
-    /// The distance of the drive at `point` from what was measured, as a root mean square.
+    /// The distance of the drive at `point` from what was measured: the root of the mean of
+    /// [`squared_distance`] over all jobs.
     fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
         let one = |bench: &Bench<'_>| {
             if !(self.go_on)() {
@@ -164,7 +186,7 @@ impl<'a, 'r> Fit<'a, 'r> {
             }
             let ran = bench.run(self.drive, point)?;
             let both = ran.iter().zip(&bench.measured.delivered);
-            Ok(both.map(|(ours, theirs)| apart(ours, theirs)).collect::<Vec<_>>())
+            Ok(both.map(|(ours, theirs)| squared_distance(ours, theirs)).collect::<Vec<_>>())
         };
         let costs = parallel_map(self.benches.clone(), self.threads, one, |_, _| {});
         let costs: Vec<Vec<f64>> = costs.into_iter().collect::<Result<_, _>>()?;
@@ -172,8 +194,8 @@ impl<'a, 'r> Fit<'a, 'r> {
     }
 
     /// The constants that come closest, from those of `start` on.
-    fn search(&self, start: &Point, pace: Pace) -> Result<(Point, f64), CalibrateError> {
-        let (scale, halvings) = pace;
+    fn search(&self, start: &Point, pace: Pace) -> Result<Found, CalibrateError> {
+        let Pace { scale, halvings, tried_max } = pace;
         let ranges = self.free.iter().map(|&at| CONSTANTS[at].bounds()).collect();
         let mut directions: Vec<Vec<(usize, f64)>> =
             (0..self.free.len()).map(|at| vec![(at, STEP)]).collect();
@@ -188,9 +210,9 @@ impl<'a, 'r> Fit<'a, 'r> {
             point
         };
         let mut tried = 0;
-        let (found, least) = space.search(&from, halvings, &mut |values| {
+        let (found, distance) = space.search(&from, halvings, &mut |values| {
             tried += 1;
-            if tried > TRIED_MAX {
+            if tried > tried_max {
                 return f64::INFINITY;
             }
             self.cost(&at(values)).unwrap_or_else(|error| {
@@ -200,7 +222,7 @@ impl<'a, 'r> Fit<'a, 'r> {
         });
         match failed.into_inner() {
             Some(error) => Err(error),
-            None => Ok((at(&found), least)),
+            None => Ok(Found { point: at(&found), distance, is_stopped: tried > tried_max }),
         }
     }
 
@@ -221,22 +243,22 @@ impl<'a, 'r> Fit<'a, 'r> {
 
     /// The best number of channels and dies, and the constants beside it.
     fn search_dies(&self, start: &Point) -> Result<Point, CalibrateError> {
-        let (mut best, mut least) = self.search(start, COARSE)?;
+        let mut best = self.search(start, COARSE)?;
         // The neighbours are searched at the same time instead of the jobs.
         let beside =
             Fit { benches: self.benches.clone(), free: self.free.clone(), threads: 1, ..*self };
-        let mut tried = vec![(best.channels, best.dies_per_channel)];
+        let mut tried = vec![(best.point.channels, best.point.dies_per_channel)];
         loop {
-            let mut near = neighbours(&best);
+            let mut near = neighbours(&best.point);
             near.retain(|point| !tried.contains(&(point.channels, point.dies_per_channel)));
             tried.extend(near.iter().map(|point| (point.channels, point.dies_per_channel)));
             let found =
                 parallel_map(near, processors(), |near| beside.search(&near, BESIDE), |_, _| {});
-            let found: Vec<(Point, f64)> = found.into_iter().collect::<Result<_, _>>()?;
-            let nearest = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-            match nearest.filter(|(_, cost)| *cost < least) {
-                Some(better) => (best, least) = better,
-                None => return Ok(self.search(&best, FINE)?.0),
+            let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+            let nearest = found.into_iter().min_by(|a, b| a.distance.total_cmp(&b.distance));
+            match nearest.filter(|nearest| nearest.distance < best.distance) {
+                Some(better) => best = better,
+                None => return Ok(self.search(&best.point, FINE)?.point),
             }
         }
     }
@@ -293,10 +315,13 @@ pub(super) fn calibrate<'r>(
     fits: &[bool],
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<SsdCalibration<'r>, CalibrateError> {
+    let wanted: Vec<&MeasuredJob> =
+        jobs.iter().zip(fits).filter(|(_, fits)| **fits).map(|(job, _)| job).collect();
+    let fits: Vec<bool> =
+        jobs.iter().zip(fits).map(|(job, fits)| *fits && !is_redundant(job, &wanted)).collect();
+    let fits = fits.as_slice();
     let fitted: Vec<&MeasuredJob> =
         jobs.iter().zip(fits).filter(|(_, fits)| **fits).map(|(job, _)| job).collect();
-    let fitted: Vec<&MeasuredJob> =
-        fitted.iter().copied().filter(|job| !is_redundant(job, &fitted)).collect();
     if fitted.is_empty() {
         return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
     }
@@ -305,24 +330,30 @@ pub(super) fn calibrate<'r>(
         fitted.iter().map(|job| Bench::new(drive, point, job, 1)).collect()
     };
     // Only reads show how many dies there are: writes end in the buffer.
-    let point = match Fit::new(drive, &benches(&start)?, go_on).of(Op::Read) {
+    let started = benches(&start)?;
+    let reads = Fit::new(drive, &started, go_on).of(Op::Read);
+    let are_dies_searched = reads.is_some();
+    let point = match reads {
         Some(reads) => reads.search_dies(&start)?,
         None => start.clone(),
     };
     let benches = benches(&point)?;
     let fit = Fit::new(drive, &benches, go_on);
     let point = match fit.of(Op::Write) {
-        Some(writes) => writes.search(&point, COARSE)?.0,
+        Some(writes) => writes.search(&point, COARSE)?.point,
         None => point,
     };
     let searched = fit.search(&point, FINE)?;
-    let (point, constants) = identify(fit, &start, searched)?;
+    let (found, constants) = identify(fit, &start, searched)?;
+    let Found { point, is_stopped, .. } = found;
     let before = simulate(drive, jobs, fits, &start)?;
     let after = simulate(drive, jobs, fits, &point)?;
     let both = |fitted| [&before, &after].map(|results| Judged::of(results, fitted));
     Ok(SsdCalibration {
         start: drive.start.name.clone(),
         dies: [&start, &point].map(|point| (point.channels, point.dies_per_channel)),
+        are_dies_searched,
+        is_stopped,
         constants,
         fitted: both(true),
         held_out: both(false),
@@ -348,8 +379,9 @@ fn is_redundant(job: &MeasuredJob, jobs: &[&MeasuredJob]) -> bool {
 fn identify(
     mut fit: Fit<'_, '_>,
     start: &Point,
-    (mut point, mut least): (Point, f64),
-) -> Result<(Point, Vec<FittedConstant>), CalibrateError> {
+    searched: Found,
+) -> Result<(Found, Vec<FittedConstant>), CalibrateError> {
+    let Found { mut point, distance: mut least, .. } = searched;
     let mut identified = Vec::new();
     for at in std::mem::take(&mut fit.free) {
         let mut back = point.clone();
@@ -362,11 +394,12 @@ fn identify(
         }
     }
     fit.free = identified;
-    (point, least) = fit.search(&point, FINE)?;
+    let found = fit.search(&point, FINE)?;
+    let point = &found.point;
     let one = |(at, constant): (usize, &Constant)| {
         let words = |at| constant.words(at);
         let range = match fit.free.contains(&at) {
-            true => Some(fit.range(&point, at, least)?),
+            true => Some(fit.range(point, at, found.distance)?),
             false => None,
         };
         Ok(FittedConstant {
@@ -376,8 +409,8 @@ fn identify(
             range: range.map(|(low, high)| (words(low), words(high))),
         })
     };
-    let found = CONSTANTS.iter().enumerate().map(one).collect::<Result<_, _>>()?;
-    Ok((point, found))
+    let constants = CONSTANTS.iter().enumerate().map(one).collect::<Result<_, _>>()?;
+    Ok((found, constants))
 }
 
 pub(super) fn simulate(

@@ -69,6 +69,15 @@ impl MeasuredJob {
         format!("{} {size} depth {}", self.workload, self.depth)
     }
 
+    /// The share of its requests that are writes.
+    pub(super) fn write_share(&self) -> f64 {
+        match self.workload {
+            "read" | "randread" => 0.0,
+            "write" | "randwrite" => 1.0,
+            _ => 1.0 - self.read_percent as f64 / 100.0,
+        }
+    }
+
     /// For an order by workload, size and depth.
     pub fn key(&self) -> (&'static str, u64, u64, u64) {
         (self.workload, self.read_percent, self.bytes, self.depth)

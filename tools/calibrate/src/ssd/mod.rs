@@ -11,7 +11,7 @@ mod simulate;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{JobResult, Judged, trivial};
+pub use fit::{JobResult, Judged, REFINED_MAX, TOLERANCE, trivial};
 pub use jobs::{Delivered, MeasuredJob, read};
 
 use crate::CalibrateError;
@@ -105,6 +105,10 @@ pub struct SsdCalibration<'r> {
     pub start: String,
     /// Channels and dies of each: at the start, and fitted.
     pub dies: [(u64, u64); 2],
+    /// Whether other numbers of channels and dies were tried; without reads they do not show.
+    pub are_dies_searched: bool,
+    /// Whether the last search was stopped at [`REFINED_MAX`] simulations.
+    pub is_stopped: bool,
     /// All constants.
     pub constants: Vec<FittedConstant>,
     /// The jobs that were fitted to, with the constants of the start and with those fitted.
@@ -131,7 +135,8 @@ pub struct FittedConstant {
     pub from: String,
     /// Its fitted value; `None` where the jobs do not identify it.
     pub to: Option<String>,
-    /// The values between which the error hardly changes, all else being equal.
+    /// The values between which the distance from the measurements increases by at most
+    /// [`TOLERANCE`], all else being equal.
     pub range: Option<(String, String)>,
 }
 
@@ -202,9 +207,16 @@ impl SsdCalibration<'_> {
                 100.0 * held_out.rate_worst
             ),
         };
+        if self.is_stopped {
+            head += &format!("\nThe search was stopped after {REFINED_MAX} simulations.");
+        }
         let is_fitted = |key: &str| {
             ["channels", "dies_per_channel"].contains(&key)
                 || CONSTANTS.iter().any(|constant| constant.name == key)
+        };
+        let dies = match self.are_dies_searched {
+            true => "fitted: tried in powers of two".to_owned(),
+            false => format!("from {}: not identified", self.start),
         };
         start.preset(&head, is_fitted, |key| {
             let constant = self.constants.iter().find(|constant| constant.name == key);
@@ -213,7 +225,7 @@ impl SsdCalibration<'_> {
                     Some(format!("fitted, between {low} and {high}"))
                 }
                 Some(_) => Some(format!("from {}: not identified", self.start)),
-                None => is_fitted(key).then(|| "fitted: tried in powers of two".to_owned()),
+                None => is_fitted(key).then(|| dies.clone()),
             }
         })
     }

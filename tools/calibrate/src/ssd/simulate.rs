@@ -7,7 +7,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Op, SimDuration};
 use hybridsim_observe::Latencies;
-use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 use toml::{Table, Value as Toml};
@@ -19,6 +19,9 @@ const BLOCKS: u64 = 8;
 const BLOCK_PAGES_MIN: u64 = 24;
 /// Least over-provisioning: with so few blocks, less would make sequential writes copy pages.
 const SPARE_MIN: f64 = 1.0;
+/// Least share of writes that the warm-up of a mix is lengthened for: with fewer, it would be most
+/// of the run.
+const WRITE_SHARE_MIN: f64 = 0.05;
 /// Pages that are counted, at least, and requests for each that is outstanding.
 const COUNTED_PAGES: u64 = 3_000;
 const ROUNDS: u64 = 3;
@@ -72,26 +75,31 @@ impl<'a> Bench<'a> {
         effort: u64,
     ) -> Result<Self, CalibrateError> {
         let MeasuredJob { workload, bytes, depth, read_percent, .. } = *measured;
-        let writes = measured.delivered.iter().any(|one| one.op == Op::Write);
         let settings = &drive.start.component.settings;
         let mut small = settings.clone();
         point.write(&mut small);
         shrink(&mut small);
         // Writes count from when the buffer is full and blocks are erased as fast as written.
         let before = settings.bytes("write_buffer") + spare_bytes(&small);
-        let warmup = if writes { before / bytes + depth } else { depth };
+        let share = measured.write_share();
+        let warmup = match share > 0.0 {
+            true => ((before / bytes) as f64 / share.max(WRITE_SHARE_MIN)) as u64 + depth,
+            false => depth,
+        };
         let pages = bytes.div_ceil(settings.bytes("page_size"));
         let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
         let mut component = drive.start.table();
         component.insert("precondition".into(), "fill".into());
         let text = |value: &str| Toml::from(value);
         let count = |value: u64| Toml::from(value as i64);
-        // A small drive would collect garbage under random writes, which a measured one that has
-        // free blocks does not; without garbage collection a page map treats both alike.
-        let rw = if workload == "randwrite" { "write" } else { workload };
+        let rw = if workload == "readwrite" { "rw" } else { workload };
         let generator = [
             ("kind", text("fio")),
             ("rw", text(rw)),
+            // A small drive would collect garbage under random writes, which a measured one that
+            // has free blocks does not; without garbage collection a page map treats random and
+            // sequential writes alike.
+            ("percentage_random", text("100,0")),
             ("bs", text(&format!("{bytes}B"))),
             ("rwmixread", count(read_percent)),
             ("norandommap", Toml::from(true)),
@@ -124,6 +132,21 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// When the run fails.
     pub fn run(&self, drive: &Drive<'_>, point: &Point) -> Result<Vec<Simulated>, CalibrateError> {
+        let ran = self.output(drive, point)?;
+        let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns) as f64;
+        let one = |measured: &Delivered| {
+            let latencies = ran.latencies.of(measured.op).clone();
+            let iops = latencies.count() as f64 * 1e9 / window;
+            Simulated { op: measured.op, iops, latencies }
+        };
+        Ok(self.measured.delivered.iter().map(one).collect())
+    }
+
+    /// Everything that a run of the job on `drive` at `point` gives.
+    ///
+    /// # Errors
+    /// As [`Bench::run`].
+    pub fn output(&self, drive: &Drive<'_>, point: &Point) -> Result<RunOutput, CalibrateError> {
         let mut scenario = self.scenario.clone();
         let settings = &mut scenario.components[scenario.system].settings;
         point.write(settings);
@@ -134,16 +157,10 @@ impl<'a> Bench<'a> {
         };
         let ran = run::run(&scenario, drive.start.registry, Options::default());
         let ran = ran.map_err(|error| failed(error.to_string()))?;
-        if let Some(fault) = ran.fault {
-            return Err(failed(fault.to_string()));
+        match &ran.fault {
+            Some(fault) => Err(failed(fault.to_string())),
+            None => Ok(ran),
         }
-        let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns) as f64;
-        let one = |measured: &Delivered| {
-            let latencies = ran.latencies.of(measured.op).clone();
-            let iops = latencies.count() as f64 * 1e9 / window;
-            Simulated { op: measured.op, iops, latencies }
-        };
-        Ok(self.measured.delivered.iter().map(one).collect())
     }
 }
 

@@ -103,18 +103,74 @@ fn jobs_of_a_row_are_held_out_in_turn() {
     assert_eq!(every_other(&jobs), [true, false, true, false, true, false]);
 }
 
+/// A job of `workload`, with 4 KiB and `depth`, as `drive` delivers it.
+fn delivered(drive: &Drive<'_>, workload: &str, depth: u64, ops: &[Op]) -> MeasuredJob {
+    let wanted = |op: &Op| Delivered { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+    let asked = MeasuredJob::new(workload, (4096, depth), 50, ops.iter().map(wanted).collect());
+    let asked = asked.expect("a sound job");
+    let bench = Bench::new(drive, &drive.point(), &asked, 2).expect("a drive that takes it");
+    let ran = bench.run(drive, &drive.point()).expect("a run");
+    let delivered = ran.iter().map(Simulated::delivered).collect();
+    MeasuredJob::new(workload, (4096, depth), 50, delivered).expect("a sound job")
+}
+
+const BOTH: [Op; 2] = [Op::Read, Op::Write];
+
 #[test]
-fn random_writes_collect_no_garbage_on_the_small_drive() {
+fn writes_copy_no_pages_on_the_small_drive() {
     let registry = registry::standard();
     let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
-    let rate = |workload: &str| {
-        let wanted = Delivered { op: Op::Write, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
-        let job = MeasuredJob::new(workload, (4096, 16), 50, vec![wanted]).expect("a sound job");
+    for (workload, percent, ops) in [
+        ("write", 0, &BOTH[1..]),
+        ("randwrite", 0, &BOTH[1..]),
+        ("randrw", 50, &BOTH),
+        ("randrw", 90, &BOTH),
+        ("readwrite", 50, &BOTH),
+    ] {
+        let wanted = |op: &Op| Delivered { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        let wanted = ops.iter().map(wanted).collect();
+        let job = MeasuredJob::new(workload, (4096, 16), percent, wanted).expect("a sound job");
         let bench = Bench::new(&drive, &drive.point(), &job, 2).expect("a drive that takes it");
-        bench.run(&drive, &drive.point()).expect("a run")[0].iops
-    };
-    let (random, sequential) = (rate("randwrite"), rate("write"));
-    assert!((random / sequential - 1.0).abs() < 0.01, "{random} beside {sequential}");
+        let ran = bench.output(&drive, &drive.point()).expect("a run");
+        let flash = ran.results.components.values().find_map(|one| one.flash.as_ref());
+        let flash = flash.expect("the drive has flash");
+        assert_eq!(flash.gc_programs, 0, "{workload} {percent}");
+        assert!(flash.erases > 0, "{workload} {percent}: counted before blocks were erased");
+    }
+}
+
+#[test]
+fn mixes_alone_show_reads_and_dies() {
+    let registry = registry::standard();
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let jobs = [1, 8, 64].map(|depth| delivered(&drive, "randrw", depth, &BOTH));
+    let start = TRUE
+        .replace("\"55us\"", "\"80us\"")
+        .replace("dies_per_channel = 2", "dies_per_channel = 4");
+    let start = Drive::of_scenario("start", &start, &registry).expect("a drive");
+    let found = calibrate_ssd(&start, &jobs, &[true; 3], &|| true).expect("a fit");
+    assert!(found.are_dies_searched);
+    assert_eq!(found.dies[1], (4, 2), "{:?}", found.constants);
+    assert!(found.preset().contains("fitted: tried in powers of two"), "{}", found.preset());
+}
+
+#[test]
+fn writes_alone_leave_the_dies_of_the_start() {
+    let registry = registry::standard();
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    // The two deepest write at the limit of the drive; so does the third.
+    let jobs = [1, 16, 64, 256].map(|depth| delivered(&drive, "write", depth, &BOTH[1..]));
+    let found = calibrate_ssd(&drive, &jobs, &[true; 4], &|| true).expect("a fit");
+    assert!(!found.are_dies_searched);
+    let preset = found.preset();
+    let dies = preset.lines().find(|line| line.starts_with("dies_per_channel"));
+    assert!(dies.is_some_and(|line| line.ends_with("from true: not identified")), "{preset}");
+    // Depth 256 adds nothing to two shallower ones, so it is not fitted to and does not count so.
+    assert_eq!(
+        found.jobs.iter().map(|job| job.fitted).collect::<Vec<_>>(),
+        [true, true, true, false]
+    );
+    assert_eq!((found.fitted[1].jobs, found.held_out[1].jobs), (3, 1));
 }
 
 #[test]

@@ -6,8 +6,8 @@
 use super::tables;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_calibrate::ssd::{
-    Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
-    trivial,
+    Delivered, Drive, JobResult, Judged, MeasuredJob, REFINED_MAX, SsdCalibration, calibrate_ssd,
+    every_other, trivial,
 };
 use hybridsim_calibrate::{CalibrateError, block_size};
 use hybridsim_engine::Op;
@@ -177,7 +177,10 @@ fn percent(share: f64) -> f64 {
 /// The row of what was fitted.
 fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
     let [_, (channels, dies)] = found.dies;
-    let mut constants = vec![format!("{channels} channels of {dies} dies")];
+    let mut constants = Vec::new();
+    if found.are_dies_searched {
+        constants.push(format!("{channels} channels of {dies} dies"));
+    }
     for constant in &found.constants {
         constants.extend(constant.to.as_ref().map(|to| format!("{} {to}", constant.name)));
     }
@@ -191,7 +194,16 @@ fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
         .at_most("", percent(RATE))
         .ours(percent(fitted.rate_mean))
         .given()
-        .remark(&format!("{} constants fitted: {}", constants.len(), constants.join(", "))),
+        .remark(&format!(
+            "{} constants fitted: {}{}",
+            constants.len(),
+            constants.join(", "),
+            if found.is_stopped {
+                format!("; the search was stopped after {REFINED_MAX} simulations")
+            } else {
+                String::new()
+            }
+        )),
     );
 }
 

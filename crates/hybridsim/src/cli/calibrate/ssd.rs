@@ -3,8 +3,8 @@
 use super::{CalibrateArgs, Texts, deliver};
 use crate::cli::output::{Exit, Failure, print};
 use hybridsim_calibrate::ssd::{
-    Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
-    read,
+    Delivered, Drive, JobResult, Judged, MeasuredJob, REFINED_MAX, SsdCalibration, TOLERANCE,
+    calibrate_ssd, every_other, read,
 };
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
@@ -98,8 +98,12 @@ fn errors(text: &mut String, found: &SsdCalibration<'_>) {
 fn constants(text: &mut String, found: &SsdCalibration<'_>) {
     let _ = writeln!(text, "\n{:<20} {:>14} {:>14}   range", "", "START", "fitted");
     let [from, to] = found.dies.map(|(channels, dies)| format!("{channels} x {dies}"));
-    let _ = writeln!(text, "{:<20} {from:>14} {to:>14}   powers of two", "channels x dies");
     let mut unidentified = Vec::new();
+    if found.are_dies_searched {
+        let _ = writeln!(text, "{:<20} {from:>14} {to:>14}   powers of two", "channels x dies");
+    } else {
+        unidentified.push("channels x dies");
+    }
     for constant in &found.constants {
         let (Some(to), Some((low, high))) = (&constant.to, &constant.range) else {
             unidentified.push(constant.name);
@@ -111,10 +115,16 @@ fn constants(text: &mut String, found: &SsdCalibration<'_>) {
             constant.name, constant.from
         );
     }
-    text.push_str(
-        "range: values that change the mean error by less than 0.3 percentage points, the other\n\
-         constants being as fitted\n",
+    let _ = writeln!(
+        text,
+        "range: the distance from the measurements increases by at most {TOLERANCE}, the other\n\
+         constants being as fitted\n\
+         distance: root mean square logarithmic error of requests/s (weight 1), p50 (1/2) and\n\
+         p99 (1/4); errors above 0.2 count less than their square"
     );
+    if found.is_stopped {
+        let _ = writeln!(text, "the search was stopped after {REFINED_MAX} simulations");
+    }
     if !unidentified.is_empty() {
         let _ =
             writeln!(text, "as in START, not identified by the jobs: {}", unidentified.join(", "));
