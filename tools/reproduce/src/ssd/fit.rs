@@ -4,8 +4,6 @@ use super::drive::{Drive, Load};
 use super::tables::{Measured, median};
 use crate::{ExperimentError, Job, Runner};
 
-/// Sizes of blocks that are tried, in GiB.
-pub const BLOCKS_GIB: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.08, 1.60);
 /// Drive writes of the runs of the block size and of the hidden capacity.
@@ -83,7 +81,7 @@ fn line(fills: &[Fill], amplification: &[f64]) -> (f64, f64) {
 /// each of `streams` is the load, and what is measured.
 ///
 /// # Errors
-/// The first run that fails.
+/// Without streams; the first run that fails.
 pub fn block_gib(
     runner: &Runner,
     name: &str,
@@ -91,6 +89,9 @@ pub fn block_gib(
     sizes: &[f64],
     streams: &[(Load, f64)],
 ) -> Result<f64, ExperimentError> {
+    if streams.is_empty() {
+        return Err(ExperimentError::Failed(format!("{name}: no streams to fit blocks to")));
+    }
     let mut best = (f64::INFINITY, start.block_gib);
     for &block_gib in sizes {
         let drive = Drive { block_gib, ..start };
@@ -135,17 +136,26 @@ fn golden(
     Ok(f64::midpoint(low, high))
 }
 
-/// Where `value`, which rises or falls throughout `range`, is `target`, by bisection.
+/// Where `value`, which rises or falls throughout `range`, is `target`, by bisection. `name` is
+/// what is solved for, in errors.
 ///
 /// # Errors
-/// The first run that fails.
+/// When no value in `range` gives `target`; the first run that fails.
 pub fn solve(
+    name: &str,
     (mut low, mut high): (f64, f64),
     target: f64,
     value: impl Fn(f64) -> Result<f64, ExperimentError>,
 ) -> Result<f64, ExperimentError> {
     const HALVINGS: u32 = 8;
-    let rises = value(high)? > value(low)?;
+    let (at_low, at_high) = (value(low)?, value(high)?);
+    if !(at_low.min(at_high)..=at_low.max(at_high)).contains(&target) {
+        return Err(ExperimentError::Failed(format!(
+            "{name}: {target:.4} is not reached between {low} ({at_low:.4}) and {high} \
+             ({at_high:.4})"
+        )));
+    }
+    let rises = at_high > at_low;
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if (value(middle)? < target) == rises {
@@ -170,8 +180,17 @@ mod tests {
     #[test]
     fn bisection_finds_the_target_from_either_side() {
         for sign in [1.0, -1.0] {
-            let found = solve((1.0, 2.0), sign * 1.37, |x| Ok(sign * x)).expect("no run fails");
+            let found = solve("x", (1.0, 2.0), sign * 1.37, |x| Ok(sign * x));
+            let found = found.expect("no run fails");
             assert!((found - 1.37).abs() < 0.01, "{found}");
+        }
+    }
+
+    #[test]
+    fn a_target_outside_the_range_is_an_error() {
+        for target in [0.9, 2.1, f64::NAN] {
+            let error = solve("the answer", (1.0, 2.0), target, Ok).expect_err("not reached");
+            assert!(error.to_string().starts_with("the answer: "), "{error}");
         }
     }
 

@@ -195,19 +195,27 @@ fn fitted(
         Ok(percentile(&ran[0], "read", which))
     };
     let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("read {which}"));
-    found.read_us = solve((20.0, 120.0), wanted(low, "p50"), |read_us| {
+    let name = |constant: &str| format!("{}: {constant}", ladder.name);
+    found.read_us = solve(&name("read time"), (20.0, 120.0), wanted(low, "p50"), |read_us| {
         read(Constants { read_us, ..found }, low, "p50")
     })?;
     for _ in 0..ROUNDS {
-        found.program_us = solve((100.0, 1_500.0), wanted(middle, "p99"), |program_us| {
-            read(Constants { program_us, ..found }, middle, "p99")
-        })?;
-        found.erase_us = solve((200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
-            read(Constants { erase_us, ..found }, middle, "p99.9")
-        })?;
-        found.over_provisioning = solve((0.12, 0.8), saturated.total(), |over_provisioning| {
-            most(runner, ladder.name, Constants { over_provisioning, ..found }, saturated)
-        })?;
+        found.program_us =
+            solve(&name("program time"), (100.0, 1_500.0), wanted(middle, "p99"), |program_us| {
+                read(Constants { program_us, ..found }, middle, "p99")
+            })?;
+        found.erase_us =
+            solve(&name("erase time"), (200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
+                read(Constants { erase_us, ..found }, middle, "p99.9")
+            })?;
+        found.over_provisioning = solve(
+            &name("over-provisioning"),
+            (0.12, 0.8),
+            saturated.total(),
+            |over_provisioning| {
+                most(runner, ladder.name, Constants { over_provisioning, ..found }, saturated)
+            },
+        )?;
         found.pauses = match found.pauses {
             Some(pauses) => Some(fitted_pauses(runner, ladder, (found, pauses))?),
             None => None,

@@ -20,6 +20,8 @@ const P5520_NAME: &str = "Solidigm D7-P5520 1.92TB #1";
 const FITTED_STATIC: Load = Load::Hot { pages: 0.4, writes: 1.0 };
 /// The sequential fill in its tables.
 const SEQUENTIAL: &str = "sequential-noshuffle write 524288 B";
+/// Sizes of blocks that are tried, in GiB.
+const BLOCKS_GIB: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.05, 1.6);
 /// Powers of the age that are tried.
@@ -127,15 +129,17 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
         .filter(|one| FITTED_STREAMS.contains(&one.load))
         .map(|one| (one.load, 1.0 + (page_us(one.measured) - page_us(sequential)) / copy_us))
         .collect();
-    drive.block_gib = fit::block_gib(runner, P5520_NAME, drive, &fit::BLOCKS_GIB[1..], &few)?;
+    drive.block_gib = fit::block_gib(runner, P5520_NAME, drive, &BLOCKS_GIB, &few)?;
     let hidden = |drive: &Drive| {
-        fit::solve(HIDDEN, amplification, |hidden| {
+        let name = format!("{P5520_NAME}: hidden capacity");
+        fit::solve(&name, HIDDEN, amplification, |hidden| {
             let load = (Load::Uniform, UNIFORM_WRITES);
             Ok(steady(runner, P5520_NAME, &with_hidden(drive, hidden), load)?.0)
         })
     };
     drive = with_hidden(&drive, hidden(&drive)?);
-    let exponent = fit::solve(EXPONENTS, still.measured, |exponent| {
+    let name = format!("{P5520_NAME}: power of the age");
+    let exponent = fit::solve(&name, EXPONENTS, still.measured, |exponent| {
         let drive = Drive { collector: Collector::CostBenefit(exponent), ..drive };
         Ok(steady(runner, P5520_NAME, &drive, (still.load, still.writes))?.1)
     })?;
@@ -151,19 +155,12 @@ fn constants(findings: &mut Findings, name: &str, drive: &Drive, words: &str) {
         Collector::CostBenefit(exponent) => format!("cost-benefit with age to the {exponent:.2}"),
     };
     findings.row(
-        Claim::new("–", format!("{name}: hidden capacity"))
-            .unit("GiB")
-            .between(
-                "1.05 to 1.6 times the exported",
-                HIDDEN.0 * drive.user_gib,
-                HIDDEN.1 * drive.user_gib,
-            )
-            .ours(drive.hidden_gib)
-            .given()
+        Claim::new("–", format!("{name}: constants"))
+            .not_comparable("fitted: no published value")
             .remark(&format!(
-                "{words}; blocks of {:.1} GiB; {:.3} us a page written, {:.3} us a page copied; \
-                 collector {collector}",
-                drive.block_gib, drive.program_us, drive.copy_us
+                "{words}: {:.0} GiB of flash in blocks of {:.1} GiB; {:.3} us a page written, \
+                 {:.3} us a page copied; collector {collector}",
+                drive.hidden_gib, drive.block_gib, drive.program_us, drive.copy_us
             )),
     );
 }
@@ -205,7 +202,8 @@ fn predicted(
         scale: SCALE,
         collector: like.collector,
     };
-    let hidden = fit::solve(HIDDEN, uniform(series), |hidden| {
+    let name = format!("{}: hidden capacity", sheet.name);
+    let hidden = fit::solve(&name, HIDDEN, uniform(series), |hidden| {
         let load = (Load::Uniform, UNIFORM_WRITES);
         Ok(steady(runner, sheet.name, &with_hidden(&drive, hidden), load)?.1)
     })?;
