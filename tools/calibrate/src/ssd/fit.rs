@@ -107,9 +107,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The squared distance of `ours` from `theirs`: the weighted mean of the squared logarithmic errors
-/// of rate and percentiles. Large errors count less (Cauchy's loss), so that a few jobs that the
-/// drive treats in its own way do not spoil the others.
+/// The squared distance of `ours` from `theirs`: the weighted mean of the squared logarithmic
+/// errors of rate and percentiles. Large errors count less (Cauchy's loss), so that a few jobs that
+/// the drive treats in its own way do not spoil the others.
 fn squared_distance(ours: &Simulated, theirs: &Delivered) -> f64 {
     let square = |ours: f64, theirs: f64| {
         let log = libm::log(ours / theirs) / LARGE;
