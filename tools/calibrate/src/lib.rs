@@ -1,5 +1,6 @@
 //! Parameters of a flash device from measured latencies (konanki, section 5.2), in [`disk`] of a
-//! hard disk from a measured log, and in [`ssd`] of an SSD from results of fio.
+//! hard disk from a measured log, in [`ssd`] of an SSD from results of fio, and in [`counters`] of
+//! an SSD from its counters of bytes written.
 //!
 //! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command
 //! overhead. Both are fitted by a straight line to the shortest of several measurements at each
@@ -8,6 +9,7 @@
 //! number of erases per write, `L(n) = n W + C + k E`. The paper prints this formula without `C`;
 //! both values of `k` are reported.
 
+pub mod counters;
 pub mod disk;
 mod fit;
 mod measure;

@@ -1,5 +1,6 @@
 //! The command that fits a device's parameters to measured latencies.
 
+mod counters;
 mod disk;
 mod ssd;
 
@@ -17,12 +18,17 @@ use std::path::{Path, PathBuf};
 pub struct CalibrateArgs {
     /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs. With
     /// --disk, request logs in any trace format with response times; with --ssd, fio's JSON
-    #[arg(required_unless_present_any = ["device", "job"])]
+    #[arg(required_unless_present_any = ["device", "job", "counters"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
     disk: disk::DiskArgs,
     #[command(flatten)]
     ssd: ssd::SsdArgs,
+    #[command(flatten)]
+    counters: counters::CounterArgs,
+    /// With --ssd or --counters: fit to everything that is measured, and hold none out
+    #[arg(long)]
+    all: bool,
     /// Measure this file or block device, with direct I/O; it is only read
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
@@ -83,11 +89,17 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             return Err(Failure::usage(message));
         }
     }
+    if args.all && !args.ssd.is_wanted() && !args.counters.is_wanted() {
+        return Err(Failure::usage("--all needs --ssd or --counters"));
+    }
     if args.disk.is_wanted() {
         return disk::run(registry, args);
     }
     if args.ssd.is_wanted() {
         return ssd::run(registry, args);
+    }
+    if args.counters.is_wanted() {
+        return counters::run(registry, args);
     }
     let wrong =
         |option: &'static str| move |error: String| Failure::usage(format!("{option}: {error}"));

@@ -25,9 +25,6 @@ pub struct SsdArgs {
     /// Print the job file for fio whose results `--ssd` takes
     #[arg(long, exclusive = true)]
     job: bool,
-    /// With --ssd: fit to all jobs, and hold none out
-    #[arg(long, requires = "ssd")]
-    all: bool,
 }
 
 impl SsdArgs {
@@ -45,8 +42,8 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let files = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut jobs = files.concat();
     jobs.sort_by_key(MeasuredJob::key);
-    let fits = if own.all { vec![true; jobs.len()] } else { every_other(&jobs) };
-    if !own.all && fits.iter().all(|fits| *fits) {
+    let fits = if args.all { vec![true; jobs.len()] } else { every_other(&jobs) };
+    if !args.all && fits.iter().all(|fits| *fits) {
         let message = "all jobs differ in more than their depth, so none can be held out: measure \
                        several depths, or add --all";
         return Err(Failure::Message(Exit::Trace, message.to_owned()));

@@ -1,0 +1,202 @@
+//! A series of a drive's counters: host bytes and bytes programmed over time.
+
+use crate::CalibrateError;
+use hybridsim_simulation::text;
+use std::path::Path;
+
+/// Bytes of NVMe's "data unit".
+const UNIT_BYTES: f64 = 512_000.0;
+/// The part of the host bytes that counts: the drive comes closer to its steady state before.
+const COUNTED_FROM: f64 = 0.6;
+
+/// One reading of the counters, since the first of the series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    pub time_s: f64,
+    pub host_bytes: f64,
+    pub media_bytes: f64,
+}
+
+/// A series of readings.
+#[derive(Clone, Debug)]
+pub struct CounterLog {
+    readings: Vec<Counted>,
+}
+
+/// What a log says of the part that counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// From and to where, as parts of all host bytes.
+    pub part: (f64, f64),
+    pub amplification: f64,
+    pub host_mb_s: f64,
+}
+
+/// Columns, in the order of [`Counted`]; host bytes may be in data units.
+const COLUMNS: &str = "time_s, host_bytes (or host_units, of 512,000 bytes) and media_bytes";
+
+impl CounterLog {
+    /// The series in `path`, a CSV file with a header.
+    ///
+    /// # Errors
+    /// When it is none, a counter falls, or too few readings count.
+    pub fn read(path: &Path) -> Result<Self, CalibrateError> {
+        let wrong =
+            |message: String| CalibrateError::Readings(format!("{}: {message}", path.display()));
+        let text = text::read(path, text::READINGS_BYTES_MAX);
+        let text = text.map_err(|error| wrong(error.to_string()))?;
+        Self::parse(&text).map_err(wrong)
+    }
+
+    /// The series in the CSV `text`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        let column = |name: &str| header.iter().position(|it| it == name);
+        let (host, unit) = match (column("host_bytes"), column("host_units")) {
+            (Some(at), None) => (at, 1.0),
+            (None, Some(at)) => (at, UNIT_BYTES),
+            (Some(_), Some(_)) => return Err("line 1: has host_bytes and host_units".to_owned()),
+            (None, None) => return Err(format!("line 1: no host_bytes; columns are {COLUMNS}")),
+        };
+        let needed = |name: &str| {
+            column(name).ok_or_else(|| format!("line 1: no {name}; columns are {COLUMNS}"))
+        };
+        let (time, media) = (needed("time_s")?, needed("media_bytes")?);
+        let mut readings: Vec<Counted> = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|error| error.to_string())?;
+            let line = record.position().map_or(0, csv::Position::line);
+            let number = |at: usize| {
+                let field = record.get(at).unwrap_or_default();
+                let value = field.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
+                value.ok_or_else(|| {
+                    format!("line {line}: `{}` is no number from 0 on: `{field}`", &header[at])
+                })
+            };
+            let reading = Counted {
+                time_s: number(time)?,
+                host_bytes: unit * number(host)?,
+                media_bytes: number(media)?,
+            };
+            if let Some(last) = readings.last() {
+                follows(last, &reading).map_err(|message| format!("line {line}: {message}"))?;
+            }
+            readings.push(reading);
+        }
+        let first = readings.first().copied().ok_or("has no readings below its header")?;
+        for reading in &mut readings {
+            reading.time_s -= first.time_s;
+            reading.host_bytes -= first.host_bytes;
+            reading.media_bytes -= first.media_bytes;
+        }
+        let log = Self { readings };
+        log.window()?;
+        Ok(log)
+    }
+
+    /// Bytes that the host wrote.
+    pub fn host_bytes(&self) -> f64 {
+        self.readings.last().map_or(0.0, |last| last.host_bytes)
+    }
+
+    /// The part that counts: between the first and the last reading from 60 % of the host bytes on
+    /// at which the drive had updated its counter.
+    ///
+    /// # Errors
+    /// When there are no two, or nothing was written between them.
+    pub fn window(&self) -> Result<Window, String> {
+        let total = self.host_bytes();
+        let is_updated = |pair: &&[Counted]| pair[1].media_bytes > pair[0].media_bytes;
+        let mut updates = self
+            .readings
+            .windows(2)
+            .filter(is_updated)
+            .map(|pair| pair[1])
+            .filter(|reading| reading.host_bytes >= COUNTED_FROM * total);
+        let ends = updates.next().zip(updates.last());
+        let Some((from, to)) = ends.filter(|(from, to)| to.host_bytes > from.host_bytes) else {
+            return Err(format!(
+                "media_bytes changes less than twice after {:.0} % of the host bytes; log the \
+                 counters more often, or write more",
+                100.0 * COUNTED_FROM
+            ));
+        };
+        let host = to.host_bytes - from.host_bytes;
+        let amplification = (to.media_bytes - from.media_bytes) / host;
+        if amplification < 1.0 {
+            return Err(format!(
+                "the drive programmed {amplification:.3} bytes for each byte of the host; is \
+                 media_bytes in bytes, and are the data incompressible?"
+            ));
+        }
+        Ok(Window {
+            part: (from.host_bytes / total, to.host_bytes / total),
+            amplification,
+            host_mb_s: host / (to.time_s - from.time_s) / 1e6,
+        })
+    }
+}
+
+/// That `next` may follow `last`.
+fn follows(last: &Counted, next: &Counted) -> Result<(), &'static str> {
+    match next {
+        _ if next.time_s <= last.time_s => Err("time_s does not increase"),
+        _ if next.host_bytes < last.host_bytes => Err("the host's counter decreases"),
+        _ if next.media_bytes < last.media_bytes => Err("media_bytes decreases"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_readings_at_updates_of_the_counter_count() {
+        let mut text = "media_bytes,time_s,host_bytes\n".to_owned();
+        // Twice the host bytes, updated at every fifth reading.
+        for at in 0..100_u64 {
+            let media = 7_000 + 2_000 * (at / 5 * 5);
+            text += &format!("{media},{},{}\n", 10 * at, 500 + 1_000 * at);
+        }
+        let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
+        assert!((window.amplification - 2.0).abs() < 1e-9, "{window:?}");
+        assert!((window.part.0 - 60.0 / 99.0).abs() < 1e-9, "{window:?}");
+        assert!((window.host_mb_s - 1e-4).abs() < 1e-12, "{window:?}");
+    }
+
+    #[test]
+    fn units_of_512_000_bytes_are_taken() {
+        let rows = (0..50).map(|at| format!("{at},{at},{}\n", 1_024_000 * at));
+        let text = format!("time_s,host_units,media_bytes\n{}", rows.collect::<String>());
+        let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
+        assert!((window.amplification - 2.0).abs() < 1e-9, "{window:?}");
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_say_where_and_why() {
+        let head = "time_s,host_bytes,media_bytes\n";
+        for (text, words) in [
+            ("", "line 1: no host_bytes"),
+            ("time_s,host_bytes\n", "line 1: no media_bytes"),
+            ("time_s,host_bytes,host_units,media_bytes\n", "host_bytes and host_units"),
+            (head, "no readings"),
+            (&format!("{head}0,0,0\n1,x,1\n"), "line 3: `host_bytes`"),
+            (&format!("{head}0,0,0\n1,-1,1\n"), "line 3: `host_bytes`"),
+            (&format!("{head}0,0,0\n1,1\n"), "3"),
+            (&format!("{head}0,0,0\n0,1,1\n"), "line 3: time_s does not increase"),
+            (&format!("{head}0,9,0\n1,8,1\n"), "line 3: the host's counter decreases"),
+            (&format!("{head}0,0,9\n1,1,8\n"), "line 3: media_bytes decreases"),
+            (&format!("{head}0,0,0\n1,1,1\n2,2,2\n"), "changes less than twice"),
+            (&format!("{head}0,0,0\n1,60,6\n2,70,7\n3,80,8\n"), "programmed 0.100 bytes"),
+        ] {
+            let error = CounterLog::parse(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

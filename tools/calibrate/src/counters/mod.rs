@@ -1,0 +1,300 @@
+//! Hidden capacity and garbage collection from a drive's own counters: bytes that the host wrote,
+//! and bytes that the drive programmed, over loads that are known.
+//!
+//! Each series is simulated on the drive with other constants until its write amplification comes
+//! closest. Some of the series are held out and judge the fit. The simulated drive is a saturated
+//! one, scaled down to so many pages; its number of blocks is the drive's own.
+
+mod drive;
+mod fit;
+mod log;
+mod search;
+mod series;
+#[cfg(test)]
+mod tests;
+
+pub use drive::{Collector, Drive, Load, Outcome, SCENARIO, Setting};
+pub use fit::{golden, line, page_us, residual};
+pub use log::{Counted, CounterLog, Window};
+pub use series::{CounterSeries, Series};
+
+use crate::CalibrateError;
+use crate::start::{Calibrated, Start};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
+use search::Search;
+use serde::Serialize;
+use std::path::Path;
+use toml::{Table, Value as Toml};
+
+/// Pages that the simulated drive exports, about.
+const PAGES: f64 = (1_u64 << 16) as f64;
+
+const SSD: Calibrated = Calibrated { kind: "ssd", words: "SSD", remedy: "" };
+
+/// A series beside its simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeriesResult {
+    pub name: String,
+    /// Whether it was fitted to.
+    pub fitted: bool,
+    /// Write amplification by the drive's counters, and simulated, with what the counter adds.
+    pub amplification: [f64; 2],
+    /// Rate of the host in MB/s, measured and simulated; none where the times of pages do not show.
+    pub host_mb_s: [Option<f64>; 2],
+}
+
+impl SeriesResult {
+    /// The relative error of the write amplification.
+    pub fn error(&self) -> f64 {
+        self.amplification[1] / self.amplification[0] - 1.0
+    }
+
+    /// The relative error of the rate.
+    pub fn rate_error(&self) -> Option<f64> {
+        Some(self.host_mb_s[1]? / self.host_mb_s[0]? - 1.0)
+    }
+}
+
+/// The fit of a constant.
+#[derive(Clone, Debug, Serialize)]
+pub struct FittedCounter {
+    /// What it is, with its unit.
+    pub name: &'static str,
+    /// Its value, or that assumed where the series do not identify it.
+    pub value: String,
+    /// Between which values the distance from the counters stays within 0.003; `None` where the
+    /// series do not identify it.
+    pub range: Option<String>,
+}
+
+/// Mean and greatest error of write amplification; 0.1 is 10 %.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Errors {
+    pub series: usize,
+    pub mean: f64,
+    pub worst: f64,
+}
+
+impl Errors {
+    fn of(errors: impl Iterator<Item = f64>) -> Self {
+        let errors: Vec<f64> = errors.map(f64::abs).collect();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        Self { series: errors.len(), mean, worst: errors.iter().copied().fold(0.0, f64::max) }
+    }
+}
+
+/// A drive fitted to its counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct CounterCalibration<'r> {
+    /// The file that names the series.
+    pub name: String,
+    pub constants: Vec<FittedCounter>,
+    pub series: Vec<SeriesResult>,
+    pub fitted: Errors,
+    pub held_out: Errors,
+    /// On those held out, the mean write amplification of those fitted to.
+    pub trivial: Errors,
+    #[serde(skip)]
+    drive: Drive,
+    #[serde(skip)]
+    registry: &'r Registry,
+}
+
+/// Which of `series` are fitted to: those that the file says; of the others every other one.
+pub fn every_other(series: &[Series]) -> Vec<bool> {
+    let mut number = 0;
+    let one = |one: &Series| {
+        one.fit.unwrap_or_else(|| {
+            number += 1;
+            number % 2 == 1
+        })
+    };
+    series.iter().map(one).collect()
+}
+
+/// Fits a drive to those of its `series` that `fits` marks, and judges by the others.
+///
+/// # Errors
+/// When none is to be fitted to, or the drive cannot be simulated.
+pub fn calibrate_counters<'r>(
+    series: &CounterSeries,
+    fits: &[bool],
+    registry: &'r Registry,
+) -> Result<CounterCalibration<'r>, CalibrateError> {
+    fitted(series, fits, registry, PAGES)
+}
+
+fn fitted<'r>(
+    all: &CounterSeries,
+    fits: &[bool],
+    registry: &'r Registry,
+    pages: f64,
+) -> Result<CounterCalibration<'r>, CalibrateError> {
+    let of = |wanted: bool| -> Vec<&Series> {
+        all.series.iter().zip(fits).filter(|(_, fits)| **fits == wanted).map(|it| it.0).collect()
+    };
+    let wanted = of(true);
+    if wanted.is_empty() {
+        let message = "there is no series to fit to: set `fit = true` in some, or add --all";
+        return Err(CalibrateError::Fit(format!("{}: {message}", all.name)));
+    }
+    let mut search = Search::new(registry, all, wanted, pages);
+    let (point, mut constants) = search.run()?;
+    let (program, copy) = search.times(point)?;
+    let drive = Drive { program_us: program, copy_us: copy, ..search.drive(point) };
+    let are_times_known = program > 0.0 && copy > 0.0;
+    constants.extend(times(are_times_known.then_some((program, copy))));
+    let counter = search.counter(point)?;
+    let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;
+    let one = |((series, ours), &fitted): ((&Series, f64), &bool)| SeriesResult {
+        name: series.name.clone(),
+        fitted,
+        amplification: [series.window.amplification, counter * ours],
+        host_mb_s: [
+            Some(series.window.host_mb_s),
+            are_times_known.then(|| page_us(program + copy * (ours - 1.0))),
+        ],
+    };
+    let results: Vec<SeriesResult> = all.series.iter().zip(simulated).zip(fits).map(one).collect();
+    let errors = |fitted: bool| {
+        Errors::of(results.iter().filter(|one| one.fitted == fitted).map(SeriesResult::error))
+    };
+    let measured = |fitted: bool| {
+        results.iter().filter(move |one| one.fitted == fitted).map(|one| one.amplification[0])
+    };
+    let mean = measured(true).sum::<f64>() / measured(true).count() as f64;
+    Ok(CounterCalibration {
+        name: all.name.clone(),
+        constants,
+        fitted: errors(true),
+        held_out: errors(false),
+        trivial: Errors::of(measured(false).map(|measured| mean / measured - 1.0)),
+        drive,
+        registry,
+        series: results,
+    })
+}
+
+/// The times of a page, if the series show them.
+fn times(found: Option<(f64, f64)>) -> [FittedCounter; 2] {
+    let words = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3} us"));
+    let names = ["time of a page written, of the drive", "time of a page copied, of the drive"];
+    let values = [found.map(|times| times.0), found.map(|times| times.1)];
+    std::array::from_fn(|at| FittedCounter {
+        name: names[at],
+        value: words(values[at]),
+        range: found.map(|_| "a line through the rates of the host".to_owned()),
+    })
+}
+
+impl CounterCalibration<'_> {
+    /// What is wrong with the fit.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let (held_out, trivial) = (self.held_out, self.trivial);
+        if held_out.series > 0 && held_out.mean >= trivial.mean {
+            warnings.push(format!(
+                "the mean write amplification of the series fitted to predicts those held out as \
+                 well ({:.1} %, simulated {:.1} %): these series do not show what is inside the \
+                 drive",
+                100.0 * trivial.mean,
+                100.0 * held_out.mean
+            ));
+        }
+        if self.fitted.worst > LARGE {
+            warnings.push(format!(
+                "a series that was fitted to is {:.0} % off: the drive does something that the \
+                 model does not, or was in another state",
+                100.0 * self.fitted.worst
+            ));
+        }
+        warnings
+    }
+
+    /// The saturated drive as a preset, scaled down, every value with its source.
+    ///
+    /// # Errors
+    /// When the fitted drive is none that can be built.
+    pub fn preset(&self) -> Result<String, CalibrateError> {
+        let start = Start::of_scenario(
+            &self.name,
+            &SSD,
+            SourceText { name: self.name.clone(), text: self.scenario() },
+            Path::new(""),
+            self.registry,
+        )?;
+        let Errors { series, mean, .. } = self.fitted;
+        let mut head = format!(
+            "Fitted to the counters of {}: mean error of write amplification {:.1} % of {series} \
+             series;\n",
+            self.name,
+            100.0 * mean
+        );
+        head += &match self.held_out {
+            Errors { series: 0, .. } => "none held out.".to_owned(),
+            Errors { series, mean, worst } => format!(
+                "{series} series held out: {:.1} %, at worst {:.1} %.",
+                100.0 * mean,
+                100.0 * worst
+            ),
+        };
+        head += &format!(
+            "\nScaled down {:.0} times, with the drive's own number of blocks: for write \
+             amplification and the\nrate of a saturated drive, not for latencies.",
+            self.drive.scale
+        );
+        for constant in &self.constants {
+            let FittedCounter { name, value, range } = constant;
+            let range =
+                range.as_ref().map_or("not identified".to_owned(), |it| format!("fitted: {it}"));
+            head += &format!("\n{name}: {value} ({range})");
+        }
+        let of_fit = [
+            "blocks_per_plane",
+            "pages_per_block",
+            "over_provisioning",
+            "program_time",
+            "read_time",
+            "ftl",
+        ];
+        Ok(start.preset(
+            &head,
+            |_| false,
+            |key| {
+                of_fit.contains(&key).then(|| "see above".to_owned()).or_else(|| {
+                    (key != "kind" && start.writes(key)).then(|| "of the model".to_owned())
+                })
+            },
+        ))
+    }
+
+    /// [`SCENARIO`] with the fitted drive in place of its own.
+    fn scenario(&self) -> String {
+        let mut root: Table = SCENARIO.parse().expect("the scenario of the program is TOML");
+        let settings = self.drive.settings(Load::Uniform, 1.0, 1.0);
+        for (key, value) in settings.iter().filter(|(key, _)| key.starts_with("component.")) {
+            let value: Table = format!("it = {value}").parse().expect("settings are TOML");
+            set(&mut root, key, value["it"].clone());
+        }
+        root.to_string()
+    }
+}
+
+/// A series that was fitted to and is farther off than this is not what the model describes.
+const LARGE: f64 = 0.1;
+
+/// Sets the key at the dotted path `key`.
+fn set(root: &mut Table, key: &str, value: Toml) {
+    match key.split_once('.') {
+        None => {
+            root.insert(key.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let below = root.entry(head).or_insert_with(|| Toml::Table(Table::new()));
+            if let Toml::Table(below) = below {
+                set(below, rest, value);
+            }
+        }
+    }
+}

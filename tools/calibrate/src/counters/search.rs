@@ -1,0 +1,270 @@
+//! The search for hidden capacity, block size and collector.
+
+use super::FittedCounter;
+use super::drive::{Collector, Drive, GIB, PAGE};
+use super::fit::{golden, line, page_us, residual};
+use super::series::{CounterSeries, Series};
+use crate::CalibrateError;
+use hybridsim_config::registry::Registry;
+use hybridsim_simulation::parallel::{parallel_map, processors};
+
+/// A constant is not identified if all its values keep the distance within this of the least.
+const TOLERANCE: f64 = 0.003;
+/// Hidden capacities that are tried, as parts of the exported one.
+const HIDDEN: (f64, f64) = (1.03, 1.8);
+/// What counters add to the pages programmed (metadata and parity): least and greatest factor.
+const OVERHEAD: (f64, f64) = (1.0, 1.15);
+/// Steps of the golden section: the range shrinks to 1 % of the capacity.
+const STEPS: u32 = 9;
+/// Where a hidden capacity is refitted beside another value of a constant, as parts of it, in
+/// these steps.
+const NEAR: [f64; 2] = [0.93, 1.07];
+const NEAR_STEPS: u32 = 5;
+/// First step from the fitted hidden capacity to the ends of its range.
+const RANGE_STEP: f64 = 0.005;
+/// Blocks of the exported capacity that are tried: powers of two.
+const BLOCKS: std::ops::RangeInclusive<i32> = 6..=12;
+/// Powers of the age that are tried; with 0 the choice is greedy.
+const EXPONENTS: [f64; 9] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0];
+/// How often all constants are fitted in turn.
+const ROUNDS: u32 = 2;
+
+/// A drive of the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Hidden capacity as a part of the exported one.
+    pub hidden: f64,
+    pub block_gib: f64,
+    /// Power of the age; 0 is greedy.
+    pub exponent: f64,
+}
+
+/// What was simulated at a point: write amplification, series by series.
+type Tried = (Point, Vec<f64>);
+
+/// The series to fit to, and what was simulated of them.
+pub struct Search<'a> {
+    registry: &'a Registry,
+    all: &'a CounterSeries,
+    wanted: Vec<&'a Series>,
+    scale: f64,
+    blocks_gib: Vec<f64>,
+    tried: Vec<Tried>,
+}
+
+impl<'a> Search<'a> {
+    /// On a drive with about so many `pages`.
+    pub fn new(
+        registry: &'a Registry,
+        all: &'a CounterSeries,
+        wanted: Vec<&'a Series>,
+        pages: f64,
+    ) -> Self {
+        let scale = (all.user_gib * GIB / PAGE / pages).round().max(1.0);
+        let block = |power: i32| libm::exp2(libm::log2(all.user_gib).round() - f64::from(power));
+        let blocks_gib = BLOCKS.rev().map(block).collect();
+        Self { registry, all, wanted, scale, blocks_gib, tried: Vec::new() }
+    }
+
+    /// The drive at `point`; the times of its pages are any.
+    pub fn drive(&self, point: Point) -> Drive {
+        let Point { hidden, block_gib, exponent } = point;
+        Drive {
+            user_gib: self.all.user_gib,
+            hidden_gib: hidden * self.all.user_gib,
+            block_gib,
+            program_us: 3.0,
+            copy_us: 4.0,
+            scale: self.scale,
+            collector: match exponent > 0.0 {
+                true => Collector::CostBenefit(exponent),
+                false => Collector::Greedy,
+            },
+        }
+    }
+
+    /// The write amplification of the drive at `point` under `series`, in the part that counts.
+    pub fn simulate(&self, point: Point, series: &[&Series]) -> Result<Vec<f64>, CalibrateError> {
+        let drive = self.drive(point);
+        let one = |series: &Series| {
+            let ran = drive.simulate(
+                self.registry,
+                &series.name,
+                (series.load, series.span, series.writes),
+            )?;
+            Ok(ran.amplification_between(series.window.part))
+        };
+        let ran = parallel_map(series.to_vec(), processors(), one, |_, _| {});
+        ran.into_iter().collect()
+    }
+
+    fn simulated(&mut self, point: Point) -> Result<Vec<f64>, CalibrateError> {
+        if let Some((_, known)) = self.tried.iter().find(|(tried, _)| *tried == point) {
+            return Ok(known.clone());
+        }
+        let ran = self.simulate(point, &self.wanted)?;
+        self.tried.push((point, ran.clone()));
+        Ok(ran)
+    }
+
+    /// What the counter adds, and the distance: the root mean square of the logarithmic errors.
+    fn judged(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+        let ours = self.simulated(point)?;
+        let theirs: Vec<f64> = self.wanted.iter().map(|one| one.window.amplification).collect();
+        Ok(residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it))))
+    }
+
+    fn distance(&mut self, point: Point) -> Result<f64, CalibrateError> {
+        Ok(self.judged(point)?.1)
+    }
+
+    /// What the counter adds at `point`.
+    pub fn counter(&mut self, point: Point) -> Result<f64, CalibrateError> {
+        Ok(self.judged(point)?.0)
+    }
+
+    /// The times of a page written and of a page copied that give the rates of the host; NaN where
+    /// they do not show.
+    pub fn times(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+        let ours = self.simulated(point)?;
+        let both = self.wanted.iter().zip(ours);
+        let points: Vec<(f64, f64)> =
+            both.map(|(one, ours)| (ours - 1.0, page_us(one.window.host_mb_s))).collect();
+        Ok(line(&points))
+    }
+
+    /// The hidden capacity next to that of `point` that comes closest, and how close.
+    fn refitted(&mut self, point: Point) -> Result<(Point, f64), CalibrateError> {
+        let range = NEAR.map(|part| (part * point.hidden).clamp(HIDDEN.0, HIDDEN.1));
+        let at = |hidden: f64| Point { hidden, ..point };
+        let found = golden(range.into(), NEAR_STEPS, |hidden| self.distance(at(hidden)))?;
+        let found = at(found);
+        Ok((found, self.distance(found)?))
+    }
+
+    /// The best of the points `at` some `values`, each with the hidden capacity that suits it, and
+    /// which of the values come within [`TOLERANCE`] of it, in one piece.
+    fn scan(
+        &mut self,
+        values: &[f64],
+        at: impl Fn(f64) -> Point,
+    ) -> Result<(Point, Vec<f64>), CalibrateError> {
+        let tried = values.iter().map(|value| self.refitted(at(*value)));
+        let tried = tried.collect::<Result<Vec<(Point, f64)>, _>>()?;
+        let order = |a: &usize, b: &usize| tried[*a].1.total_cmp(&tried[*b].1);
+        let best = (0..tried.len()).min_by(order).unwrap_or(0);
+        let is_near = |at: &usize| tried[*at].1 <= tried[best].1 + TOLERANCE;
+        let from = (0..=best).rev().take_while(is_near).last().unwrap_or(best);
+        let to = (best..tried.len()).take_while(is_near).last().unwrap_or(best);
+        Ok((tried[best].0, values[from..=to].to_vec()))
+    }
+
+    /// The best drive, and its constants with their ranges.
+    pub fn run(&mut self) -> Result<(Point, Vec<FittedCounter>), CalibrateError> {
+        let blocks_gib = self.blocks_gib.clone();
+        let start = blocks_gib[blocks_gib.len() / 2];
+        let mut point = Point { hidden: 1.2, block_gib: start, exponent: 0.0 };
+        point.hidden = golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
+        let (mut blocks, mut exponents) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            (point, blocks) = self.scan(&blocks_gib, |block_gib| Point { block_gib, ..point })?;
+            (point, exponents) = self.scan(&EXPONENTS, |exponent| Point { exponent, ..point })?;
+        }
+        // What is not identified is put back, and the hidden capacity that suits it is taken.
+        if blocks.len() == blocks_gib.len() {
+            point.block_gib = start;
+        }
+        if exponents.len() == EXPONENTS.len() {
+            point.exponent = 0.0;
+        }
+        point = self.refitted(point)?.0;
+        let hidden = self.hidden_range(point, &exponents)?;
+        let counter = self.counter(point)?;
+        Ok((point, self.constants(point, (hidden, &blocks, &exponents), counter)))
+    }
+
+    /// The hidden capacities around that of `point` that come within [`TOLERANCE`] of its distance
+    /// with one of `exponents`.
+    fn hidden_range(
+        &mut self,
+        point: Point,
+        exponents: &[f64],
+    ) -> Result<(f64, f64), CalibrateError> {
+        let most = self.distance(point)? + TOLERANCE;
+        let mut ends = [point.hidden; 2];
+        for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
+            let mut step = RANGE_STEP;
+            loop {
+                let hidden = (point.hidden + sign * step).clamp(HIDDEN.0, HIDDEN.1);
+                let mut is_near = false;
+                for exponent in exponents {
+                    let near = self.distance(Point { hidden, exponent: *exponent, ..point })?;
+                    is_near |= near <= most;
+                }
+                if !is_near {
+                    break;
+                }
+                *end = hidden;
+                if hidden == HIDDEN.0 || hidden == HIDDEN.1 {
+                    break;
+                }
+                step *= 1.5;
+            }
+        }
+        Ok((ends[0], ends[1]))
+    }
+
+    fn constants(
+        &self,
+        point: Point,
+        (hidden, blocks, exponents): ((f64, f64), &[f64], &[f64]),
+        counter: f64,
+    ) -> Vec<FittedCounter> {
+        let collector = |exponent: f64| match exponent > 0.0 {
+            true => format!("cost-benefit {exponent:.2}"),
+            false => "greedy".to_owned(),
+        };
+        let between = |values: &[f64], words: &dyn Fn(f64) -> String| match values {
+            [only] => format!("{}, of the values tried", words(*only)),
+            [first, .., last] => format!("{} to {}", words(*first), words(*last)),
+            [] => String::new(),
+        };
+        let gib = |gib: f64| format!("{gib} GiB");
+        let spare = |hidden: f64| format!("{:.3}", hidden - 1.0);
+        let one_load = self.wanted.len() < 2 && self.all.media_overhead.is_none();
+        vec![
+            FittedCounter {
+                name: "hidden capacity, GiB",
+                value: format!("{:.0}", point.hidden * self.all.user_gib),
+                range: (hidden != HIDDEN).then(|| {
+                    let [low, high] = [hidden.0, hidden.1].map(|it| it * self.all.user_gib);
+                    format!("{low:.0} to {high:.0}")
+                }),
+            },
+            FittedCounter {
+                name: "over_provisioning",
+                value: spare(point.hidden),
+                range: (hidden != HIDDEN)
+                    .then(|| format!("{} to {}", spare(hidden.0), spare(hidden.1))),
+            },
+            FittedCounter {
+                name: "size of blocks collected as one",
+                value: gib(point.block_gib),
+                range: (blocks.len() < self.blocks_gib.len()).then(|| between(blocks, &gib)),
+            },
+            FittedCounter {
+                name: "collector and its age_exponent",
+                value: collector(point.exponent),
+                range: (exponents.len() < EXPONENTS.len()).then(|| between(exponents, &collector)),
+            },
+            FittedCounter {
+                name: "media_overhead of the counter",
+                value: format!("{counter:.3}"),
+                range: match self.all.media_overhead {
+                    Some(_) => Some("as given".to_owned()),
+                    None => (!one_load).then(|| "the mean of the series fitted to".to_owned()),
+                },
+            },
+        ]
+    }
+}

@@ -1,0 +1,179 @@
+use super::*;
+use hybridsim_simulation::registry;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The drive whose counters stand in `example`: 64 GiB, of which a greedy collector would give
+/// less, with a counter that adds 5 %.
+const TRUE: Drive = Drive {
+    user_gib: 64.0,
+    hidden_gib: 1.28 * 64.0,
+    block_gib: 0.125,
+    program_us: 3.0,
+    copy_us: 4.5,
+    scale: 1024.0,
+    collector: Collector::CostBenefit(0.3),
+};
+const MEDIA_OVERHEAD: f64 = 1.05;
+
+/// The series of the example: the file, its load in TOML, the load, and the part written.
+const LOADS: [(&str, &str, Load, f64); 7] = [
+    ("sequential.csv", "{ kind = \"sequential\" }", WHOLE, 1.0),
+    ("uniform-60.csv", "{ kind = \"uniform\" }", Load::Uniform, 0.6),
+    ("uniform.csv", "{ kind = \"uniform\" }", Load::Uniform, 1.0),
+    ("uniform-80.csv", "{ kind = \"uniform\" }", Load::Uniform, 0.8),
+    (
+        "static-60.csv",
+        "{ kind = \"hotcold\", hot_fraction = 0.4, hot_probability = 1.0 }",
+        Load::Hot { pages: 0.4, writes: 1.0 },
+        1.0,
+    ),
+    ("zipf.csv", "{ kind = \"zipf\", theta = 0.8 }", Load::Zipf(0.8), 1.0),
+    (
+        "streams.csv",
+        "{ kind = \"streams\", active = 4, region = \"64MiB\" }",
+        Load::Streams { active: 4, region_gib: 0.0625 },
+        1.0,
+    ),
+];
+const WHOLE: Load = Load::Streams { active: 1, region_gib: 64.0 };
+/// How often a span is written.
+const WRITES: f64 = 4.0;
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("example")
+}
+
+/// The counters of [`TRUE`] under `load` as CSV: NVMe's data units, and bytes programmed.
+fn counted(registry: &Registry, load: Load, span: f64) -> String {
+    let ran = TRUE.simulate(registry, "example", (load, span, WRITES)).expect("it runs");
+    let mut text = "time_s,host_units,media_bytes\n0,1000000,600000000000\n".to_owned();
+    let bytes = 4096.0 * TRUE.scale;
+    let mut last = 0.0;
+    for (host, all) in ran.counted.iter().step_by(8).filter(|counted| counted.0 > 0.0) {
+        let copied = all - host;
+        let time_s = (host * TRUE.program_us + copied * TRUE.copy_us) * TRUE.scale / 1e6;
+        let (host, media) = (host * bytes / 512_000.0, all * bytes * MEDIA_OVERHEAD);
+        let (host, media) = (1_000_000.0 + host, 600e9 + media);
+        if time_s > last {
+            let _ = writeln!(text, "{time_s:.1},{host:.0},{media:.0}");
+        }
+        last = time_s;
+    }
+    text
+}
+
+#[test]
+fn the_example_is_what_a_simulated_drive_counts() {
+    let registry = registry::standard();
+    let bless = std::env::var_os("HYBRIDSIM_BLESS").is_some();
+    let mut index = "capacity = \"64GiB\"\n".to_owned();
+    for (file, words, load, span) in LOADS {
+        let text = counted(&registry, load, span);
+        let path = example().join(file);
+        if bless {
+            fs::create_dir_all(example()).expect("a folder");
+            fs::write(&path, &text).expect("it can be written");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{file}");
+        let _ = write!(index, "\n[[series]]\nfile = {file:?}\nload = {words}\n");
+        if span < 1.0 {
+            let _ = writeln!(index, "span = {span}");
+        }
+    }
+    if bless {
+        fs::write(example().join("counters.toml"), &index).expect("it can be written");
+    }
+    assert_eq!(fs::read_to_string(example().join("counters.toml")).unwrap_or_default(), index);
+}
+
+#[test]
+fn the_counters_of_a_simulated_drive_give_its_constants_back() {
+    let registry = registry::standard();
+    let series = CounterSeries::read(&example().join("counters.toml")).expect("the example");
+    let fits = every_other(&series.series);
+    assert_eq!(fits, [true, false, true, false, true, false, true]);
+    // Another size of the simulated drive than the example's.
+    let found = fitted(&series, &fits, &registry, 12_288.0).expect("a fit");
+    let drive = found.drive;
+    let words = format!("{:#?}\n{:#?}", found.constants, found.series);
+    assert!((drive.hidden_gib / TRUE.hidden_gib - 1.0).abs() < 0.01, "{words}");
+    assert!((drive.block_gib - TRUE.block_gib).abs() < 1e-9, "{words}");
+    let Collector::CostBenefit(exponent) = drive.collector else { panic!("greedy\n{words}") };
+    assert!((0.15..=0.6).contains(&exponent), "{words}");
+    assert!((drive.program_us / 3.0 - 1.0).abs() < 0.05, "{words}");
+    assert!((drive.copy_us / 4.5 - 1.0).abs() < 0.05, "{words}");
+    assert!(found.constants.iter().all(|constant| constant.range.is_some()), "{words}");
+    assert!(found.held_out.series == 3 && found.held_out.worst < 0.03, "{words}");
+    assert!(found.trivial.mean > 5.0 * found.held_out.mean, "{words}");
+    assert_eq!(found.warnings(), Vec::<String>::new());
+    let preset = found.preset().expect("a preset");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("fitted.toml");
+    fs::write(&path, &preset).expect("it can be written");
+    let name = path.to_str().expect("a path in UTF-8");
+    let again = Start::read(name, &SSD, &registry).unwrap_or_else(|it| panic!("{it}\n{preset}"));
+    let blocks = again.component.settings.count("blocks_per_plane");
+    assert_eq!(blocks, (drive.hidden_gib / drive.block_gib).round() as u64, "{preset}");
+}
+
+#[test]
+fn uniform_writes_alone_do_not_identify_the_collector() {
+    let registry = registry::standard();
+    let mut series = CounterSeries::read(&example().join("counters.toml")).expect("the example");
+    series.series.retain(|one| one.load == Load::Uniform);
+    series.media_overhead = Some(MEDIA_OVERHEAD);
+    let found = fitted(&series, &[true; 3], &registry, f64::from(1 << 14)).expect("a fit");
+    let range = |words: &str| {
+        let found = found.constants.iter().find(|constant| constant.name.contains(words));
+        found.expect("a constant").range.clone()
+    };
+    assert!(range("over_provisioning").is_some(), "{:#?}", found.constants);
+    // If some powers are left out, the true one of 0.3 is not among them.
+    let collector = range("collector").unwrap_or_else(|| "cost-benefit 1.00".to_owned());
+    let most: Option<f64> = collector.rsplit(' ').next().and_then(|most| most.parse().ok());
+    assert!(most.is_some_and(|most| most >= 0.3), "{:#?}", found.constants);
+    let error = fitted(&series, &[false; 3], &registry, 1e3).expect_err("nothing to fit to");
+    assert!(error.to_string().contains("no series to fit to"), "{error}");
+}
+
+#[test]
+fn files_of_series_that_cannot_be_used_say_why() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("series.toml");
+    let log = |times: u64| {
+        let rows = (0..20_u64).map(|at| format!("{at},{0},{0}\n", at * times * (1 << 30)));
+        format!("time_s,host_bytes,media_bytes\n{}", rows.collect::<String>())
+    };
+    fs::write(folder.path().join("one.csv"), log(1)).expect("it can be written");
+    let problem = |text: &str| {
+        fs::write(&path, text).expect("it can be written");
+        CounterSeries::read(&path).map(|it| it.series.len()).map_err(|error| error.to_string())
+    };
+    let one = |load: &str, more: &str| {
+        let series = format!("[[series]]\nfile = \"one.csv\"\nload = {{ {load} }}\n{more}");
+        format!("capacity = \"16GiB\"\n{series}")
+    };
+    let uniform = "kind = \"uniform\"";
+    assert_eq!(problem(&one(uniform, "")), Ok(1));
+    for (text, words) in [
+        ("capacity = ".to_owned(), "line 1"),
+        ("series = []".to_owned(), "capacity"),
+        ("capacity = \"16GiB\"\nseries = []".to_owned(), "has no [[series]]"),
+        (one(uniform, "").replace("16GiB", "1KiB"), "from 1 GiB to 1 PiB"),
+        (one(uniform, "").replace("one.csv", "none.csv"), "none.csv"),
+        (one(uniform, "spam = 1\n"), "spam"),
+        (one(uniform, "span = 1.5\n"), "series 1: span = 1.5"),
+        (one("kind = \"zipf\", theta = 0", ""), "series 1: load.theta = 0"),
+        (one("kind = \"none\"", ""), "none"),
+        (one("kind = \"hotcold\", hot_fraction = 2, hot_probability = 1", ""), "hot_fraction = 2"),
+        (one("kind = \"streams\", active = 1, region = \"x\"", ""), "load.region"),
+        (one("kind = \"streams\", active = 9, region = \"4GiB\"", ""), "load.active = 9"),
+        (one(uniform, "").replace("16GiB", "64GiB"), "0.297 times the span"),
+        (format!("media_overhead = 9\n{}", one(uniform, "")), "media_overhead = 9"),
+    ] {
+        let message = problem(&text).expect_err(&text);
+        assert!(message.contains(words), "{text}: {message}");
+    }
+}
