@@ -77,6 +77,8 @@ pub enum Load {
     Streams {
         active: u32,
         region_gib: f64,
+        /// Whether a region is trimmed before it is written again.
+        trims: bool,
     },
 }
 
@@ -101,10 +103,11 @@ impl Load {
                 (key("hot_probability"), writes.to_string()),
                 (key("scatter"), "true".to_owned()),
             ],
-            Self::Streams { active, region_gib } => vec![
+            Self::Streams { active, region_gib, trims } => vec![
                 kind("streams"),
                 (key("block"), "\"4KiB\"".to_owned()),
                 (key("active"), active.to_string()),
+                (key("trim"), trims.to_string()),
                 (key("region"), format!("\"{}B\"", whole_pages(region_gib / scale))),
             ],
         }

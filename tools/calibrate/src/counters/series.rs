@@ -72,7 +72,12 @@ enum LoadKeys {
     Uniform,
     Zipf { theta: f64 },
     HotCold { hot_fraction: f64, hot_probability: f64 },
-    Streams { active: u32, region: String },
+    Streams {
+        active: u32,
+        region: String,
+        #[serde(default)]
+        trim: bool,
+    },
 }
 
 impl LoadKeys {
@@ -83,7 +88,9 @@ impl LoadKeys {
             false => Err(format!("load.{key} = {value}: must be above 0, at most 1")),
         };
         match self {
-            Self::Sequential => Ok(Load::Streams { active: 1, region_gib: span_gib }),
+            Self::Sequential => {
+                Ok(Load::Streams { active: 1, region_gib: span_gib, trims: false })
+            }
             Self::Uniform => Ok(Load::Uniform),
             Self::Zipf { theta } if *theta > 0.0 && *theta <= 10.0 => Ok(Load::Zipf(*theta)),
             Self::Zipf { theta } => {
@@ -93,7 +100,7 @@ impl LoadKeys {
                 pages: share("hot_fraction", *hot_fraction)?,
                 writes: share("hot_probability", *hot_probability)?,
             }),
-            Self::Streams { active, region } => {
+            Self::Streams { active, region, trim } => {
                 let bytes = units::bytes(region).map_err(|it| format!("load.region: {it}"))?;
                 let region_gib = bytes as f64 / GIB;
                 if *active == 0 || f64::from(*active) * region_gib > span_gib {
@@ -102,7 +109,7 @@ impl LoadKeys {
                          least once"
                     ));
                 }
-                Ok(Load::Streams { active: *active, region_gib })
+                Ok(Load::Streams { active: *active, region_gib, trims: *trim })
             }
         }
     }

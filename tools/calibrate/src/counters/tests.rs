@@ -33,11 +33,11 @@ const LOADS: [(&str, &str, Load, f64); 7] = [
     (
         "streams.csv",
         "{ kind = \"streams\", active = 4, region = \"64MiB\" }",
-        Load::Streams { active: 4, region_gib: 0.0625 },
+        Load::Streams { active: 4, region_gib: 0.0625, trims: false },
         1.0,
     ),
 ];
-const WHOLE: Load = Load::Streams { active: 1, region_gib: 64.0 };
+const WHOLE: Load = Load::Streams { active: 1, region_gib: 64.0, trims: false };
 /// How often a span is written.
 const WRITES: f64 = 4.0;
 

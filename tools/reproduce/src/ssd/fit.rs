@@ -1,13 +1,17 @@
 //! Constants of a drive from a few of its measurements, at most one value for all loads.
 
-use super::drive::{Drive, Load};
+use super::drive::{Drive, Jobs, Load};
 use super::tables::{Measured, median};
 use crate::{ExperimentError, Job, Runner};
+pub use hybridsim_calibrate::counters::page_us;
+use hybridsim_calibrate::counters::{golden, line, residual};
 
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.08, 1.60);
 /// Drive writes of the runs of the block size and of the hidden capacity.
 const WRITES: f64 = 4.0;
+/// What the drive's counter may add to the pages programmed: anything.
+const ANY: (f64, f64) = (0.0, f64::INFINITY);
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
 
@@ -18,11 +22,6 @@ pub struct Fill {
     pub range: f64,
     pub amplification: f64,
     pub host_mb_s: f64,
-}
-
-/// Microseconds of a 4 KiB page at a rate in MB/s.
-pub fn page_us(mb_s: f64) -> f64 {
-    4096.0 / mb_s
 }
 
 /// Fits hidden capacity and rates to `fills`. The answer is the drive, and by what the drive's
@@ -43,38 +42,23 @@ pub fn to_fills(
             drive.job(&name, Load::Uniform, fill.range, WRITES)
         };
         let jobs: Vec<Job> = fills.iter().map(job).collect();
-        Ok(runner.run(&jobs)?.iter().map(|ran| drive.outcome(ran).amplification).collect())
+        Ok(runner
+            .run(&jobs)?
+            .iter()
+            .map(|ran| drive.outcome(&ran.pictures).amplification)
+            .collect())
     };
-    let logs = |ours: &[f64]| -> Vec<f64> {
-        fills.iter().zip(ours).map(|(fill, ours)| libm::log(fill.amplification / ours)).collect()
-    };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let spread = |ours: &[f64]| {
-        let logs = logs(ours);
-        logs.iter().map(|log| (log - mean(&logs)).powi(2)).sum::<f64>()
-    };
-    let hidden = golden(HIDDEN, |hidden| Ok(spread(&simulate(hidden)?)))?;
+    let measured: Vec<f64> = fills.iter().map(|fill| fill.amplification).collect();
+    let hidden = golden(HIDDEN, STEPS, |hidden| {
+        Ok::<_, ExperimentError>(residual(&measured, &simulate(hidden)?, ANY).1)
+    })?;
     let ours = simulate(hidden)?;
-    let counter = libm::exp(mean(&logs(&ours)));
-    let (program_us, copy_us) = line(fills, &ours);
+    let counter = residual(&measured, &ours, ANY).0;
+    let points: Vec<(f64, f64)> =
+        fills.iter().zip(&ours).map(|(fill, ours)| (ours - 1.0, page_us(fill.host_mb_s))).collect();
+    let (program_us, copy_us) = line(&points);
     let drive = Drive { hidden_gib: hidden * start.user_gib, program_us, copy_us, ..start };
     Ok((drive, counter))
-}
-
-/// The time of a page as a line over the copies it causes: (at none, for each).
-fn line(fills: &[Fill], amplification: &[f64]) -> (f64, f64) {
-    let points: Vec<(f64, f64)> = fills
-        .iter()
-        .zip(amplification)
-        .map(|(fill, ours)| (ours - 1.0, page_us(fill.host_mb_s)))
-        .collect();
-    let n = points.len() as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
-    let (x, y) = (x / n, y / n);
-    let over: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
-    let under: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
-    let copy = over / under;
-    (y - copy * x, copy)
 }
 
 /// The size of blocks among `sizes` that meets the amplification under sequential streams best:
@@ -110,30 +94,6 @@ pub fn block_gib(
         }
     }
     Ok(best.1)
-}
-
-/// Where `cost` is least in `range`, by the golden section.
-fn golden(
-    range: (f64, f64),
-    cost: impl Fn(f64) -> Result<f64, ExperimentError>,
-) -> Result<f64, ExperimentError> {
-    const SECTION: f64 = 0.618_033_988_749_895;
-    let (mut low, mut high) = range;
-    let inner = |low: f64, high: f64| (high - SECTION * (high - low), low + SECTION * (high - low));
-    let (mut left, mut right) = inner(low, high);
-    let (mut at_left, mut at_right) = (cost(left)?, cost(right)?);
-    for _ in 0..STEPS {
-        if at_left < at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = inner(low, high).0;
-            at_left = cost(left)?;
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = inner(low, high).1;
-            at_right = cost(right)?;
-        }
-    }
-    Ok(f64::midpoint(low, high))
 }
 
 /// Where `value`, which rises or falls throughout `range`, is `target`, by bisection. `name` is
@@ -175,7 +135,7 @@ pub fn measured(rows: &[Measured], keep: impl Fn(&Measured) -> bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fill, golden, line, solve};
+    use super::solve;
 
     #[test]
     fn bisection_finds_the_target_from_either_side() {
@@ -192,23 +152,5 @@ mod tests {
             let error = solve("the answer", (1.0, 2.0), target, Ok).expect_err("not reached");
             assert!(error.to_string().starts_with("the answer: "), "{error}");
         }
-    }
-
-    #[test]
-    fn the_golden_section_finds_the_least() {
-        let found = golden((1.0, 2.0), |x| Ok((x - 1.37).powi(2))).expect("no run fails");
-        assert!((found - 1.37).abs() < 0.01, "{found}");
-    }
-
-    #[test]
-    fn rates_are_a_line_over_the_copies() {
-        let fill = |amplification: f64| Fill {
-            range: 1.0,
-            amplification,
-            host_mb_s: 4096.0 / (3.0 + 4.0 * (amplification - 1.0)),
-        };
-        let fills = [fill(1.1), fill(1.5), fill(2.0)];
-        let (program, copy) = line(&fills, &[1.1, 1.5, 2.0]);
-        assert!((program - 3.0).abs() < 1e-9 && (copy - 4.0).abs() < 1e-9, "{program} {copy}");
     }
 }

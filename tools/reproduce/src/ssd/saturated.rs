@@ -1,6 +1,6 @@
 //! Drives that write as fast as they can: write amplification, and the rate of the host.
 
-use super::drive::{Collector, Drive, Load, Outcome};
+use super::drive::{Collector, Drive, Jobs, Load, Outcome, Words};
 use super::fit::{self, Fill, measured};
 use super::tables::{self, Measured, median};
 use super::worst;
@@ -71,7 +71,7 @@ pub(super) fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Seri
     let of = rows.iter().filter(|row| row.device == device && row.metric == metric);
     let series = |((active, region_gib), measured): ((u32, f64), f64)| Series {
         words: format!("{active} streams into regions of {region_gib:.2} GiB"),
-        load: Load::Streams { active, region_gib },
+        load: Load::Streams { active, region_gib, trims: true },
         writes: STREAM_WRITES,
         measured,
     };
@@ -189,7 +189,12 @@ const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
 /// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of
 /// blocks valid.
 pub(super) const FITTED_STREAMS: [Load; 2] =
-    [Load::Streams { active: 1, region_gib: 8.0 }, Load::Streams { active: 1, region_gib: 1.0 }];
+    [stream_into(8.0), stream_into(1.0)];
+
+const fn stream_into(region_gib: f64) -> Load {
+    Load::Streams { active: 1, region_gib, trims: true }
+}
+
 /// Fill levels that the drive is fitted to.
 const FITTED_RANGES: [f64; 3] = [0.5, 0.8, 1.0];
 
@@ -256,7 +261,7 @@ fn fills(
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let (mut counted_errors, mut rate_errors) = (Vec::new(), Vec::new());
     for (&range, ran) in ranges.iter().zip(&ran) {
-        let outcome = drive.outcome(ran);
+        let outcome = drive.outcome(&ran.pictures);
         let is_fitted = name == MAX && FITTED_RANGES.iter().any(|it| (it - range).abs() < 0.005);
         let words = format!("{name}: uniform writes to {:.0} % of it", 100.0 * range);
         let counted = at_range(rows, name, "WA", range);

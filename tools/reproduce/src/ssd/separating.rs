@@ -4,7 +4,7 @@
 //! Two kinds of collector show in the measurements: with a growing share of static data some drives
 //! become slower, as a greedy collector does, and others faster, as one that prefers old blocks.
 
-use super::drive::{Collector, Drive, Load};
+use super::drive::{Collector, Drive, Jobs, Load};
 use super::fit::{self, page_us};
 use super::saturated::{
     FITTED_STREAMS, Series, Tables, course_plots, fitted_max, judge, skewed, streams,
