@@ -349,7 +349,7 @@ fn percentiles(
     }
     findings.plot(Plot {
         title: format!("{}: latency of {kind}s", ladder.name),
-        caption: "By the offered rate, below saturation.".to_owned(),
+        caption: "By the nominal offered rate, below saturation.".to_owned(),
         x: Axis::linear("Offered", "1000/s"),
         y: Axis::logarithmic("Latency", "us"),
         curves,
