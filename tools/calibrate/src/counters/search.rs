@@ -1,7 +1,7 @@
 //! The search for hidden capacity, block size and collector.
 
 use super::FittedCounter;
-use super::drive::{Collector, Drive, GIB, PAGE};
+use super::drive::{Collector, Drive, GIB, Load, PAGE};
 use super::fit::{golden, line, page_us, residual};
 use super::series::{CounterSeries, Series};
 use crate::CalibrateError;
@@ -16,10 +16,6 @@ const HIDDEN: (f64, f64) = (1.03, 1.8);
 const OVERHEAD: (f64, f64) = (1.0, 1.15);
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
-/// Where a hidden capacity is refitted beside another value of a constant, as parts of it, in
-/// these steps.
-const NEAR: [f64; 2] = [0.93, 1.07];
-const NEAR_STEPS: u32 = 5;
 /// First step from the fitted hidden capacity to the ends of its range.
 const RANGE_STEP: f64 = 0.005;
 /// Blocks of the exported capacity that are tried: powers of two.
@@ -133,75 +129,73 @@ impl<'a> Search<'a> {
         Ok(line(&points))
     }
 
-    /// The hidden capacity next to that of `point` that comes closest, and how close.
-    fn refitted(&mut self, point: Point) -> Result<(Point, f64), CalibrateError> {
-        let range = NEAR.map(|part| (part * point.hidden).clamp(HIDDEN.0, HIDDEN.1));
-        let at = |hidden: f64| Point { hidden, ..point };
-        let found = golden(range.into(), NEAR_STEPS, |hidden| self.distance(at(hidden)))?;
-        let found = at(found);
-        Ok((found, self.distance(found)?))
-    }
-
-    /// The best of the points `at` some `values`, each with the hidden capacity that suits it, and
-    /// which of the values come within [`TOLERANCE`] of it, in one piece.
+    /// The best of the points `at` some `values`, with the distances at all of them.
     fn scan(
         &mut self,
         values: &[f64],
         at: impl Fn(f64) -> Point,
     ) -> Result<(Point, Vec<f64>), CalibrateError> {
-        let tried = values.iter().map(|value| self.refitted(at(*value)));
-        let tried = tried.collect::<Result<Vec<(Point, f64)>, _>>()?;
-        let order = |a: &usize, b: &usize| tried[*a].1.total_cmp(&tried[*b].1);
-        let best = (0..tried.len()).min_by(order).unwrap_or(0);
-        let is_near = |at: &usize| tried[*at].1 <= tried[best].1 + TOLERANCE;
-        let from = (0..=best).rev().take_while(is_near).last().unwrap_or(best);
-        let to = (best..tried.len()).take_while(is_near).last().unwrap_or(best);
-        Ok((tried[best].0, values[from..=to].to_vec()))
+        let distances =
+            values.iter().map(|value| self.distance(at(*value))).collect::<Result<Vec<_>, _>>()?;
+        let least = (0..values.len()).min_by(|a, b| distances[*a].total_cmp(&distances[*b]));
+        Ok((at(values[least.unwrap_or(0)]), distances))
     }
 
     /// The best drive, and its constants with their ranges.
     pub fn run(&mut self) -> Result<(Point, Vec<FittedCounter>), CalibrateError> {
         let blocks_gib = self.blocks_gib.clone();
+        // Without static data another hidden capacity makes up for another collector.
+        let is_static = |one: &&Series| matches!(one.load, Load::Hot { .. });
+        let exponents = if self.wanted.iter().any(is_static) { &EXPONENTS[..] } else { &[0.0] };
         let start = blocks_gib[blocks_gib.len() / 2];
         let mut point = Point { hidden: 1.2, block_gib: start, exponent: 0.0 };
-        point.hidden = golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
-        let (mut blocks, mut exponents) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            (point, blocks) = self.scan(&blocks_gib, |block_gib| Point { block_gib, ..point })?;
-            (point, exponents) = self.scan(&EXPONENTS, |exponent| Point { exponent, ..point })?;
+            point.hidden =
+                golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
+            point = self.scan(&blocks_gib, |block_gib| Point { block_gib, ..point })?.0;
+            point = self.scan(exponents, |exponent| Point { exponent, ..point })?.0;
         }
-        // What is not identified is put back, and the hidden capacity that suits it is taken.
+        // What is not identified is put back, and no longer moves the others.
+        let blocks = self.within(&blocks_gib, |block_gib| Point { block_gib, ..point })?;
         if blocks.len() == blocks_gib.len() {
             point.block_gib = start;
         }
-        if exponents.len() == EXPONENTS.len() {
+        let mut near = self.within(exponents, |exponent| Point { exponent, ..point })?;
+        if near.len() == exponents.len() {
             point.exponent = 0.0;
+            near = EXPONENTS.to_vec();
         }
-        point = self.refitted(point)?.0;
-        let hidden = self.hidden_range(point, &exponents)?;
+        point.hidden = golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
+        let hidden = self.hidden_range(point)?;
         let counter = self.counter(point)?;
-        Ok((point, self.constants(point, (hidden, &blocks, &exponents), counter)))
+        Ok((point, self.constants(point, (hidden, &blocks, &near), counter)))
     }
 
-    /// The hidden capacities around that of `point` that come within [`TOLERANCE`] of its distance
-    /// with one of `exponents`.
-    fn hidden_range(
+    /// Those of `values` whose distance is within [`TOLERANCE`] of the least, in one piece around
+    /// the best.
+    fn within(
         &mut self,
-        point: Point,
-        exponents: &[f64],
-    ) -> Result<(f64, f64), CalibrateError> {
+        values: &[f64],
+        at: impl Fn(f64) -> Point,
+    ) -> Result<Vec<f64>, CalibrateError> {
+        let (_, distances) = self.scan(values, at)?;
+        let least = distances.iter().copied().fold(f64::INFINITY, f64::min);
+        let is_near = |at: &usize| distances[*at] <= least + TOLERANCE;
+        let best = distances.iter().position(|distance| *distance == least).unwrap_or(0);
+        let from = (0..=best).rev().take_while(is_near).last().unwrap_or(best);
+        let to = (best..values.len()).take_while(is_near).last().unwrap_or(best);
+        Ok(values[from..=to].to_vec())
+    }
+
+    /// The hidden capacities around that of `point` within [`TOLERANCE`] of its distance.
+    fn hidden_range(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
         let most = self.distance(point)? + TOLERANCE;
         let mut ends = [point.hidden; 2];
         for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
             let mut step = RANGE_STEP;
             loop {
                 let hidden = (point.hidden + sign * step).clamp(HIDDEN.0, HIDDEN.1);
-                let mut is_near = false;
-                for exponent in exponents {
-                    let near = self.distance(Point { hidden, exponent: *exponent, ..point })?;
-                    is_near |= near <= most;
-                }
-                if !is_near {
+                if self.distance(Point { hidden, ..point })? > most {
                     break;
                 }
                 *end = hidden;

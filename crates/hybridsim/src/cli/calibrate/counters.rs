@@ -71,7 +71,7 @@ fn summary(found: &CounterCalibration<'_>) -> String {
     }
     text.push_str(
         "range: the distance from the counters (root mean square logarithmic error of write\n\
-         amplification) increases by at most 0.003, hidden capacity being fitted anew\n",
+         amplification) increases by at most 0.003, the other constants being as fitted\n",
     );
     let _ = writeln!(
         text,
