@@ -70,8 +70,13 @@ const fn whole() -> f64 {
 enum LoadKeys {
     Sequential,
     Uniform,
-    Zipf { theta: f64 },
-    HotCold { hot_fraction: f64, hot_probability: f64 },
+    Zipf {
+        theta: f64,
+    },
+    HotCold {
+        hot_fraction: f64,
+        hot_probability: f64,
+    },
     Streams {
         active: u32,
         region: String,
@@ -88,9 +93,7 @@ impl LoadKeys {
             false => Err(format!("load.{key} = {value}: must be above 0, at most 1")),
         };
         match self {
-            Self::Sequential => {
-                Ok(Load::Streams { active: 1, region_gib: span_gib, trims: false })
-            }
+            Self::Sequential => Ok(Load::Streams { active: 1, region_gib: span_gib, trims: false }),
             Self::Uniform => Ok(Load::Uniform),
             Self::Zipf { theta } if *theta > 0.0 && *theta <= 10.0 => Ok(Load::Zipf(*theta)),
             Self::Zipf { theta } => {

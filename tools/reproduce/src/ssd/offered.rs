@@ -242,12 +242,13 @@ fn fitted_pauses(
     let later_us = wanted(longer, "p99") - wanted(waiting, "p99");
     let pages = later_us / (1e6 / waiting.writes - 1e6 / longer.writes);
     found.buffer_kib = 4.0 * pages;
-    found.time_ms = solve((6.0, 20.0), wanted(longer, "p99"), |time_ms| {
+    found.time_ms = solve("time of a pause", (6.0, 20.0), wanted(longer, "p99"), |time_ms| {
         write(Pauses { time_ms, ..found }, longer, "p99")
     })?;
-    found.interval_ms = solve((22.0, 100.0), wanted(longer, "p95"), |interval_ms| {
-        write(Pauses { interval_ms, ..found }, longer, "p95")
-    })?;
+    found.interval_ms =
+        solve("interval of pauses", (22.0, 100.0), wanted(longer, "p95"), |interval_ms| {
+            write(Pauses { interval_ms, ..found }, longer, "p95")
+        })?;
     Ok(found)
 }
 

@@ -188,8 +188,7 @@ const PRO: &str = "Micron 7450 PRO 960GB";
 const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
 /// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of
 /// blocks valid.
-pub(super) const FITTED_STREAMS: [Load; 2] =
-    [stream_into(8.0), stream_into(1.0)];
+pub(super) const FITTED_STREAMS: [Load; 2] = [stream_into(8.0), stream_into(1.0)];
 
 const fn stream_into(region_gib: f64) -> Load {
     Load::Streams { active: 1, region_gib, trims: true }
