@@ -150,7 +150,8 @@ impl Ctx<'_> {
     /// Announces the requests that will probably be issued to child number `child` next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
         let Link { node: child, base, .. } = self.core.tree[self.node.0 as usize].children[child];
-        if !self.core.tree[child.0 as usize].looks_ahead {
+        // Power failures occur between messages, so with them every message is sent.
+        if !self.core.tree[child.0 as usize].looks_ahead && !self.core.power_fails {
             return;
         }
         let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });

@@ -243,8 +243,8 @@ const TIMING: &[Param] = &[
         Kind::Duration,
         "\"0ns\"",
         "`queued`: how long the write buffer frees no entry at the end of every \
-         `buffer_pause_interval`. Writes that the rest of the buffer does not hold wait for the end \
-         of the pause, as on drives that stop to program what the host writes.",
+         `buffer_pause_interval`. Writes that do not fit into the rest of it wait until the \
+         pause ends, as on drives that stop to program what the host writes.",
     )
     .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("write_buffer")]),
     Param::optional(

@@ -80,8 +80,8 @@ impl Bus {
         start
     }
 
-    /// Inserts a slot before position `at`, merged with those next to it. A gap that is shorter than
-    /// any transfer goes with it.
+    /// Inserts a slot before position `at`, merged with those next to it, together with a gap that
+    /// is shorter than any transfer.
     fn insert(&mut self, at: usize, start: SimTime, length: SimDuration) {
         let end = start + length;
         let full = self.slots.len() >= self.slots_max && at == self.slots.len();

@@ -291,7 +291,7 @@ fn large_replies_are_released() {
 #[test]
 fn data_of_all_connections_keep_to_their_budget() {
     let folder = folder();
-    let server = Server::start(folder.path(), &ssd(), &["--buffers", "64MiB"]);
+    let server = Server::start(folder.path(), DISK, &["--buffers", "64MiB"]);
     let data = bytes(3, 32 << 20);
     let Some(before) = server.resident_bytes() else { return };
     let write = || {

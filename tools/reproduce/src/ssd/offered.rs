@@ -224,8 +224,8 @@ fn fitted(
     Ok(found)
 }
 
-/// The buffer by how much longer writes wait at the higher of two rates, the length of pauses by how
-/// long they wait there, and the interval by how many wait.
+/// The buffer by how much longer writes wait at the higher of two rates, the length of pauses by
+/// how long they wait there, and the interval by how many wait.
 fn fitted_pauses(
     runner: &Runner,
     ladder: &Ladder<'_>,
@@ -237,8 +237,8 @@ fn fitted_pauses(
         Ok(percentile(&ran[0], "write", which))
     };
     let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("write {which}"));
-    // A pause lasts until the buffer is full, and then writes wait: their wait is the pause less the
-    // time in which they fill the buffer.
+    // Writes wait from when the buffer is full to the end of the pause: for the pause less the time
+    // in which they fill the buffer.
     let later_us = wanted(longer, "p99") - wanted(waiting, "p99");
     let pages = later_us / (1e6 / waiting.writes - 1e6 / longer.writes);
     found.buffer_kib = 4.0 * pages;
