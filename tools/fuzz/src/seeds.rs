@@ -19,7 +19,7 @@ pub fn clients() -> Vec<Vec<u8>> {
         let structured = [option(8, &[]), option(9, &contexts), option(10, &contexts)].concat();
         let go = option(7, &info);
         let listed = [option(3, &[]), option(6, &info), option(5, &[])].concat();
-        let first = vec![choice];
+        let first = [choice];
         seeds.push([&first[..], &flags, &structured, &go, &commands()].concat());
         seeds.push([&first[..], &flags, &listed, &go, &commands()].concat());
         seeds.push([&first[..], &flags, &option(1, name.as_bytes()), &commands()].concat());

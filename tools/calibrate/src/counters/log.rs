@@ -118,7 +118,7 @@ impl CounterLog {
             .filter(is_updated)
             .map(|pair| pair[1])
             .filter(|reading| reading.host_bytes >= COUNTED_FROM * total);
-        let ends = updates.next().zip(updates.last());
+        let ends = updates.next().zip(updates.next_back());
         let Some((from, to)) = ends.filter(|(from, to)| to.host_bytes > from.host_bytes) else {
             return Err(format!(
                 "media_bytes changes less than twice after {:.0} % of the host bytes; log the \
