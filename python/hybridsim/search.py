@@ -374,8 +374,8 @@ class _Span:
             raise ArgumentError(f"{key}: the ends of a range are numbers of one unit")
         if not low < high or (given.log and low <= 0):
             order = "from a number above 0 to a larger one" if given.log else "in ascending order"
-            ends = f"{given.start!r}, {given.stop!r}"
-            raise ArgumentError(f"{key}: write a range {order}, not {ends}")
+            both = f"{given.start!r}, {given.stop!r}"
+            raise ArgumentError(f"{key}: write a range {order}, not {both}")
         return cls(low, high, unit, given.log)
 
     def value(self, number: float) -> Any:
