@@ -19,9 +19,9 @@ use tokio::task::{LocalSet, yield_now};
 
 /// How often an interrupt of the user is looked for.
 const STOP_EVERY: Duration = Duration::from_millis(50);
-/// Closer events of a paced clock are waited for without sleeping: sleeping is precise to about a
-/// millisecond.
-const SPIN: Duration = Duration::from_micros(1500);
+/// Closer events of a paced clock are waited for without sleeping: a sleep ends up to two
+/// milliseconds late.
+const SPIN: Duration = Duration::from_micros(2500);
 /// Maximum wait for clients, as a multiple of the grace period, while they keep sending but have
 /// fewer requests outstanding than before.
 const WAITS_MAX: u32 = 10;
