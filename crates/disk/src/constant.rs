@@ -4,15 +4,15 @@
 //! at a random time between its arrival and its completion, as a real device may. Controllers and
 //! caches are tested on top of it.
 
-use crate::faults;
+use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    Inject, Injected, LatencyBreakdown, LatencyPhase, Loader, Op, PowerFailure, Request, RequestId,
-    SECTOR_BYTES, Saver, SimDuration, SimTime, Slowdown, StateError, Stream,
+    Inject, LatencyBreakdown, LatencyPhase, Loader, Op, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use slab::Slab;
 
@@ -109,7 +109,7 @@ pub struct ConstantDevice {
     undo: InFlightWrites,
     /// Requests that have not accessed the data yet; only with jitter.
     pending: Slab<DelayedRequest>,
-    slow: Slowdown,
+    slow: SlowMechanism,
 }
 
 impl ConstantDevice {
@@ -122,7 +122,7 @@ impl ConstantDevice {
             contents: Contents::default(),
             undo: InFlightWrites::default(),
             pending: Slab::new(),
-            slow: Slowdown::NONE,
+            slow: SlowMechanism::NONE,
         }
     }
 
@@ -216,21 +216,7 @@ impl Component for ConstantDevice {
     }
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
-}
-
-impl Inject for ConstantDevice {
-    fn takes(&self) -> &'static [&'static str] {
-        faults::TAKES
-    }
-
-    fn check(&self, fault: &Injected) -> Result<(), String> {
-        faults::check(fault)
-    }
-
-    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
-        faults::slow_down(&mut self.slow, fault);
+        Some(&mut self.slow)
     }
 }
 

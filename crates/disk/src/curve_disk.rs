@@ -7,7 +7,7 @@
 //! has no buffer and serves one request at a time, in order.
 
 use crate::event::DiskEvent;
-use crate::faults;
+use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
@@ -15,8 +15,8 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    Inject, Injected, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState,
-    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Slowdown, StateError, Stream,
+    Inject, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState, Request,
+    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use std::rc::Rc;
 
@@ -82,7 +82,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         contents: Contents::default(),
         undo: InFlightWrites::default(),
         stream: Stream::new(input.seed, input.path),
-        slow: Slowdown::NONE,
+        slow: SlowMechanism::NONE,
     }))
 }
 
@@ -139,7 +139,7 @@ struct CurveDisk {
     contents: Contents,
     undo: InFlightWrites,
     stream: Stream,
-    slow: Slowdown,
+    slow: SlowMechanism,
 }
 
 impl CurveDisk {
@@ -222,21 +222,7 @@ impl Component for CurveDisk {
     }
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
-}
-
-impl Inject for CurveDisk {
-    fn takes(&self) -> &'static [&'static str] {
-        faults::TAKES
-    }
-
-    fn check(&self, fault: &Injected) -> Result<(), String> {
-        faults::check(fault)
-    }
-
-    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
-        faults::slow_down(&mut self.slow, fault);
+        Some(&mut self.slow)
     }
 }
 

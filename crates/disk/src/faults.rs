@@ -1,26 +1,46 @@
 //! Faults on demand that disks take: a slow mechanism.
 
-use hybridsim_engine::{Injected, Slowdown};
+use hybridsim_engine::{Ctx, Inject, Injected, SimDuration, Slowdown};
+use serde::{Deserialize, Serialize};
 
-/// The faults of a disk.
-pub const TAKES: &[&str] = &["slow"];
+/// How slow the mechanism of a disk is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SlowMechanism(Slowdown);
 
-/// Checks that `fault` can occur to a disk.
-///
-/// # Errors
-/// A slow die: a disk has none.
-pub fn check(fault: &Injected) -> Result<(), String> {
-    match fault {
-        Injected::Slow { die: Some(_), .. } => {
-            Err("a disk has no dies: leave out `die`".to_owned())
-        }
-        _ => Ok(()),
+impl SlowMechanism {
+    /// As fast as usual.
+    pub const NONE: Self = Self(Slowdown::NONE);
+
+    /// The time of what usually takes `time`.
+    #[inline]
+    pub fn of(self, time: SimDuration) -> SimDuration {
+        self.0.of(time)
+    }
+
+    /// Whether it is as fast as usual.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == Slowdown::NONE
     }
 }
 
-/// Sets `slowdown` as `fault` says.
-pub fn slow_down(slowdown: &mut Slowdown, fault: &Injected) {
-    if let Injected::Slow { factor, .. } = *fault {
-        *slowdown = Slowdown::by(factor);
+impl Inject for SlowMechanism {
+    fn takes(&self) -> &'static [&'static str] {
+        &["slow"]
+    }
+
+    fn check(&self, fault: &Injected) -> Result<(), String> {
+        match fault {
+            Injected::Slow { die: Some(_), .. } => {
+                Err("a disk has no dies: leave out `die`".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
+        if let Injected::Slow { factor, .. } = *fault {
+            self.0 = Slowdown::by(factor);
+        }
     }
 }

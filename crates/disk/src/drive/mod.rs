@@ -19,7 +19,7 @@ use crate::cache::segments::Hit;
 use crate::cache::{ReadAhead, ReadAheadPolicy, Segments, SegmentsSpec};
 use crate::event::DiskCacheOutcome;
 use crate::event::DiskEvent;
-use crate::faults;
+use crate::faults::SlowMechanism;
 use crate::mechanics::{AccessTimes, Arm, Mechanics, Transfer};
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::ComponentEntry;
@@ -28,8 +28,8 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
-    InFlightWrites, Inject, Injected, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request,
-    RequestId, SimDuration, SimTime, Slowdown, Stream,
+    InFlightWrites, Inject, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    SimDuration, SimTime, Stream,
 };
 use positioner::DrivePositioner;
 use std::cell::RefCell;
@@ -137,7 +137,7 @@ pub struct HardDisk {
     undo: InFlightWrites,
     power: Stream,
     /// How much longer the mechanism takes than it should.
-    slow: Slowdown,
+    slow: SlowMechanism,
     /// The earliest timer set; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
     info: ComponentInfo,
@@ -199,7 +199,7 @@ impl HardDisk {
             contents: Contents::default(),
             undo: InFlightWrites::default(),
             power: parts.power,
-            slow: Slowdown::NONE,
+            slow: SlowMechanism::NONE,
             wake_at: SimTime::NEVER,
             info: parts.info,
         }
@@ -304,7 +304,7 @@ impl HardDisk {
     /// `access`, which started at `start`, of a mechanism that may be slow: it retries the sectors,
     /// which takes turns of the platter.
     fn slowed(&self, access: AccessTimes, start: SimTime) -> AccessTimes {
-        if self.slow == Slowdown::NONE {
+        if self.slow.is_none() {
             return access;
         }
         let took = access.end.since(start);
@@ -462,21 +462,7 @@ impl Component for HardDisk {
     }
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
-}
-
-impl Inject for HardDisk {
-    fn takes(&self) -> &'static [&'static str] {
-        faults::TAKES
-    }
-
-    fn check(&self, fault: &Injected) -> Result<(), String> {
-        faults::check(fault)
-    }
-
-    fn inject(&mut self, _ctx: &mut Ctx<'_>, fault: &Injected) {
-        faults::slow_down(&mut self.slow, fault);
+        Some(&mut self.slow)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Faults on demand: finding the component, and the time they occur.
 
 use super::Machine;
-use super::traffic::Timer;
+use super::traffic::{Timer, TreePosition};
+use crate::component::Component;
 use crate::event::ComponentId;
 use crate::inject::Injected;
 use crate::time::SimTime;
@@ -46,13 +47,10 @@ impl Machine {
 
     /// The names of the components that take faults, with the faults.
     pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
-        let tree = &self.core.tree;
-        let components = self.components.iter_mut().zip(tree);
-        let taker = |(component, position): (&mut Box<dyn crate::Component>, &_)| {
-            let position: &super::traffic::TreePosition = position;
+        let taker = |(component, position): (&mut Box<dyn Component>, &TreePosition)| {
             Some((last_name(&position.path).to_owned(), component.faults()?.takes()))
         };
-        components.filter_map(taker).collect()
+        self.components.iter_mut().zip(&self.core.tree).filter_map(taker).collect()
     }
 
     fn find_taker(&mut self, name: Option<&str>, fault: &Injected) -> Result<ComponentId, String> {
