@@ -23,6 +23,9 @@ pub(super) const PAGE: f64 = 4096.0;
 /// The part of a run that counts, as in the measurements: from 60 to 99 % of its time.
 const WINDOW: (f64, f64) = (0.6, 0.99);
 
+/// Blocks that hold no data: those open for writes and copies, and one free to copy to.
+const SPARE_BLOCKS: f64 = 4.0;
+
 /// How a drive chooses the blocks that it collects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Collector {
@@ -86,8 +89,8 @@ pub enum Load {
 pub type Setting = (String, String);
 
 impl Load {
-    /// The generator's keys, on a drive `scale` times smaller.
-    fn settings(self, scale: f64) -> Vec<Setting> {
+    /// The generator's keys, on a drive `scale` times smaller, of which `span` bytes are written.
+    fn settings(self, scale: f64, span: u64) -> Vec<Setting> {
         let key = |name: &str| format!("workload.generator.{name}");
         let kind = |name: &str| (key("kind"), format!("\"{name}\""));
         match self {
@@ -103,13 +106,18 @@ impl Load {
                 (key("hot_probability"), writes.to_string()),
                 (key("scatter"), "true".to_owned()),
             ],
-            Self::Streams { active, region_gib, trims } => vec![
-                kind("streams"),
-                (key("block"), "\"4KiB\"".to_owned()),
-                (key("active"), active.to_string()),
-                (key("trim"), trims.to_string()),
-                (key("region"), format!("\"{}B\"", whole_pages(region_gib / scale))),
-            ],
+            Self::Streams { active, region_gib, trims } => {
+                // Rounded up, the last one might not fit.
+                let most = span / PAGE as u64 / u64::from(active) * PAGE as u64;
+                let region = whole_pages(region_gib / scale).min(most);
+                vec![
+                    kind("streams"),
+                    (key("block"), "\"4KiB\"".to_owned()),
+                    (key("active"), active.to_string()),
+                    (key("trim"), trims.to_string()),
+                    (key("region"), format!("\"{region}B\"")),
+                ]
+            }
         }
     }
 }
@@ -119,7 +127,7 @@ fn whole_pages(gib: f64) -> u64 {
     ((gib * GIB / PAGE).round() * PAGE) as u64
 }
 
-/// What one run gave.
+/// The outcome of one run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Write amplification in the window.
@@ -133,6 +141,12 @@ pub struct Outcome {
 }
 
 impl Drive {
+    /// Whether its blocks hold what it exports, with a few free ones to copy to.
+    pub fn has_spare_blocks(&self) -> bool {
+        let blocks = (self.hidden_gib / self.block_gib).round();
+        (blocks - SPARE_BLOCKS) / blocks * self.hidden_gib > self.user_gib
+    }
+
     /// What completes [`SCENARIO`] to the drive under `load`, which goes to a share `range` of the
     /// exported capacity and writes that share `writes` times.
     pub fn settings(&self, load: Load, range: f64, writes: f64) -> Vec<Setting> {
@@ -147,7 +161,7 @@ impl Drive {
         let ssd = |name: &str| format!("component.ssd.{name}");
         let time = |us: f64| format!("\"{us:.3}us\"");
         // The kind comes first: a change of it takes the keys of the former kind away.
-        let mut settings = load.settings(self.scale);
+        let mut settings = load.settings(self.scale, span);
         settings.extend([
             (ssd("blocks_per_plane"), blocks.to_string()),
             (ssd("pages_per_block"), pages_per_block.to_string()),
@@ -197,7 +211,7 @@ impl Drive {
     /// Runs the drive under `load`, as [`Drive::settings`] describe it.
     ///
     /// # Errors
-    /// When the drive is none that can be simulated.
+    /// When the drive cannot be simulated.
     pub fn simulate(
         &self,
         registry: &Registry,

@@ -97,6 +97,12 @@ pub struct CounterCalibration<'r> {
     pub trivial: Errors,
     #[serde(skip)]
     drive: Drive,
+    /// Whether `drive` has the times of pages of the drive measured.
+    #[serde(skip)]
+    are_times_known: bool,
+    /// The constants at the ends of what was tried.
+    #[serde(skip)]
+    limits: Vec<&'static str>,
     #[serde(skip)]
     registry: &'r Registry,
 }
@@ -141,10 +147,10 @@ fn fitted<'r>(
     }
     let mut search = Search::new(registry, all, wanted, pages);
     let (point, mut constants) = search.run()?;
-    let (program, copy) = search.times(point)?;
-    let drive = Drive { program_us: program, copy_us: copy, ..search.drive(point) };
-    let are_times_known = program > 0.0 && copy > 0.0;
-    constants.extend(times(are_times_known.then_some((program, copy))));
+    let (found, model) = (search.times(point)?, search.drive(point));
+    let (program_us, copy_us) = found.unwrap_or((model.program_us, model.copy_us));
+    let drive = Drive { program_us, copy_us, ..model };
+    constants.extend(times(found));
     let counter = search.counter(point)?;
     let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;
     let one = |((series, ours), &fitted): ((&Series, f64), &bool)| SeriesResult {
@@ -153,7 +159,7 @@ fn fitted<'r>(
         amplification: [series.window.amplification, counter * ours],
         host_mb_s: [
             Some(series.window.host_mb_s),
-            are_times_known.then(|| page_us(program + copy * (ours - 1.0))),
+            found.map(|(program, copy)| page_us(program + copy * (ours - 1.0))),
         ],
     };
     let results: Vec<SeriesResult> = all.series.iter().zip(simulated).zip(fits).map(one).collect();
@@ -171,6 +177,8 @@ fn fitted<'r>(
         held_out: errors(false),
         trivial: Errors::of(measured(false).map(|measured| mean / measured - 1.0)),
         drive,
+        are_times_known: found.is_some(),
+        limits: search.limits(point)?,
         registry,
         series: results,
     })
@@ -202,6 +210,19 @@ impl CounterCalibration<'_> {
                 100.0 * held_out.mean
             ));
         }
+        for name in &self.limits {
+            warnings.push(format!(
+                "{name} is at the end of the values tried: are the bytes of the counters and the \
+                 loads as the files say?"
+            ));
+        }
+        for series in self.series.iter().filter(|series| series.amplification[0] < 1.0) {
+            warnings.push(format!(
+                "{}: the drive programmed {:.3} bytes for each byte of the host, fewer than that: \
+                 its counter is updated at other times",
+                series.name, series.amplification[0]
+            ));
+        }
         if self.fitted.worst > LARGE {
             warnings.push(format!(
                 "a series that was fitted to is {:.0} % off: the drive does something that the \
@@ -215,7 +236,7 @@ impl CounterCalibration<'_> {
     /// The saturated drive as a preset, scaled down, every value with its source.
     ///
     /// # Errors
-    /// When the fitted drive is none that can be built.
+    /// When the fitted drive cannot be built.
     pub fn preset(&self) -> Result<String, CalibrateError> {
         let start = Start::of_scenario(
             &self.name,
@@ -250,14 +271,10 @@ impl CounterCalibration<'_> {
                 range.as_ref().map_or("not identified".to_owned(), |it| format!("fitted: {it}"));
             head += &format!("\n{name}: {value} ({range})");
         }
-        let of_fit = [
-            "blocks_per_plane",
-            "pages_per_block",
-            "over_provisioning",
-            "program_time",
-            "read_time",
-            "ftl",
-        ];
+        let mut of_fit = vec!["blocks_per_plane", "pages_per_block", "over_provisioning", "ftl"];
+        if self.are_times_known {
+            of_fit.extend(["program_time", "read_time"]);
+        }
         Ok(start.preset(
             &head,
             |_| false,

@@ -12,10 +12,14 @@ use hybridsim_simulation::parallel::{parallel_map, processors};
 const TOLERANCE: f64 = 0.003;
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.03, 1.8);
+/// The hidden capacity of the start, which stays where the series do not identify it.
+const HIDDEN_START: f64 = 1.2;
 /// What counters add to the pages programmed (metadata and parity): least and greatest factor.
 const OVERHEAD: (f64, f64) = (1.0, 1.15);
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
+/// A hidden capacity so close to the ends of [`HIDDEN`] is not between them.
+const HIDDEN_NEAR: f64 = 0.015;
 /// First step from the fitted hidden capacity to the ends of its range.
 const RANGE_STEP: f64 = 0.005;
 /// Blocks of the exported capacity that are tried: powers of two.
@@ -62,7 +66,7 @@ impl<'a> Search<'a> {
         Self { registry, all, wanted, scale, blocks_gib, tried: Vec::new() }
     }
 
-    /// The drive at `point`; the times of its pages are any.
+    /// The drive at `point`, with times of pages that do not matter.
     pub fn drive(&self, point: Point) -> Drive {
         let Point { hidden, block_gib, exponent } = point;
         Drive {
@@ -105,6 +109,9 @@ impl<'a> Search<'a> {
 
     /// What the counter adds, and the distance: the root mean square of the logarithmic errors.
     fn judged(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+        if !self.drive(point).has_spare_blocks() {
+            return Ok((f64::NAN, f64::INFINITY));
+        }
         let ours = self.simulated(point)?;
         let theirs: Vec<f64> = self.wanted.iter().map(|one| one.window.amplification).collect();
         Ok(residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it))))
@@ -119,14 +126,16 @@ impl<'a> Search<'a> {
         Ok(self.judged(point)?.0)
     }
 
-    /// The times of a page written and of a page copied that give the rates of the host; NaN where
-    /// they do not show.
-    pub fn times(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+    /// The times of a page written and of a page copied that give the rates of the host; `None`
+    /// where they do not show.
+    pub fn times(&mut self, point: Point) -> Result<Option<(f64, f64)>, CalibrateError> {
         let ours = self.simulated(point)?;
         let both = self.wanted.iter().zip(ours);
         let points: Vec<(f64, f64)> =
             both.map(|(one, ours)| (ours - 1.0, page_us(one.window.host_mb_s))).collect();
-        Ok(line(&points))
+        let (program, copy) = line(&points);
+        // A page copied is a page written, and read before.
+        Ok((program > 0.0 && copy >= program && copy.is_finite()).then_some((program, copy)))
     }
 
     /// The best of the points `at` some `values`, with the distances at all of them.
@@ -148,7 +157,7 @@ impl<'a> Search<'a> {
         let is_static = |one: &&Series| matches!(one.load, Load::Hot { .. });
         let exponents = if self.wanted.iter().any(is_static) { &EXPONENTS[..] } else { &[0.0] };
         let start = blocks_gib[blocks_gib.len() / 2];
-        let mut point = Point { hidden: 1.2, block_gib: start, exponent: 0.0 };
+        let mut point = Point { hidden: HIDDEN_START, block_gib: start, exponent: 0.0 };
         for _ in 0..ROUNDS {
             point.hidden =
                 golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
@@ -156,35 +165,53 @@ impl<'a> Search<'a> {
             point = self.scan(exponents, |exponent| Point { exponent, ..point })?.0;
         }
         // What is not identified is put back, and no longer moves the others.
-        let blocks = self.within(&blocks_gib, |block_gib| Point { block_gib, ..point })?;
-        if blocks.len() == blocks_gib.len() {
+        let of_blocks = |point: Point| move |block_gib| Point { block_gib, ..point };
+        let of_exponents = |point: Point| move |exponent| Point { exponent, ..point };
+        point = self.scan(&blocks_gib, of_blocks(point))?.0;
+        if self.within(&blocks_gib, point.block_gib, of_blocks(point))?.len() == blocks_gib.len() {
             point.block_gib = start;
         }
-        let mut near = self.within(exponents, |exponent| Point { exponent, ..point })?;
-        if near.len() == exponents.len() {
+        point = self.scan(exponents, of_exponents(point))?.0;
+        if self.within(exponents, point.exponent, of_exponents(point))?.len() == exponents.len() {
             point.exponent = 0.0;
-            near = EXPONENTS.to_vec();
         }
         point.hidden = golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
         let hidden = self.hidden_range(point)?;
+        if hidden == HIDDEN {
+            point.hidden = HIDDEN_START;
+        }
+        let blocks = self.within(&blocks_gib, point.block_gib, of_blocks(point))?;
+        let near = self.within(exponents, point.exponent, of_exponents(point))?;
+        let near = if near.len() == exponents.len() { EXPONENTS.to_vec() } else { near };
         let counter = self.counter(point)?;
         Ok((point, self.constants(point, (hidden, &blocks, &near), counter)))
     }
 
-    /// Those of `values` whose distance is within [`TOLERANCE`] of the least, in one piece around
-    /// the best.
+    /// Those of `values` around `value` whose distance is within [`TOLERANCE`] of its own.
     fn within(
         &mut self,
         values: &[f64],
+        value: f64,
         at: impl Fn(f64) -> Point,
     ) -> Result<Vec<f64>, CalibrateError> {
         let (_, distances) = self.scan(values, at)?;
-        let least = distances.iter().copied().fold(f64::INFINITY, f64::min);
-        let is_near = |at: &usize| distances[*at] <= least + TOLERANCE;
-        let best = distances.iter().position(|distance| *distance == least).unwrap_or(0);
-        let from = (0..=best).rev().take_while(is_near).last().unwrap_or(best);
-        let to = (best..values.len()).take_while(is_near).last().unwrap_or(best);
+        let fitted = values.iter().position(|it| *it == value).unwrap_or(0);
+        let is_near = |at: &usize| distances[*at] <= distances[fitted] + TOLERANCE;
+        let from = (0..=fitted).rev().take_while(is_near).last().unwrap_or(fitted);
+        let to = (fitted..values.len()).take_while(is_near).last().unwrap_or(fitted);
         Ok(values[from..=to].to_vec())
+    }
+
+    /// Which constants are at the ends of what is tried.
+    pub fn limits(&mut self, point: Point) -> Result<Vec<&'static str>, CalibrateError> {
+        let counter = self.counter(point)?;
+        let is_near = |value: f64, range: (f64, f64), near: f64| {
+            value <= range.0 + near || value >= range.1 - near
+        };
+        let hidden = is_near(point.hidden, HIDDEN, HIDDEN_NEAR).then_some("hidden capacity");
+        let is_fitted = self.all.media_overhead.is_none();
+        let overhead = is_fitted && is_near(counter, OVERHEAD, 0.0);
+        Ok(hidden.into_iter().chain(overhead.then_some("media_overhead")).collect())
     }
 
     /// The hidden capacities around that of `point` within [`TOLERANCE`] of its distance.
@@ -225,21 +252,24 @@ impl<'a> Search<'a> {
         };
         let gib = |gib: f64| format!("{gib} GiB");
         let spare = |hidden: f64| format!("{:.3}", hidden - 1.0);
+        let whole = |hidden: f64| format!("{:.0}", hidden * self.all.user_gib);
+        let hidden_range = |words: &dyn Fn(f64) -> String| match hidden {
+            HIDDEN => None,
+            (low, high) if low == HIDDEN.0 => Some(format!("at most {}", words(high))),
+            (low, high) if high == HIDDEN.1 => Some(format!("at least {}", words(low))),
+            (low, high) => Some(format!("{} to {}", words(low), words(high))),
+        };
         let one_load = self.wanted.len() < 2 && self.all.media_overhead.is_none();
         vec![
             FittedCounter {
                 name: "hidden capacity, GiB",
-                value: format!("{:.0}", point.hidden * self.all.user_gib),
-                range: (hidden != HIDDEN).then(|| {
-                    let [low, high] = [hidden.0, hidden.1].map(|it| it * self.all.user_gib);
-                    format!("{low:.0} to {high:.0}")
-                }),
+                value: whole(point.hidden),
+                range: hidden_range(&whole),
             },
             FittedCounter {
                 name: "over_provisioning",
                 value: spare(point.hidden),
-                range: (hidden != HIDDEN)
-                    .then(|| format!("{} to {}", spare(hidden.0), spare(hidden.1))),
+                range: hidden_range(&spare),
             },
             FittedCounter {
                 name: "size of blocks collected as one",
@@ -256,7 +286,10 @@ impl<'a> Search<'a> {
                 value: format!("{counter:.3}"),
                 range: match self.all.media_overhead {
                     Some(_) => Some("as given".to_owned()),
-                    None => (!one_load).then(|| "the mean of the series fitted to".to_owned()),
+                    None if one_load => {
+                        Some("what one series leaves: give media_overhead".to_owned())
+                    }
+                    None => Some("the mean of the series fitted to".to_owned()),
                 },
             },
         ]

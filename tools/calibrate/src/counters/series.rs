@@ -1,5 +1,6 @@
 //! The file that names a drive's series of counters and the load of each.
 
+use super::PAGES;
 use super::drive::Load;
 use super::log::{CounterLog, Window};
 use crate::CalibrateError;
@@ -68,8 +69,9 @@ const fn whole() -> f64 {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum LoadKeys {
-    Sequential,
-    Uniform,
+    // Braces, so that unknown keys of these are errors too.
+    Sequential {},
+    Uniform {},
     Zipf {
         theta: f64,
     },
@@ -86,15 +88,17 @@ enum LoadKeys {
 }
 
 impl LoadKeys {
-    /// The load on a part of `span_gib` of a drive.
-    fn load(&self, span_gib: f64) -> Result<Load, String> {
+    /// The load on a part of `span_gib` of a drive of `user_gib`.
+    fn load(&self, user_gib: f64, span_gib: f64) -> Result<Load, String> {
         let share = |key: &str, value: f64| match value > 0.0 && value <= 1.0 {
             true => Ok(value),
             false => Err(format!("load.{key} = {value}: must be above 0, at most 1")),
         };
         match self {
-            Self::Sequential => Ok(Load::Streams { active: 1, region_gib: span_gib, trims: false }),
-            Self::Uniform => Ok(Load::Uniform),
+            Self::Sequential {} => {
+                Ok(Load::Streams { active: 1, region_gib: span_gib, trims: false })
+            }
+            Self::Uniform {} => Ok(Load::Uniform),
             Self::Zipf { theta } if *theta > 0.0 && *theta <= 10.0 => Ok(Load::Zipf(*theta)),
             Self::Zipf { theta } => {
                 Err(format!("load.theta = {theta}: must be above 0, at most 10"))
@@ -106,6 +110,13 @@ impl LoadKeys {
             Self::Streams { active, region, trim } => {
                 let bytes = units::bytes(region).map_err(|it| format!("load.region: {it}"))?;
                 let region_gib = bytes as f64 / GIB;
+                if region_gib < user_gib / PAGES {
+                    return Err(format!(
+                        "load.region = \"{region}\": must be at least a {PAGES:.0}th of the \
+                         capacity, {:.0} MiB, as the simulated drive has so many pages",
+                        (1024.0 * user_gib / PAGES).ceil()
+                    ));
+                }
                 if *active == 0 || f64::from(*active) * region_gib > span_gib {
                     return Err(format!(
                         "load.active = {active}: regions of {region} must fit into the span at \
@@ -167,7 +178,7 @@ impl Entry {
             return Err(wrong(format!("span = {}: {message}", self.span)));
         }
         let span_gib = self.span * user_gib;
-        let load = self.load.load(span_gib).map_err(wrong)?;
+        let load = self.load.load(user_gib, span_gib).map_err(wrong)?;
         let log = CounterLog::read(&folder.join(&self.file))?;
         let writes = log.host_bytes() / GIB / span_gib;
         if !(WRITES_MIN..=WRITES_MAX).contains(&writes) {

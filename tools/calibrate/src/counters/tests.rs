@@ -131,6 +131,14 @@ fn uniform_writes_alone_do_not_identify_the_collector() {
     };
     assert!(range("over_provisioning").is_some(), "{:#?}", found.constants);
     assert_eq!(range("collector"), None, "{:#?}", found.constants);
+    // One series leaves the times of pages open; the drive can be built all the same.
+    let found = fitted(&series, &[true, false, false], &registry, 4096.0).expect("a fit");
+    let range = |words: &str| {
+        let found = found.constants.iter().find(|constant| constant.name.contains(words));
+        found.expect("a constant").range.clone()
+    };
+    assert_eq!(range("page written"), None, "{:#?}", found.constants);
+    found.preset().expect("a preset");
     let error = fitted(&series, &[false; 3], &registry, 1e3).expect_err("nothing to fit to");
     assert!(error.to_string().contains("no series to fit to"), "{error}");
 }
@@ -164,6 +172,9 @@ fn files_of_series_that_cannot_be_used_say_why() {
         (one(uniform, "span = 1.5\n"), "series 1: span = 1.5"),
         (one("kind = \"zipf\", theta = 0", ""), "series 1: load.theta = 0"),
         (one("kind = \"none\"", ""), "none"),
+        (one("kind = \"uniform\", span = 0.6", ""), "span"),
+        (one("kind = \"sequential\", region = \"1GiB\"", ""), "region"),
+        (one("kind = \"streams\", active = 1, region = \"16KiB\"", ""), "at least a 65536th"),
         (one("kind = \"hotcold\", hot_fraction = 2, hot_probability = 1", ""), "hot_fraction = 2"),
         (one("kind = \"streams\", active = 1, region = \"x\"", ""), "load.region"),
         (one("kind = \"streams\", active = 9, region = \"4GiB\"", ""), "load.active = 9"),
