@@ -94,6 +94,8 @@ pub struct Connection {
     bytes: Cell<usize>,
     /// Data of the request that is being received.
     incoming: Cell<usize>,
+    /// Whether the server has decided to end it.
+    dropped: Cell<bool>,
     budget: Rc<Budget>,
     /// What it uses of the budget.
     charged: Cell<usize>,
@@ -122,6 +124,7 @@ impl Connection {
             begun: Cell::new(0),
             bytes: Cell::new(0),
             incoming: Cell::new(0),
+            dropped: Cell::new(false),
             budget,
             charged: Cell::new(0),
             moved: Cell::new(Instant::now()),
@@ -292,7 +295,7 @@ impl Connection {
             }
             self.wait_for_space(server, &header).await;
             let data = input.take(header.data as usize).await?;
-            // From here on it counts as a request, or not at all.
+            // From now on it counts as a request, or no longer.
             self.incoming.set(0);
             match (refused, header.command) {
                 (None, Ok(command)) => self.request(server, session, (&header, command), data),
@@ -318,12 +321,13 @@ impl Connection {
             let fits = count == 0 && used == 0 || count < REQUESTS_MAX && used + bytes <= BYTES_MAX;
             if !fits {
                 self.space.notified().await;
-            } else if bytes == 0 || self.budget.has_room(bytes) {
-                self.incoming.set(bytes);
-                return self.charge();
-            } else if !self.budget.freed().await {
-                server.drop_stalled();
+                continue;
             }
+            if bytes > 0 {
+                self.budget.room(bytes, || server.drop_stalled()).await;
+            }
+            self.incoming.set(bytes);
+            return self.charge();
         }
     }
 
@@ -336,7 +340,13 @@ impl Connection {
     /// Whether the server has waited too long for the client to send or to take data.
     pub fn is_stalled(&self) -> bool {
         let waits = self.incoming.get() > 0 || !self.out.borrow().is_empty();
-        waits && self.moved.get().elapsed() > STALLED
+        waits && self.moved.get().elapsed() > STALLED && !self.dropped.get()
+    }
+
+    /// Ends the connection.
+    pub fn drop_now(&self) {
+        self.dropped.set(true);
+        self.closed.notify_one();
     }
 
     /// Hands a valid request to the drive, or replies at once.

@@ -5,7 +5,7 @@ use crate::clock::{Clock, Lateness};
 use crate::contents::{Contents, Data, SECTOR, of_contents};
 use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimTime};
+use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimDuration, SimTime};
 use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::run::{RunError, RunOutput};
 use hybridsim_simulation::session::{Answer, Answered, Session, Submitted};
@@ -294,8 +294,8 @@ impl Drive {
     }
 
     fn end(&mut self, job: &Job, outcome: Result<Vec<u8>, &'static str>) {
-        self.served.errors += u64::from(outcome.is_err());
         if job.client != self.own_client {
+            self.served.errors += u64::from(outcome.is_err());
             let Job { client, number, .. } = *job;
             self.finished.push(Finished { client, number, outcome });
         }
@@ -334,9 +334,18 @@ impl Drive {
 
     /// Simulates up to what a paced clock shows at `wall`.
     pub fn advance_to(&mut self, wall: Instant) {
-        let now = self.clock.ahead(wall);
-        if let Err(fault) = self.session.advance_to(now) {
-            self.fail(fault);
+        let (shown, ahead) = (self.clock.at(wall), self.clock.ahead(wall));
+        // From event to event: requests arrive no earlier than what is simulated.
+        let mut until = shown;
+        loop {
+            if let Err(fault) = self.session.advance_to(until) {
+                self.fail(fault);
+            }
+            let next = self.session.next_event().filter(|next| *next <= ahead);
+            match next.filter(|_| self.fault.is_none() && self.session.outstanding() > 0) {
+                Some(next) => until = next + SimDuration::from_ns(1),
+                None => break,
+            }
         }
         self.after_steps(wall);
     }
@@ -417,6 +426,12 @@ impl Drive {
             (Contents::History(history), Kind::Write(_)) if answer.outcome == Answered::Failed => {
                 history.failed(answer.number + 1);
                 Ok(Ok(()))
+            }
+            // It cannot be found out, and would take memory for ever.
+            (Contents::History(history), Kind::Read)
+                if answer.outcome == Answered::Failed && pending.job.client == self.own_client =>
+            {
+                history.assume_newest(part.first, part.sectors).map(Ok)
             }
             _ if answer.outcome != Answered::Done => Ok(Ok(())),
             // Not acknowledged, but durable if it was forced.

@@ -5,11 +5,12 @@ use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::state::{self, NewFile};
 use hybridsim_workload::native::{Header, NativeWriter};
 use hybridsim_workload::record::Record;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A trace that is being written. A disk that fills up ends the trace, not the serving of clients.
+/// A trace that is being written. When it cannot be written any further, because the disk is full,
+/// there will be no trace; clients are served all the same.
 pub struct TraceFile {
     writer: NativeWriter<BufWriter<File>>,
     file: NewFile,
@@ -50,7 +51,11 @@ impl TraceFile {
         out.flush()?;
         self.file.complete()?;
         if faults.is_empty() {
-            return Ok(());
+            // Those of an earlier trace of that name are not of this one.
+            return match fs::remove_file(&self.faults) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
         }
         let entry = |(at, order): &(SimDuration, FaultOrder)| {
             format!("[[run.faults]]\n{}\n", order.to_toml(*at))

@@ -133,7 +133,7 @@ impl Server {
     pub fn drop_stalled(&self) {
         for connection in self.connections.borrow().values().filter(|it| it.is_stalled()) {
             self.served.borrow_mut().dropped_connections += 1;
-            connection.closed.notify_one();
+            connection.drop_now();
         }
     }
 

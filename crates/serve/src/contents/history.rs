@@ -14,7 +14,7 @@ use super::Data;
 use super::store::{SECTOR, Store};
 use hybridsim_engine::Contents as Versions;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// The longest range that is decided by one read: 4 MiB.
@@ -64,6 +64,10 @@ pub struct History {
     settled: Versions,
     /// Writes since the last power failure, by version.
     recent: BTreeMap<u64, Write>,
+    /// First sector and version of all writes, recent and uncertain.
+    by_sector: BTreeSet<(u64, u64)>,
+    /// Sectors of the longest write so far.
+    longest: u64,
     uncertain: BTreeMap<u64, Uncertain>,
     /// Versions that a sector may have after a power failure, besides the settled one.
     candidates: FxHashMap<u64, Vec<u64>>,
@@ -81,6 +85,8 @@ impl History {
             store,
             settled: Versions::default(),
             recent: BTreeMap::new(),
+            by_sector: BTreeSet::new(),
+            longest: 0,
             uncertain: BTreeMap::new(),
             candidates: FxHashMap::default(),
             acknowledged: 0,
@@ -117,6 +123,8 @@ impl History {
     /// A write is submitted.
     pub fn write(&mut self, version: u64, first: u64, sectors: u64, data: Data) {
         self.recent.insert(version, Write { first, data, sectors, acknowledged: None });
+        self.by_sector.insert((first, version));
+        self.longest = self.longest.max(sectors);
     }
 
     /// A write completed. A forced one is durable.
@@ -154,6 +162,7 @@ impl History {
 
     fn settle(&mut self, version: u64) -> io::Result<()> {
         let Some(write) = self.recent.remove(&version) else { return Ok(()) };
+        self.by_sector.remove(&(write.first, version));
         self.kept_bytes -= write.kept();
         let (mut sector, end) = (write.first, write.first + write.sectors);
         while sector < end {
@@ -206,6 +215,7 @@ impl History {
             let Some(uncertain) = self.uncertain.get_mut(&version) else { continue };
             uncertain.left -= 1;
             if uncertain.left == 0 {
+                self.by_sector.remove(&(uncertain.write.first, version));
                 self.uncertain.remove(&version);
             }
         }
@@ -219,7 +229,10 @@ impl History {
     pub fn trim(&mut self, version: u64, first: u64, sectors: u64) -> io::Result<()> {
         let end = first + sectors;
         // Writes that are settled later must not come back.
-        for write in self.recent.values().chain(self.uncertain.values().map(|it| &it.write)) {
+        let near = (first.saturating_sub(self.longest), 0)..(end, 0);
+        for (_, kept) in self.by_sector.range(near) {
+            let uncertain = || self.uncertain.get(kept).map(|it| &it.write);
+            let Some(write) = self.recent.get(kept).or_else(uncertain) else { continue };
             let (from, to) = (first.max(write.first), end.min(write.first + write.sectors));
             (from..to).for_each(|sector| self.settled.write(sector, &[version]));
         }
@@ -254,7 +267,23 @@ impl History {
         due.then(|| std::mem::take(&mut self.failed_bytes))
     }
 
-    /// From now on a read decides whether `write` is there.
+    /// The system fails reads of these sectors as well: each holds the newest that it may hold.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn assume_newest(&mut self, first: u64, sectors: u64) -> io::Result<()> {
+        let mut bytes = [0; SECTOR];
+        for sector in first..first + sectors {
+            let newest = self.candidates.get(&sector).and_then(|list| list.iter().max().copied());
+            let Some(version) = newest else { continue };
+            let Some(uncertain) = self.uncertain.get(&version) else { continue };
+            uncertain.write.copy(sector, &mut bytes);
+            self.decide(sector, version, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether `write` is there will be decided by a read.
     fn doubt(&mut self, version: u64, write: Write) {
         for sector in write.first..write.first + write.sectors {
             self.candidates.entry(sector).or_default().push(version);
@@ -398,6 +427,21 @@ mod tests {
         assert_eq!((it.undecided(), it.uncertain.len()), (vec![], 0));
         it.settle_all().expect("memory");
         assert_eq!(read(&mut it, 0, &[2, 1]), Ok(vec![2, 1]));
+    }
+
+    #[test]
+    fn where_reads_fail_too_the_newest_write_is_kept() {
+        let mut it = history();
+        for version in [1, 2] {
+            it.write(version, 0, 2, data(version as u8, 2));
+            it.failed(version);
+        }
+        it.write(3, 1, 1, data(3, 1));
+        it.failed(3);
+        it.assume_newest(0, 2).expect("memory");
+        assert_eq!((it.undecided(), it.uncertain.len()), (vec![], 0));
+        assert_eq!(read(&mut it, 0, &[2, 3]), Ok(vec![2, 3]));
+        assert_eq!(read(&mut it, 0, &[1]), Err(Stale { sector: 0 }));
     }
 
     #[test]
