@@ -17,7 +17,7 @@ from typing import Any
 
 from . import units
 from ._run import ScenarioLike, check
-from .errors import ArgumentError, Error, missing, path_text
+from .errors import ArgumentError, Error, ScenarioError, missing, path_text
 from .results import Result
 from .sweeps import _MISSING, Point, Range, Sweep, _find, _is_whole, _values, keys, sweep
 from .table import Table
@@ -274,25 +274,43 @@ class _Searcher:
 
     def _key(self, options: dict[str, Any]) -> list[str]:
         """The keys of the first combination that is valid; each seed has one."""
-        rows = itertools.islice(self._combinations(), _COMBINATIONS_MAX)
+        rows = self._combinations()
         found = (keys(self.scenario, [row], self.trace, **options) for row in rows)
         return next(filter(None, found), [])
 
     def _combinations(self) -> Iterator[dict[str, Any]]:
-        """Combinations of the values, of a range its ends."""
+        """The first combinations of the values, of a range its ends.
+
+        First so many that every value is in one of them.
+        """
         lists = [
             [it.value(it.low), it.value(it.high)] if isinstance(it, _Span) else it
             for it in self.vary.values()
         ]
-        return (dict(zip(self.vary, row, strict=True)) for row in itertools.product(*lists))
+        diagonal = zip(*(itertools.cycle(values) for values in lists), strict=True)
+        rows = itertools.chain(
+            itertools.islice(diagonal, max(map(len, lists))), itertools.product(*lists)
+        )
+        rows = itertools.islice(rows, _COMBINATIONS_MAX)
+        return (dict(zip(self.vary, row, strict=True)) for row in rows)
 
     def length_key(self) -> str:
         """The key of the number of requests."""
         reading = ("format", "fit", "skip_bad_lines")
         options = {name: self.options[name] for name in reading if name in self.options}
-        overrides = {**(self.options.get("overrides") or {}), **next(self._combinations())}
-        resolved = check(self.scenario, self.trace, overrides=overrides, **options)
-        workload = tomllib.loads(resolved)["workload"]
+        workload, first = None, None
+        for row in self._combinations():
+            overrides = {**(self.options.get("overrides") or {}), **row}
+            try:
+                resolved = check(self.scenario, self.trace, overrides=overrides, **options)
+            except ScenarioError as error:
+                first = first or error
+                continue
+            workload = tomllib.loads(resolved)["workload"]
+            break
+        if workload is None:
+            assert first is not None
+            raise first
         if "generator" in workload:
             return "workload.generator.requests"
         tables = [table for table in workload.values() if isinstance(table, dict)]

@@ -90,13 +90,13 @@ class Session:
 
         Where that time has been simulated, it arrives as soon after as is possible.
         """
-        at_ns = None if at_ns is None else _whole("at_ns", at_ns)
+        at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
         return Submitted(*self._core.submit(op, offset, length, at_ns, fua))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""
-        return _completions(self._core.advance_to(_whole("time_ns", time_ns)))
+        return _completions(self._core.advance_to(_time("time_ns", time_ns)))
 
     def next_completion(self) -> Completion | None:
         """Simulates until a request ends; `None` when none is outstanding."""
@@ -107,7 +107,7 @@ class Session:
 
         Returns the requests that ended; those that had arrived are lost.
         """
-        at_ns = None if at_ns is None else _whole("at_ns", at_ns)
+        at_ns = None if at_ns is None else _time("at_ns", at_ns)
         return _completions(self._core.cut_power(at_ns))
 
     def inject(
@@ -128,7 +128,8 @@ class Session:
 
         Raises `ArgumentError`, which lists the components that take the fault, if it cannot occur.
         """
-        fault: dict[str, Any] = {"do": do, **keys}
+        at_ns = None if at_ns is None else _time("at_ns", at_ns)
+        fault: dict[str, Any] = {"do": do, **{name: _plain(it) for name, it in keys.items()}}
         if component is not None:
             fault["component"] = component
         try:
@@ -149,13 +150,30 @@ def _completions(ended: list[tuple[int, int, Any, list[int]]]) -> list[Completio
     return [Completion(number, at, how, tuple(seen)) for number, at, how, seen in ended]
 
 
-def _whole(name: str, value: Any) -> int:
-    """A whole number that the simulator can hold."""
+def _whole(name: str, value: Any, bits: int = 64) -> int:
+    """A whole number of at most so many bits."""
     if not isinstance(value, bool):
         try:
             number = operator.index(value)
         except TypeError:
             number = -1
-        if 0 <= number < 1 << 64:
+        if 0 <= number < 1 << bits:
             return number
-    raise ArgumentError(f"{name} must be a whole number of at least 0, not {value!r}")
+    raise ArgumentError(
+        f"{name} must be a whole number of at least 0 and below 2**{bits}, not {value!r}"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """The Python number of a number of numpy, say."""
+    for convert in (operator.index, float):
+        try:
+            return value if isinstance(value, bool | str) else convert(value)
+        except (TypeError, ValueError):
+            continue
+    return value
+
+
+def _time(name: str, value: Any) -> int:
+    """A time that leaves room for what the simulation adds to it."""
+    return _whole(name, value, 63)

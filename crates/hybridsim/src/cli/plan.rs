@@ -98,13 +98,13 @@ pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
         prepare(out, args.force)?;
     }
     let (profile, curves) = study(registry, args)?;
-    let footprint = profile.footprint_bytes.next_multiple_of(GRANULE_BYTES);
+    let footprint = profile.footprint_bytes;
     if let Some(data) = args.data.filter(|data| *data < footprint) {
         let message = format!("--data {data}: the trace uses {footprint} bytes");
         return Err(Failure::usage(message));
     }
     let demand = Demand {
-        data_bytes: args.data.unwrap_or(footprint),
+        data_bytes: args.data.unwrap_or(footprint).next_multiple_of(GRANULE_BYTES),
         written_bytes: profile.written_bytes,
         span_ns: if profile.has_times { profile.span_ns } else { 0 },
         duty: args.duty,
