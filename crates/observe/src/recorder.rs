@@ -152,7 +152,7 @@ pub struct Recorder<'a> {
     base: SimDuration,
     /// The records of a batch with times since `base`.
     since_base: Vec<EventRecord>,
-    sink: Option<&'a mut dyn EventSink>,
+    sink: Option<&'a mut (dyn EventSink + Send)>,
 }
 
 /// The outcome of [`Recorder::finish`].
@@ -217,7 +217,7 @@ impl<'a> Recorder<'a> {
 
     /// Passes every event on to `sink`, with times since the start of the run.
     #[must_use]
-    pub fn forwarding_to(mut self, sink: &'a mut dyn EventSink) -> Self {
+    pub fn forwarding_to(mut self, sink: &'a mut (dyn EventSink + Send)) -> Self {
         self.sink = Some(sink);
         self
     }

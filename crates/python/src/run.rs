@@ -156,7 +156,7 @@ fn simulate(
     let options = Options {
         detail: listeners.detail,
         on_progress: Some(&mut on_progress),
-        sink: listens.then_some(&mut sinks as &mut dyn EventSink),
+        sink: listens.then_some(&mut sinks as &mut (dyn EventSink + Send)),
         ..Options::default()
     };
     let done = simulator::run(scenario, &plugin::registry(), options);

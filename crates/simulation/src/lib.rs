@@ -6,6 +6,7 @@ mod error;
 pub mod exports;
 pub mod faults;
 pub mod memory;
+mod observer;
 pub mod parallel;
 pub mod presets;
 mod progress;

@@ -5,6 +5,7 @@ use crate::draw;
 pub use crate::error::RunError;
 use crate::error::section;
 use crate::faults;
+use crate::observer;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::resolve::{self, Resolved};
@@ -39,7 +40,10 @@ pub struct Options<'a> {
     /// Called about ten times a second; returning `false` interrupts the run.
     pub on_progress: Option<&'a mut OnProgress<'a>>,
     /// Receives every event as well.
-    pub sink: Option<&'a mut dyn EventSink>,
+    pub sink: Option<&'a mut (dyn EventSink + Send)>,
+    /// Whether a second thread observes, sink included: for a run that has two processors to
+    /// itself. The results are the same.
+    pub observer_thread: bool,
     /// Whether to return [`RunOutput::state`].
     pub save_state: bool,
     /// Stores the states of preconditioned devices between runs.
@@ -95,7 +99,7 @@ pub fn run(
     drop(registry.take_plugin_error());
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
-    let Options { detail, mut on_progress, sink, save_state, cache } = options;
+    let Options { detail, mut on_progress, sink, observer_thread, save_state, cache } = options;
     let verify = scenario.run.verify;
     let mut assembled = Assembled::new(scenario, registry, root, detail, verify, save_state)?;
     if let Some(sink) = sink {
@@ -109,11 +113,15 @@ pub fn run(
     let mut plugin_error = registry.take_plugin_error();
     let ended = prepared.and_then(|()| {
         machine.start();
-        machine.run(recorder, &mut |now| {
+        let mut go_on = |now| {
             let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - *base));
             plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
             go_on && plugin_error.is_none()
-        })
+        };
+        match observer_thread {
+            true => observer::beside(recorder, |sink| machine.run(sink, &mut go_on)),
+            false => machine.run(recorder, &mut go_on),
+        }
     });
     let plugin_error = plugin_error.or_else(|| registry.take_plugin_error());
     let ended = plugin_error.map_or(ended, |message| Err(Fault::Invariant(message)));

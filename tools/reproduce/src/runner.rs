@@ -281,7 +281,8 @@ impl<'a> Runner<'a> {
         let options = Options {
             detail: if job.full { Detail::Full } else { Detail::Bare },
             on_progress: Some(&mut on_progress),
-            sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
+            sink: (job.latencies || job.numbers)
+                .then_some(&mut kept as &mut (dyn EventSink + Send)),
             cache: PreconditionCache::standard(),
             ..Options::default()
         };

@@ -10,6 +10,7 @@ use hybridsim_fuzz::Verdict;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
+use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
@@ -58,8 +59,10 @@ fn faults(path: &Path) -> Result<String, Failure> {
     let text = text.map_err(|error| wrong(error.to_string()))?;
     let root: toml::Table =
         text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
-    match root.get("run").and_then(|run| run.get("faults")) {
-        Some(list @ toml::Value::Array(_)) if root.len() == 1 => Ok(format!("run.faults={list}")),
+    let alone = |table: &toml::Table| table.len() == 1;
+    let run = root.get("run").and_then(toml::Value::as_table).filter(|run| alone(run));
+    match run.and_then(|run| run.get("faults")) {
+        Some(list @ toml::Value::Array(_)) if alone(&root) => Ok(format!("run.faults={list}")),
         _ => Err(wrong("it has to be a list `[[run.faults]]`, and nothing else".to_owned())),
     }
 }
@@ -254,9 +257,16 @@ fn one(
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
     let cache = PreconditionCache::standard().filter(|_| !args.no_cache);
     let sink = exports.filter(|exports| exports.listens());
-    let sink = sink.map(|exports| exports as &mut dyn EventSink);
+    let sink = sink.map(|exports| exports as &mut (dyn EventSink + Send));
     let again = cache.clone();
-    let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
+    let options = Options {
+        detail,
+        on_progress: Some(&mut on_progress),
+        sink,
+        observer_thread: processors() > 1,
+        save_state,
+        cache,
+    };
     let mut done = run::run(scenario, registry, options);
     if let Ok(done) = &mut done
         && args.slowdown
