@@ -671,7 +671,7 @@ impl Component for Mirror {
 }
 
 impl Inject for Mirror {
-    fn takes(&self) -> &'static [&'static str] {
+    fn supported(&self) -> &'static [&'static str] {
         rebuild::FAULTS
     }
 

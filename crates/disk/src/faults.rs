@@ -1,4 +1,4 @@
-//! Faults on demand that disks take: a slow mechanism.
+//! Fault injection into disks: a slow mechanism.
 
 use hybridsim_engine::{Ctx, Inject, Injected, SimDuration, Slowdown};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ impl SlowMechanism {
     /// As fast as usual.
     pub const NONE: Self = Self(Slowdown::NONE);
 
-    /// The time of what usually takes `time`.
+    /// `time`, multiplied by the slowdown.
     #[inline]
     pub fn of(self, time: SimDuration) -> SimDuration {
         self.0.of(time)
@@ -25,7 +25,7 @@ impl SlowMechanism {
 }
 
 impl Inject for SlowMechanism {
-    fn takes(&self) -> &'static [&'static str] {
+    fn supported(&self) -> &'static [&'static str] {
         &["slow"]
     }
 

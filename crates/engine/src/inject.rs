@@ -1,4 +1,4 @@
-//! Faults on demand: what a scenario, a server or a program asks a component to suffer.
+//! Fault injection: faults that a scenario, a server or a program injects into a component.
 //!
 //! A fault is addressed to one component by name ([`crate::Machine::schedule_fault`]) and occurs at
 //! a given time, before everything else of that instant. Runs that schedule the same faults at the
@@ -8,7 +8,7 @@ use crate::machine::Ctx;
 use crate::time::SimDuration;
 use serde::{Deserialize, Serialize};
 
-/// A fault on demand.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Injected {
     /// A member of an array fails, as one that fails at a time of the scenario does.
@@ -23,9 +23,10 @@ pub enum Injected {
         /// How many times as long, at least 1; 1 ends the slowdown.
         factor: f64,
     },
-    /// Flash wears out.
+    /// Flash is brought to a level of wear.
     Wear {
-        /// The share of its endurance that every block has used up afterwards, 0 to 1.
+        /// The share of the nominal endurance that every block has used up afterwards, 0 to 1.
+        /// Blocks that fail earlier keep their own limit.
         fraction: f64,
     },
     /// Flash is written, without time and without requests, where it holds no data.
@@ -50,10 +51,10 @@ impl Injected {
     }
 }
 
-/// Suffering faults on demand.
+/// A component into which faults can be injected.
 pub trait Inject {
-    /// The names of the faults it can take, of [`Injected::NAMES`].
-    fn takes(&self) -> &'static [&'static str];
+    /// The names of the faults it supports, of [`Injected::NAMES`].
+    fn supported(&self) -> &'static [&'static str];
 
     /// Checks that `fault`, which is one of them, can occur.
     ///
@@ -78,7 +79,7 @@ impl Slowdown {
         Self(factor)
     }
 
-    /// The time of what usually takes `time`.
+    /// `time`, multiplied by the slowdown.
     #[inline]
     pub fn of(self, time: SimDuration) -> SimDuration {
         if self == Self::NONE {

@@ -111,7 +111,8 @@ impl Packed {
     /// When there is no such entry.
     #[inline]
     pub fn set_ascending(&mut self, indices: &[u32], first: u32, dropped: u32) {
-        let largest = (first + (indices.len() as u32).saturating_sub(1)) >> dropped;
+        let Some(last) = indices.len().checked_sub(1) else { return };
+        let largest = (first + last as u32) >> dropped;
         if largest >= self.mask {
             self.widen(largest);
         }

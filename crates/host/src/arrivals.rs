@@ -77,12 +77,12 @@ impl Arrivals {
         self.began
     }
 
-    /// No further request is read.
+    /// Stops reading the workload.
     pub fn end(&mut self) {
         (self.next, self.exhausted) = (None, true);
     }
 
-    /// Timers are lost.
+    /// Forgets the pending timer, as a power failure cleared it.
     pub fn power_cut(&mut self) {
         self.armed = SimTime::ZERO;
     }

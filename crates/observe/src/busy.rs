@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const CAUSES: usize = Cause::ALL.len();
 /// Busy intervals kept per device in case a completing request is a slow one.
 const RECENT_MAX: usize = 4096;
-/// Room for so many, so that the oldest are dropped together.
+/// Capacity of the list of them; the oldest are dropped in batches.
 const ROOM: usize = 4 * RECENT_MAX;
 /// A request is drawn when it is this much slower than the last one drawn: 1 in 64. So a run whose
 /// latencies keep growing is not copied each time.
@@ -60,6 +60,8 @@ struct Device {
     recent: Vec<Piece>,
     /// Dropped before they ended, and not counted yet: the run may end before they do.
     open: Vec<Piece>,
+    /// How many of them were left when they were last counted.
+    open_left: usize,
     /// What ended after this is still in `recent`.
     known_from: u64,
 }
@@ -94,7 +96,11 @@ impl Device {
     /// Makes room: drops intervals that end before the [`RECENT_MAX`] reported last do.
     #[cold]
     fn make_room(&mut self, count: &mut Count<'_>) {
-        self.count_open(count, false);
+        // A backlog is not searched again before it has doubled.
+        if self.open.len() >= 2 * self.open_left {
+            self.count_open(count, false);
+            self.open_left = self.open.len();
+        }
         let mut recent = std::mem::take(&mut self.recent);
         let older = recent.len().saturating_sub(RECENT_MAX);
         let first_end = recent[older..].iter().map(|piece| piece.end).min().unwrap_or(0);

@@ -122,7 +122,7 @@ pub struct SteadyState {
 /// A mean with its confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Mean over the batches; of a rate, requests by the time of all batches.
+    /// Mean over the batches; for a rate, all requests divided by the time of all batches.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval.
     pub half_width: f64,

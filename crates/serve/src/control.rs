@@ -72,7 +72,7 @@ fn answer(line: &[u8], server: &Server) -> Value {
         Some("status") => {
             let (time_ns, outstanding) = server.status();
             let faults: Map<String, Value> = server
-                .fault_takers()
+                .supported_faults()
                 .into_iter()
                 .map(|(name, takes)| (name, json!(takes)))
                 .collect();

@@ -506,9 +506,9 @@ impl Drive {
         Ok(at)
     }
 
-    /// The names of the components that take faults, with the faults.
-    pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
-        self.session.fault_takers()
+    /// The names of the components that support faults, with the faults.
+    pub fn supported_faults(&mut self) -> Vec<(String, &'static [&'static str])> {
+        self.session.supported_faults()
     }
 
     /// Whether requests are being recorded.

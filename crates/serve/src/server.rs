@@ -179,9 +179,9 @@ impl Server {
         Ok(at.as_ns())
     }
 
-    /// The names of the components that take faults, with the faults.
-    pub fn fault_takers(&self) -> Vec<(String, &'static [&'static str])> {
-        self.drive.borrow_mut().fault_takers()
+    /// The names of the components that support faults, with the faults.
+    pub fn supported_faults(&self) -> Vec<(String, &'static [&'static str])> {
+        self.drive.borrow_mut().supported_faults()
     }
 
     /// Whether requests are being recorded.

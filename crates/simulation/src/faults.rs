@@ -150,7 +150,8 @@ pub(crate) fn check(checker: &mut Checker<'_>, settings: &Settings) {
     for (number, fault) in settings.tables_opt("faults").unwrap_or(&[]).iter().enumerate() {
         // Otherwise it has a problem that has been reported.
         if fault.has("do")
-            && let Err(message) = FaultOrder::read(fault)
+            && fault.has("at")
+            && let Err(message) = entry(fault)
         {
             checker.problem(None, &format!("run.faults[{number}]"), message, None);
         }
@@ -159,8 +160,12 @@ pub(crate) fn check(checker: &mut Checker<'_>, settings: &Settings) {
 
 /// The faults of a checked scenario, with their times.
 pub(crate) fn scheduled(list: &[Settings]) -> Vec<(SimDuration, FaultOrder)> {
-    let order = |it: &Settings| Some((it.duration("at"), FaultOrder::read(it).ok()?));
-    list.iter().filter_map(order).collect()
+    list.iter().filter_map(|settings| entry(settings).ok()).collect()
+}
+
+/// A fault of a scenario, with its time.
+fn entry(settings: &Settings) -> Result<(SimDuration, FaultOrder), String> {
+    Ok((settings.duration("at"), FaultOrder::read(settings)?))
 }
 
 #[cfg(test)]

@@ -254,6 +254,13 @@ impl<'a> Assembled<'a> {
         if let Some(fault) = &fault {
             warnings.push(format!("the run ended early: {fault}"));
         }
+        for (number, at) in self.machine.faults_to_come() {
+            warnings.push(format!(
+                "fault {number} of the run, at {}, did not occur: the run ended at {}",
+                at - self.base,
+                ending.time
+            ));
+        }
         let mut finished = self.recorder.finish(ending, label(scenario), cost, warnings);
         if let Some(pictures) = &mut finished.pictures {
             pictures.diagram = self.diagram;

@@ -293,9 +293,9 @@ impl Session {
         &self.faults
     }
 
-    /// The names of the components that take faults, with the faults.
-    pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
-        self.assembled.machine.fault_takers()
+    /// The names of the components that support faults, with the faults.
+    pub fn supported_faults(&mut self) -> Vec<(String, &'static [&'static str])> {
+        self.assembled.machine.supported_faults()
     }
 
     fn step(&mut self, before: Option<SimTime>) -> Result<bool, Fault> {

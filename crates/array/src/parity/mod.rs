@@ -511,7 +511,7 @@ impl Component for ParityArray {
 }
 
 impl Inject for ParityArray {
-    fn takes(&self) -> &'static [&'static str] {
+    fn supported(&self) -> &'static [&'static str] {
         rebuild::FAULTS
     }
 

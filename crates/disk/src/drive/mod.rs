@@ -301,8 +301,8 @@ impl HardDisk {
         access
     }
 
-    /// `access`, which started at `start`, of a mechanism that may be slow: it retries the sectors,
-    /// which takes turns of the platter.
+    /// `access`, which started at `start`, of a mechanism that may be slow. It takes longer by the
+    /// factor, not by whole turns; read-ahead goes on from its last sector.
     fn slowed(&self, access: AccessTimes, start: SimTime) -> AccessTimes {
         if self.slow.is_none() {
             return access;

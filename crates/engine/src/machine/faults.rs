@@ -1,4 +1,4 @@
-//! Faults on demand: finding the component, and the time they occur.
+//! Fault injection: finding the component, and the time of the fault.
 
 use super::Machine;
 use super::traffic::{Timer, TreePosition};
@@ -18,18 +18,18 @@ pub(super) struct ScheduledFault {
 
 impl Machine {
     /// Schedules `fault` for the component called `name`, or at that path; without a name for the
-    /// only one that takes it. It occurs at `at`, before everything else of that instant; the
+    /// only one that supports it. It occurs at `at`, before everything else of that instant; the
     /// instant must not have been simulated.
     ///
     /// # Errors
-    /// When no such component takes it: a sentence that lists those that do.
+    /// When no such component supports it: a sentence that lists those that do.
     pub fn schedule_fault(
         &mut self,
         at: SimTime,
         name: Option<&str>,
         fault: Injected,
     ) -> Result<(), String> {
-        let node = self.find_taker(name, &fault)?;
+        let node = self.find_supporting(name, &fault)?;
         debug_assert!(at > self.core.now || self.handled == 0, "a fault in the past");
         let number = u32::try_from(self.faults.len()).expect("fewer than 2^32 faults");
         self.faults.push(ScheduledFault { at, node, fault, occurred: false });
@@ -42,25 +42,29 @@ impl Machine {
     /// # Errors
     /// As [`Machine::schedule_fault`].
     pub fn check_fault(&mut self, name: Option<&str>, fault: &Injected) -> Result<(), String> {
-        self.find_taker(name, fault).map(drop)
+        self.find_supporting(name, fault).map(drop)
     }
 
-    /// The names of the components that take faults, with the faults.
-    pub fn fault_takers(&mut self) -> Vec<(String, &'static [&'static str])> {
-        let taker = |(component, position): (&mut Box<dyn Component>, &TreePosition)| {
-            Some((last_name(&position.path).to_owned(), component.faults()?.takes()))
+    /// The names of the components that support faults, with the faults.
+    pub fn supported_faults(&mut self) -> Vec<(String, &'static [&'static str])> {
+        let one = |(component, position): (&mut Box<dyn Component>, &TreePosition)| {
+            Some((last_name(&position.path).to_owned(), component.faults()?.supported()))
         };
-        self.components.iter_mut().zip(&self.core.tree).filter_map(taker).collect()
+        self.components.iter_mut().zip(&self.core.tree).filter_map(one).collect()
     }
 
-    fn find_taker(&mut self, name: Option<&str>, fault: &Injected) -> Result<ComponentId, String> {
+    fn find_supporting(
+        &mut self,
+        name: Option<&str>,
+        fault: &Injected,
+    ) -> Result<ComponentId, String> {
         let kind = fault.name();
-        let takers = self.fault_takers();
-        let able = takers.iter().filter(|(_, takes)| takes.contains(&kind));
+        let components = self.supported_faults();
+        let able = components.iter().filter(|(_, supported)| supported.contains(&kind));
         let able: Vec<&str> = able.map(|(name, _)| name.as_str()).collect();
         let others = match able.as_slice() {
-            [] => format!("no component of this system takes `{kind}`"),
-            names => format!("`{kind}` is taken by: {}", names.join(", ")),
+            [] => format!("no component of this system supports `{kind}`"),
+            names => format!("components that support `{kind}`: {}", names.join(", ")),
         };
         let name = match (name, able.as_slice()) {
             (Some(name), _) => name,
@@ -74,27 +78,46 @@ impl Machine {
         };
         let component = &mut self.components[node];
         let component_kind = component.info().kind;
-        let Some(taker) = component.faults() else {
-            return Err(format!("`{name}` (a {component_kind}) takes no faults; {others}"));
+        let Some(target) = component.faults() else {
+            return Err(format!("`{name}` (a {component_kind}) supports no faults; {others}"));
         };
-        if !taker.takes().contains(&kind) {
-            let takes = taker.takes().join(", ");
+        if !target.supported().contains(&kind) {
+            let supported = target.supported().join(", ");
             return Err(format!(
-                "`{name}` (a {component_kind}) does not take `{kind}`, but: {takes}; {others}"
+                "`{name}` (a {component_kind}) does not support `{kind}`; it supports: \
+                 {supported}; {others}"
             ));
         }
-        taker.check(fault).map_err(|reason| format!("`{name}`: {reason}"))?;
+        target.check(fault).map_err(|reason| format!("`{name}`: {reason}"))?;
         Ok(ComponentId(node as u16))
     }
 
-    /// Fault `number` occurs.
+    /// Faults due when the run starts occur before the first requests reach the devices.
+    pub(super) fn inject_due(&mut self) {
+        for number in 0..self.faults.len() {
+            if self.faults[number].at <= self.core.now {
+                self.inject(number);
+            }
+        }
+    }
+
+    /// The faults that have not occurred: their numbers, in the order in which they were
+    /// scheduled, and times.
+    pub fn faults_to_come(&self) -> impl Iterator<Item = (usize, SimTime)> {
+        let numbered = self.faults.iter().enumerate();
+        numbered.filter(|(_, fault)| !fault.occurred).map(|(number, fault)| (number, fault.at))
+    }
+
+    /// Fault `number` occurs, if it has not.
     pub(super) fn inject(&mut self, number: usize) {
         let ScheduledFault { node, fault, occurred, .. } = &mut self.faults[number];
-        *occurred = true;
+        if std::mem::replace(occurred, true) {
+            return;
+        }
         let (node, fault) = (*node, *fault);
         self.with_component(node, |component, ctx| {
-            if let Some(taker) = component.faults() {
-                taker.inject(ctx, &fault);
+            if let Some(target) = component.faults() {
+                target.inject(ctx, &fault);
             }
         });
     }

@@ -258,6 +258,7 @@ impl Machine {
         for node in 0..self.components.len() {
             self.with_component(ComponentId(node as u16), |component, ctx| component.start(ctx));
         }
+        self.inject_due();
     }
 
     /// Runs until the root halts the machine or no event is pending.

@@ -156,9 +156,9 @@ impl Array {
         self
     }
 
-    /// Brings every usable block to `fraction` of its endurance, or leaves it if it is beyond: the
-    /// erases it has left are reduced, not those it has had raised, which translation layers and
-    /// policies have noted.
+    /// Brings every usable block to `fraction` of the nominal endurance, or leaves it if it is
+    /// beyond, or would fail earlier. Lowers the erase limit instead of raising the erase count,
+    /// because FTLs and policies keep copies of the count.
     pub(crate) fn wear_out(&mut self, fraction: f64) {
         let left = libm::round((1.0 - fraction) * f64::from(self.endurance)) as u32;
         let limit = |block| {

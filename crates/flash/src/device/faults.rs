@@ -1,4 +1,4 @@
-//! Faults on demand: slow dies, worn-out flash, a full drive.
+//! Fault injection: slow dies, worn-out flash, a full drive.
 
 use super::{EndOfLife, FlashBackend, FtlBackend, SsdDevice};
 use crate::ftl::{FtlError, Hint};
@@ -7,7 +7,7 @@ use crate::timing::TimingModel;
 use hybridsim_engine::{Ctx, Inject, Injected, Slowdown};
 
 impl<B: FlashBackend> Inject for SsdDevice<B> {
-    fn takes(&self) -> &'static [&'static str] {
+    fn supported(&self) -> &'static [&'static str] {
         self.backend.faults()
     }
 
@@ -26,18 +26,26 @@ impl<B: FlashBackend> Inject for SsdDevice<B> {
         let result = self.backend.inject(ctx, fault, self.front.capacity);
         self.ended(ctx, result);
         self.report_free_blocks(ctx);
+        if self.state.recovering.is_none() {
+            self.set_idle_timer(ctx);
+        }
     }
 }
 
 impl FtlBackend {
-    /// The faults it takes.
-    pub(super) const FAULTS: &'static [&'static str] = &["slow", "wear", "fill"];
+    /// The faults it supports: none of times where it has none, and a raw device is not filled, as
+    /// its host has to erase pages before it writes them again.
+    pub(super) fn supported_faults(&self) -> &'static [&'static str] {
+        match (matches!(self.timing, TimingModel::None(_)), self.ftl.is_raw()) {
+            (false, false) => &["slow", "wear", "fill"],
+            (false, true) => &["slow", "wear"],
+            (true, false) => &["wear", "fill"],
+            (true, true) => &["wear"],
+        }
+    }
 
-    pub(super) fn check(&self, fault: &Injected) -> Result<(), String> {
+    pub(super) fn check_injected(&self, fault: &Injected) -> Result<(), String> {
         match *fault {
-            Injected::Slow { .. } if matches!(self.timing, TimingModel::None(_)) => {
-                Err("it has no times to slow down (`timing = \"none\"`)".to_owned())
-            }
             Injected::Slow { die: Some(die), .. } => {
                 let dies = self.flash.array().geometry().dies();
                 match die < u64::from(dies) {
@@ -45,16 +53,11 @@ impl FtlBackend {
                     false => Err(format!("die {die} does not exist: dies are 0 to {}", dies - 1)),
                 }
             }
-            Injected::Fill { .. } if self.ftl.is_raw() => {
-                let message = "its host has to erase pages before it writes them again \
-                               (`ftl = \"raw\"`): write to it instead";
-                Err(message.to_owned())
-            }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn suffer(
+    pub(super) fn inject_fault(
         &mut self,
         ctx: &Ctx<'_>,
         fault: &Injected,
@@ -75,8 +78,8 @@ impl FtlBackend {
         Ok(())
     }
 
-    /// Writes those of the first `pages` pages that hold no data, as preconditioning does; they
-    /// read as zeros, as before.
+    /// Writes those of the first `pages` pages that hold no data, as preconditioning does, in one
+    /// event that takes as long as that; they read as zeros, as before.
     fn fill(&mut self, pages: u32, verifying: bool) -> Result<(), FtlError> {
         // Versions move as the recorded operations do.
         self.flash.set_recording(verifying);

@@ -282,11 +282,11 @@ impl FlashBackend for FtlBackend {
     }
 
     fn faults(&self) -> &'static [&'static str] {
-        Self::FAULTS
+        self.supported_faults()
     }
 
     fn check_fault(&self, fault: &Injected) -> Result<(), String> {
-        self.check(fault)
+        self.check_injected(fault)
     }
 
     fn inject(
@@ -295,7 +295,7 @@ impl FlashBackend for FtlBackend {
         fault: &Injected,
         sectors: u64,
     ) -> Result<(), FtlError> {
-        self.suffer(ctx, fault, sectors)
+        self.inject_fault(ctx, fault, sectors)
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {

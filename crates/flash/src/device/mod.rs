@@ -216,6 +216,8 @@ impl<B: FlashBackend> SsdDevice<B> {
         }
         match failed {
             false => ctx.complete_at(id, service.end, service.breakdown),
+            // The flash has just worn out.
+            true if self.refuses(ctx, id, request) => {}
             true => ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued)),
         }
         self.backend.report_busy(ctx, false);

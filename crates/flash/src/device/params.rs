@@ -244,7 +244,8 @@ const TIMING: &[Param] = &[
         "\"0ns\"",
         "`queued`: how long the write buffer frees no entry at the end of every \
          `buffer_pause_interval`. Writes that do not fit into the rest of it wait until the \
-         pause ends, as on drives that stop to program what the host writes.",
+         pause ends. Some drives pause the emptying of their buffer in this way; reads and flash \
+         operations continue.",
     )
     .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("write_buffer")]),
     Param::optional(
@@ -535,8 +536,7 @@ fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
         .with_program_pages(program_pages)
 }
 
-/// What one operation of the chip covers has to divide a block, and what needs a buffer or an
-/// interval has to have it.
+/// Checks `read_pages`, `program_pages` and the pauses of the buffer.
 fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     let block = settings.count("pages_per_block");
     let divides = |key: &'static str| {

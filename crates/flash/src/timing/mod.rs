@@ -235,17 +235,16 @@ impl TimingModel {
         dispatch!(self, timing => timing.restore(from), _ => Ok(()))
     }
 
-    /// Slows down the cells of `die`, or of all dies, from the next operation on. Returns false
+    /// Slows down the cells of `die`, or of all dies, from the next operation on; without effect
     /// where there are no times.
-    pub fn slow_down(&mut self, die: Option<u32>, slowdown: Slowdown) -> bool {
+    pub fn slow_down(&mut self, die: Option<u32>, slowdown: Slowdown) {
         let (geometry, slow) = match self {
             Self::Interleaved(timing) => timing.slowdowns(),
             Self::Queued(timing) => timing.slowdowns(),
             Self::Serial(timing) => timing.slowdowns(),
-            Self::None(_) => return false,
+            Self::None(_) => return,
         };
         slow.set(geometry.dies(), die, slowdown);
-        true
     }
 
     /// Enables recording of busy intervals: an observer is attached.

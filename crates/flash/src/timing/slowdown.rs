@@ -1,4 +1,4 @@
-//! Dies that are slower than the others, on demand.
+//! Fault injection: dies that are slower than the others.
 
 use super::OperationTimes;
 use crate::geometry::DieId;
@@ -32,7 +32,7 @@ impl DieSlowdowns {
         }
     }
 
-    /// The time that `die` takes for what takes `time` usually.
+    /// `time`, multiplied by the slowdown of `die`.
     #[inline]
     pub(super) fn of(&self, die: DieId, time: SimDuration) -> SimDuration {
         match self.factors.get(usize::from(die.0)) {

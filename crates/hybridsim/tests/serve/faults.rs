@@ -73,16 +73,19 @@ fn hostile_lines_get_one_line_each_and_change_nothing() {
         ("{\"do\": \"fail\", \"member\": -1}", "`member`"),
         ("{\"do\": \"fail\", \"member\": 1e99}", "`member`"),
         ("{\"do\": \"fail\", \"member\": 99999999999999999999}", "`member`"),
-        ("{\"do\": \"fail\", \"member\": 1, \"component\": \"d1\"}", "taken by: raid"),
+        ("{\"do\": \"fail\", \"member\": 1, \"component\": \"d1\"}", "support `fail`: raid"),
         ("{\"do\": \"fail\", \"member\": 1, \"component\": \"disk\"}", "there is no component"),
         ("{\"do\": \"fail\", \"member\": 1, \"factor\": 2}", "`factor` has no effect"),
         ("{\"do\": \"fail\", \"member\": 1, \"when\": 2}", "`when`"),
-        ("{\"do\": \"slow\", \"factor\": 2}", "name the component; `slow` is taken by: d0, d1"),
-        ("{\"do\": \"slow\", \"component\": \"raid\", \"factor\": 2}", "does not take `slow`"),
+        (
+            "{\"do\": \"slow\", \"factor\": 2}",
+            "name the component; components that support `slow`: d0, d1",
+        ),
+        ("{\"do\": \"slow\", \"component\": \"raid\", \"factor\": 2}", "does not support `slow`"),
         ("{\"do\": \"slow\", \"component\": \"d1\", \"factor\": 0}", "`factor`"),
         ("{\"do\": \"slow\", \"component\": \"d1\", \"factor\": 2, \"die\": 0}", "no dies"),
-        ("{\"do\": \"wear\"}", "no component of this system takes `wear`"),
-        ("{\"do\": \"fill\", \"component\": \"d1\"}", "does not take `fill`"),
+        ("{\"do\": \"wear\"}", "no component of this system supports `wear`"),
+        ("{\"do\": \"fill\", \"component\": \"d1\"}", "does not support `fill`"),
         ("{\"do\": \"fill\", \"component\": {\"a\": [{}]}}", "`component`"),
     ] {
         let message = error(&server, line);
@@ -375,6 +378,33 @@ fn a_recorded_session_with_faults_is_replayed_to_the_same_fingerprint() {
 }
 
 #[test]
+fn faults_at_the_start_slow_the_first_requests_and_those_after_the_end_are_reported() {
+    let folder = folder();
+    let scenario = "[host]\nmode = \"closed\"\nqueue_depth = 4\n[workload.generator]\n\
+                    kind = \"uniform\"\nrequests = 10\n[component.device]\n\
+                    kind = \"constant-device\"\ncapacity = \"1GiB\"\nlatency = \"1ms\"\n";
+    let results = |fault: &str| -> serde_json::Value {
+        let text = format!("{scenario}{fault}");
+        std::fs::write(folder.path().join("s.toml"), text).expect("one's own folder");
+        let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+            .args(["run", "s.toml", "--json"])
+            .current_dir(folder.path())
+            .output()
+            .expect("the program starts");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let slow = |at: &str| format!("[[run.faults]]\nat = \"{at}\"\ndo = \"slow\"\nfactor = 10\n");
+    let mean = |results: &serde_json::Value| results["latency_ns"]["all"]["mean"].clone();
+    let (plain, at_once, late) = (results(""), results(&slow("0ns")), results(&slow("20s")));
+    let factor = mean(&at_once).as_f64().zip(mean(&plain).as_f64()).map(|(a, b)| a / b);
+    assert!(factor.is_some_and(|it| (it - 10.0).abs() < 1e-6), "{factor:?}");
+    assert_eq!(mean(&late), mean(&plain));
+    let warning = late["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.contains("fault 0 of the run, at 20.000 s, did not occur"), "{warning}");
+    assert_eq!(at_once["warnings"], plain["warnings"]);
+}
+
+#[test]
 fn a_file_that_is_no_list_of_faults_is_refused() {
     let folder = folder();
     std::fs::write(folder.path().join("s.toml"), ssd()).expect("one's own folder");
@@ -382,9 +412,10 @@ fn a_file_that_is_no_list_of_faults_is_refused() {
         ("", "[[run.faults]]"),
         ("run.faults = 3", "[[run.faults]]"),
         ("[[run.faults]]\n[host]\n", "nothing else"),
+        ("[run]\nseed = 7\n[[run.faults]]\ndo = \"fill\"\n", "nothing else"),
         ("[[run.faults]]\ndo = \"fail\"\n", "run.faults[0]"),
-        ("[[run.faults]]\ndo = \"fail\"\nmember = 0\n", "no component of this system takes"),
-        ("[[run.faults]]\ndo = \"fill\"\ncomponent = \"hdd\"\n", "is taken by: ssd"),
+        ("[[run.faults]]\ndo = \"fail\"\nmember = 0\n", "no component of this system supports"),
+        ("[[run.faults]]\ndo = \"fill\"\ncomponent = \"hdd\"\n", "support `fill`: ssd"),
         ("[[run.faults]]\nat = \"soon\"\ndo = \"fill\"\n", "run.faults[0].at"),
     ] {
         std::fs::write(folder.path().join("faults.toml"), text).expect("one's own folder");
