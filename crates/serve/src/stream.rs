@@ -56,8 +56,19 @@ impl Listener {
     /// Listens at `address`.
     ///
     /// # Errors
-    /// When the address cannot be used.
+    /// When the address, which the message names, cannot be used.
     pub async fn bind(address: &Address) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            let name = match address {
+                Address::Unix(path) => format!("unix:{}", path.display()),
+                Address::Tcp(address) => address.to_string(),
+            };
+            io::Error::new(error.kind(), format!("{name}: {error}"))
+        };
+        Self::bound(address).await.map_err(named)
+    }
+
+    async fn bound(address: &Address) -> io::Result<Self> {
         Ok(match address {
             Address::Unix(path) => {
                 remove_stale(path)?;

@@ -607,7 +607,7 @@ fn wrong_options_are_refused() {
     for (args, word) in [
         (&["--nbd", "0.0.0.0:10809"][..], "--listen-anywhere"),
         (&["--nbd", "here"], "unix:/path"),
-        (&["--nbd", "unix:/nowhere/at/all"], "cannot listen"),
+        (&["--nbd", "unix:/nowhere/at/all"], "cannot listen: unix:/nowhere/at/all: No such file"),
         (&["--nbd", "unix:s", "--export", "a=9TiB"], "does not fit"),
         (&["--nbd", "unix:s", "--time-scale=-1"], "--time-scale"),
         (&["--nbd", "unix:s", "--clock", "paced", "--time-scale", "0"], "--time-scale"),
