@@ -29,6 +29,8 @@ pub(crate) struct Start<'r> {
     /// The name it was requested by.
     pub name: String,
     pub component: ScenarioComponent,
+    /// `queue_depth` of the scenario's `[host]`, where it is written.
+    pub queue_depth: Option<u64>,
     pub registry: &'r Registry,
     /// The parameters written in its source.
     written: BTreeSet<String>,
@@ -81,9 +83,12 @@ impl<'r> Start<'r> {
         let own = table.get("component").and_then(|components| components.get(&component.name));
         let written =
             keys(own.and_then(Toml::as_table), component.preset.as_deref(), &scenario.base);
+        let queue_depth = table.get("host").and_then(|host| host.get("queue_depth"));
+        let queue_depth = queue_depth.and_then(Toml::as_integer).and_then(|n| n.try_into().ok());
         Ok(Self {
             name: name.to_owned(),
             component: component.clone(),
+            queue_depth,
             written,
             seed: scenario.seed(),
             registry,

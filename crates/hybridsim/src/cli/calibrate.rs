@@ -92,6 +92,9 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     if args.all && !args.ssd.is_wanted() && !args.counters.is_wanted() {
         return Err(Failure::usage("--all needs --ssd or --counters"));
     }
+    if !args.ssd.is_complete() {
+        return Err(Failure::usage("--depths needs --ssd"));
+    }
     if args.disk.is_wanted() {
         return disk::run(registry, args);
     }

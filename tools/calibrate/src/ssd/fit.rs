@@ -325,6 +325,7 @@ pub(super) fn calibrate<'r>(
     if fitted.is_empty() {
         return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
     }
+    let drive = &Drive { host: drive.host.measured(&fitted), ..drive.clone() };
     let start = drive.point();
     let benches = |point: &Point| -> Result<Vec<Bench<'_>>, CalibrateError> {
         fitted.iter().map(|job| Bench::new(drive, point, job, 1)).collect()
@@ -358,6 +359,8 @@ pub(super) fn calibrate<'r>(
         fitted: both(true),
         held_out: both(false),
         trivial: trivial(&after, |result| !result.fitted),
+        host_us: drive.host.time_ns as f64 / 1e3,
+        commands_max: drive.start.queue_depth,
         jobs: after,
         drive: drive.clone(),
         point,
@@ -419,13 +422,34 @@ pub(super) fn simulate(
     fits: &[bool],
     point: &Point,
 ) -> Result<Vec<JobResult>, CalibrateError> {
-    let one = |(job, fitted): (&MeasuredJob, bool)| {
+    // Threads that share a depth differently are one job to the drive.
+    let mut distinct: Vec<&MeasuredJob> = Vec::new();
+    let mut numbers = Vec::new();
+    for job in jobs {
+        let number = distinct.iter().position(|other| is_same(other, job)).unwrap_or_else(|| {
+            distinct.push(job);
+            distinct.len() - 1
+        });
+        numbers.push(number);
+    }
+    let one = |job: &MeasuredJob| {
         let ran = Bench::new(drive, point, job, JUDGED_EFFORT)?.run(drive, point)?;
-        let simulated = ran.iter().map(Simulated::delivered).collect();
-        Ok(JobResult { measured: job.clone(), simulated, fitted })
+        Ok(ran.iter().map(Simulated::delivered).collect())
     };
-    let all = jobs.iter().zip(fits.iter().copied()).collect();
-    parallel_map(all, processors(), one, |_, _| {}).into_iter().collect()
+    let ran = parallel_map(distinct, processors(), one, |_, _| {});
+    let ran: Vec<Vec<Delivered>> = ran.into_iter().collect::<Result<_, CalibrateError>>()?;
+    let result = |((job, &fitted), number): ((&MeasuredJob, &bool), usize)| JobResult {
+        measured: job.clone(),
+        simulated: ran[number].clone(),
+        fitted,
+    };
+    Ok(jobs.iter().zip(fits).zip(numbers).map(result).collect())
+}
+
+/// Whether both ask the same of a drive.
+fn is_same(one: &MeasuredJob, other: &MeasuredJob) -> bool {
+    let ops = |job: &MeasuredJob| job.delivered.iter().map(|one| one.op).collect::<Vec<_>>();
+    one.key() == other.key() && ops(one) == ops(other)
 }
 
 /// The mean error of the rates of the jobs that `is_wanted` selects, as the fitted jobs of their

@@ -33,7 +33,7 @@ pub struct Delivered {
     pub op: Op,
     /// Requests per second.
     pub iops: f64,
-    /// Mean latency in microseconds.
+    /// Mean latency in microseconds, of the same latency as the percentiles.
     pub mean_us: f64,
     /// Percentiles of latency: percent and microseconds.
     pub percentiles: Vec<(f64, f64)>,
@@ -69,6 +69,14 @@ impl MeasuredJob {
         format!("{} {size} depth {}", self.workload, self.depth)
     }
 
+    /// Time from a completion to the request that follows it, in microseconds: what the latency
+    /// leaves out of a turn of the loop, such as the submission of a request.
+    pub fn host_us(&self) -> f64 {
+        let iops = self.delivered.iter().map(|one| one.iops).sum::<f64>();
+        let waited = self.delivered.iter().map(|one| one.iops * one.mean_us).sum::<f64>();
+        ((1e6 * self.depth as f64 - waited) / iops).max(0.0)
+    }
+
     /// The share of its requests that are writes.
     pub(super) fn write_share(&self) -> f64 {
         match self.workload {
@@ -95,11 +103,19 @@ impl MeasuredJob {
 /// # Errors
 /// When it is none, or has no job that can be simulated.
 pub fn read(path: &Path) -> Result<Vec<MeasuredJob>, CalibrateError> {
-    let wrong =
-        |message: String| CalibrateError::Readings(format!("{}: {message}", path.display()));
+    let name = path.display().to_string();
     let text = text::read(path, text::READINGS_BYTES_MAX);
-    let text = text.map_err(|error| wrong(error.to_string()))?;
-    let root: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let text = text.map_err(|error| CalibrateError::Readings(format!("{name}: {error}")))?;
+    parse(&name, &text)
+}
+
+/// The jobs in `text`, the result that fio wrote as JSON to the file `name`.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(name: &str, text: &str) -> Result<Vec<MeasuredJob>, CalibrateError> {
+    let wrong = |message: String| CalibrateError::Readings(format!("{name}: {message}"));
+    let root: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let listed = root["jobs"].as_array();
     let listed =
         listed.ok_or_else(|| wrong("has no list `jobs`, so fio did not write it".into()))?;
@@ -157,10 +173,15 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
 /// What fio says of one direction; `None` without requests.
 fn direction(part: &Value, op: Op) -> Option<Delivered> {
     let iops = part["iops"].as_f64().filter(|iops| *iops > 0.0)?;
-    let latency = ["lat_ns", "clat_ns"].into_iter().map(|name| &part[name]);
-    let mean = latency.clone().find_map(|lat| lat["mean"].as_f64())?;
-    let listed = latency.filter_map(|lat| lat["percentile"].as_object()).next();
-    let percentiles = listed
+    // Mean and percentiles of the same latency: fio lists percentiles of one of the two, by
+    // default of the one that leaves out the submission.
+    let latencies = ["lat_ns", "clat_ns"].map(|name| &part[name]);
+    let listed = |lat: &&Value| lat["percentile"].is_object() && lat["mean"].is_f64();
+    let either = || latencies.into_iter().find(|lat| lat["mean"].is_number());
+    let latency = latencies.into_iter().find(listed).or_else(either)?;
+    let mean = latency["mean"].as_f64()?;
+    let percentiles = latency["percentile"]
+        .as_object()
         .into_iter()
         .flatten()
         .filter_map(|(percent, ns)| Some((percent.parse::<f64>().ok()?, ns.as_f64()? / 1e3)));

@@ -12,7 +12,7 @@ mod simulate;
 mod tests;
 
 pub use fit::{JobResult, Judged, REFINED_MAX, TOLERANCE, trivial};
-pub use jobs::{Delivered, MeasuredJob, read};
+pub use jobs::{Delivered, MeasuredJob, parse, read};
 
 use crate::CalibrateError;
 use crate::start::{Calibrated, Start};
@@ -33,6 +33,31 @@ const SSD: Calibrated = Calibrated {
 #[derive(Clone, Debug)]
 pub struct Drive<'r> {
     start: Start<'r>,
+    host: Host,
+}
+
+/// The host that the jobs run on.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    /// Most commands at the drive; further requests wait in the host.
+    commands_max: u64,
+    /// Time from a completion to the request that follows it, in nanoseconds.
+    time_ns: u64,
+}
+
+impl Host {
+    /// Most commands at a drive without a limit: more than a loop has outstanding.
+    const UNLIMITED: u64 = 65_536;
+
+    /// With the time that the jobs of least depth among `jobs` leave to it: the median over them.
+    fn measured(self, jobs: &[&MeasuredJob]) -> Self {
+        let least = jobs.iter().map(|job| job.depth).min();
+        let least = jobs.iter().filter(|job| Some(job.depth) == least);
+        let mut times: Vec<f64> = least.map(|job| job.host_us()).collect();
+        times.sort_by(f64::total_cmp);
+        let time_ns = times.get(times.len() / 2).map_or(self.time_ns, |us| (us * 1e3) as u64);
+        Self { time_ns, ..self }
+    }
 }
 
 impl<'r> Drive<'r> {
@@ -65,7 +90,8 @@ impl<'r> Drive<'r> {
             let message = format!("{name}: timing is `{timing}`, and only `queued` is calibrated");
             return Err(CalibrateError::Start(message));
         }
-        Ok(Self { start })
+        let commands_max = start.queue_depth.unwrap_or(Host::UNLIMITED);
+        Ok(Self { start, host: Host { commands_max, time_ns: 0 } })
     }
 
     fn point(&self) -> Point {
@@ -118,6 +144,11 @@ pub struct SsdCalibration<'r> {
     /// On the jobs held out: the requests per second that the latency of one request at a time and
     /// the highest rate of the row fitted to would let expect.
     pub trivial: f64,
+    /// Time of the host from a completion to the next request, in microseconds, as measured by
+    /// the jobs of least depth fitted to.
+    pub host_us: f64,
+    /// Most commands at the drive, where START has a limit.
+    pub commands_max: Option<u64>,
     /// Every job.
     pub jobs: Vec<JobResult>,
     #[serde(skip)]
@@ -140,6 +171,9 @@ pub struct FittedConstant {
     pub range: Option<(String, String)>,
 }
 
+/// Times of the host below this one, in microseconds, are not worth a mention.
+const HOST_US_MIN: f64 = 0.05;
+
 /// Which of `jobs` are fitted to: every other one of a row of depths, the rows shifted against each
 /// other, so that neighbours judge each other.
 pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
@@ -154,6 +188,11 @@ pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
         numbers.push(row + before.count());
     }
     numbers.into_iter().map(|number| number % 2 == 0).collect()
+}
+
+/// Which of `jobs` have one of `depths` requests outstanding.
+pub fn of_depths(jobs: &[MeasuredJob], depths: &[u64]) -> Vec<bool> {
+    jobs.iter().map(|job| depths.contains(&job.depth)).collect()
 }
 
 impl SsdCalibration<'_> {
@@ -178,6 +217,15 @@ impl SsdCalibration<'_> {
             ));
         }
         warnings
+    }
+
+    /// What of the host goes with the constants of the drive.
+    pub fn host(&self) -> Option<String> {
+        let limit = self.commands_max.map(|most| format!("queue_depth = {most}"));
+        let time = format!("think_time = \"{:.1}us\"", self.host_us);
+        let time = (self.host_us >= HOST_US_MIN).then_some(time);
+        let both: Vec<String> = limit.into_iter().chain(time).collect();
+        (!both.is_empty()).then(|| format!("The jobs ran with [host] {}.", both.join(", ")))
     }
 
     /// Other jobs on the fitted drive.
@@ -207,6 +255,9 @@ impl SsdCalibration<'_> {
                 100.0 * held_out.rate_worst
             ),
         };
+        if let Some(words) = self.host() {
+            head += &format!("\n{words}");
+        }
         if self.is_stopped {
             head += &format!("\nThe search was stopped after {REFINED_MAX} simulations.");
         }

@@ -1,7 +1,7 @@
 //! Jobs of fio on a simulated drive.
 
 use super::jobs::{Delivered, MeasuredJob};
-use super::{Drive, Point};
+use super::{Drive, Host, Point};
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
@@ -105,7 +105,13 @@ impl<'a> Bench<'a> {
             ("norandommap", Toml::from(true)),
             ("requests", count(warmup + counted)),
         ];
-        let host = [("mode", text("closed")), ("queue_depth", count(depth))];
+        let Host { commands_max, time_ns } = drive.host;
+        let host = [
+            ("mode", text("closed")),
+            ("queue_depth", count(depth.min(commands_max))),
+            ("outstanding", count(depth)),
+            ("think_time", text(&format!("{time_ns}ns"))),
+        ];
         let run = [("warmup_requests", count(warmup))];
         let table = |keys: &[(&str, Toml)]| {
             let pair = |(key, value): &(&str, Toml)| ((*key).to_owned(), value.clone());

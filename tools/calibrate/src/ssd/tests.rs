@@ -207,6 +207,50 @@ fn results_of_fio_that_cannot_be_used_say_why() {
 }
 
 #[test]
+fn what_the_latency_leaves_out_is_the_hosts() {
+    let text = r#"{"jobs":[{"job options":{"rw":"randread","bs":"4k","iodepth":"4","numjobs":"2",
+        "group_reporting":"1"},"read":{"iops":80000,"lat_ns":{"mean":95000},
+        "clat_ns":{"mean":90000,"percentile":{"50.000000":88000}}}}]}"#;
+    let jobs = parse("fio.json", text).expect("a result");
+    let [job] = jobs.as_slice() else { panic!("{jobs:?}") };
+    // The latency that has percentiles.
+    assert!((job.delivered[0].mean_us - 90.0).abs() < 1e-9, "{job:?}");
+    // Eight loops of 100 us.
+    assert!((job.host_us() - 10.0).abs() < 1e-9, "{job:?}");
+}
+
+#[test]
+fn time_of_the_host_is_measured_and_not_fitted() {
+    let registry = registry::standard();
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let slow = Drive { host: Host { time_ns: 30_000, ..drive.host }, ..drive.clone() };
+    let jobs = [1, 4, 16, 64].map(|depth| delivered(&slow, "randread", depth, &BOTH[..1]));
+    let fits = of_depths(&jobs, &[1, 16]);
+    assert_eq!(fits, [true, false, true, false]);
+    let found = calibrate_ssd(&drive, &jobs, &fits, &|| true).expect("a fit");
+    assert!((found.host_us - 30.0).abs() < 0.5, "{}", found.host_us);
+    assert!(found.held_out[1].rate_mean < 0.03, "{:?}", found.held_out);
+    let preset = found.preset();
+    assert!(preset.contains("[host] think_time = \"30."), "{preset}");
+}
+
+#[test]
+fn requests_beyond_the_queue_of_the_drive_wait_in_the_host() {
+    let registry = registry::standard();
+    let limited = format!("[host]\nqueue_depth = 4\n{TRUE}");
+    let limited = Drive::of_scenario("limited", &limited, &registry).expect("a drive");
+    let rate = |job: &MeasuredJob| job.delivered[0].iops;
+    let [few, many] = [4, 32].map(|depth| delivered(&limited, "randread", depth, &BOTH[..1]));
+    assert!((rate(&many) / rate(&few) - 1.0).abs() < 0.02, "{few:?} {many:?}");
+    // The wait in the host is part of the latency: Little's law.
+    let little = 32e6 / rate(&many);
+    assert!((many.delivered[0].mean_us / little - 1.0).abs() < 0.05, "{many:?}");
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let unlimited = delivered(&drive, "randread", 32, &BOTH[..1]);
+    assert!(rate(&unlimited) > 1.3 * rate(&many), "{unlimited:?} {many:?}");
+}
+
+#[test]
 fn another_timing_model_is_refused() {
     let registry = registry::standard();
     let other = TRUE.replace("queued", "interleaved");

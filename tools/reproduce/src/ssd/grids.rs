@@ -119,7 +119,7 @@ fn mixes(runner: &Runner, device: &str) -> Result<Vec<MeasuredJob>, ExperimentEr
 }
 
 /// Goals: mean error of requests per second, of the median and of the 99th percentile of latency.
-const RATE: f64 = 0.05;
+pub(super) const RATE: f64 = 0.05;
 const LATENCY: f64 = 0.10;
 
 fn calibrated(runner: &Runner, grid: &Grid) -> Result<Findings, ExperimentError> {
@@ -175,7 +175,7 @@ fn percent(share: f64) -> f64 {
 }
 
 /// The row of what was fitted.
-fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
+pub(super) fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
     let [_, (channels, dies)] = found.dies;
     let mut constants = Vec::new();
     if found.are_dies_searched {
@@ -208,7 +208,13 @@ fn given(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
 }
 
 /// Rows for the mean errors of jobs that were not fitted to, if there are any.
-fn judged(findings: &mut Findings, name: &str, which: &str, judged: &Judged, trivial: Option<f64>) {
+pub(super) fn judged(
+    findings: &mut Findings,
+    name: &str,
+    which: &str,
+    judged: &Judged,
+    trivial: Option<f64>,
+) {
     if judged.jobs == 0 {
         return;
     }
@@ -259,7 +265,7 @@ fn saturated(findings: &mut Findings, name: &str, results: &[JobResult]) {
 }
 
 /// A picture of the rates and one of the latencies of every row of depths.
-fn plots(findings: &mut Findings, name: &str, results: &[JobResult]) {
+pub(super) fn plots(findings: &mut Findings, name: &str, results: &[JobResult]) {
     for row in results.chunk_by(|a, b| a.measured.is_of_row(&b.measured)) {
         let MeasuredJob { workload, bytes, read_percent, .. } = &row[0].measured;
         let mix =

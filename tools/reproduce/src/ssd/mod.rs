@@ -1,9 +1,11 @@
 //! Measured SSDs beside simulated ones.
 
+mod bundle;
 mod drive;
 mod fit;
 mod grids;
 mod offered;
+mod sata;
 mod saturated;
 mod separating;
 mod tables;
@@ -20,6 +22,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     grids::S980_PRO,
     grids::NVME_A,
     grids::NVME_B,
+    sata::EXPERIMENT,
 ];
 
 /// The largest of `errors`.

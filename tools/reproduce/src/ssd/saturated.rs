@@ -79,7 +79,7 @@ pub(super) fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Seri
 }
 
 /// The error at which a row differs, and the one that the median over all has to meet.
-const WORST: f64 = 0.10;
+pub(super) const WORST: f64 = 0.10;
 const MEDIAN: f64 = 0.02;
 
 /// Why a drive and the simulated one may differ under `load`, as far as it is known.

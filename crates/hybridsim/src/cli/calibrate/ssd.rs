@@ -4,7 +4,7 @@ use super::{CalibrateArgs, Texts, deliver};
 use crate::cli::output::{Exit, Failure, print};
 use hybridsim_calibrate::ssd::{
     Delivered, Drive, JobResult, Judged, MeasuredJob, REFINED_MAX, SsdCalibration, TOLERANCE,
-    calibrate_ssd, every_other, read,
+    calibrate_ssd, every_other, of_depths, read,
 };
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
@@ -22,12 +22,21 @@ pub struct SsdArgs {
         conflicts_with_all = ["disk", "device", "page", "erase_time", "capacity", "repetitions"]
     )]
     ssd: Option<String>,
+    /// With --ssd: fit to the jobs with so many requests outstanding, such as 1,16, and hold the
+    /// others out; by default every other depth is fitted to
+    #[arg(long, value_name = "DEPTHS", value_delimiter = ',', conflicts_with = "all")]
+    depths: Vec<u64>,
     /// Print the job file for fio whose results `--ssd` takes
     #[arg(long, exclusive = true)]
     job: bool,
 }
 
 impl SsdArgs {
+    /// Whether its options go together.
+    pub const fn is_complete(&self) -> bool {
+        self.ssd.is_some() || self.depths.is_empty()
+    }
+
     /// Whether to calibrate an SSD.
     pub const fn is_wanted(&self) -> bool {
         self.ssd.is_some() || self.job
@@ -42,16 +51,41 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let files = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut jobs = files.concat();
     jobs.sort_by_key(MeasuredJob::key);
-    let fits = if args.all { vec![true; jobs.len()] } else { every_other(&jobs) };
-    if !args.all && fits.iter().all(|fits| *fits) {
-        let message = "all jobs differ in more than their depth, so none can be held out: measure \
-                       several depths, or add --all";
-        return Err(Failure::Message(Exit::Trace, message.to_owned()));
-    }
+    let fits = fits(args, &jobs)?;
     let found = calibrate_ssd(&drive, &jobs, &fits, &|| true)?;
     let texts =
         Texts { warnings: found.warnings(), preset: found.preset(), summary: summary(&found) };
     deliver(args, &found, &texts)
+}
+
+/// Which of `jobs` to fit to.
+fn fits(args: &CalibrateArgs, jobs: &[MeasuredJob]) -> Result<Vec<bool>, Failure> {
+    let depths = &args.ssd.depths;
+    if let Some(depth) = depths.iter().find(|depth| jobs.iter().all(|job| job.depth != **depth)) {
+        let mut known: Vec<u64> = jobs.iter().map(|job| job.depth).collect();
+        known.sort_unstable();
+        known.dedup();
+        let known: Vec<String> = known.iter().map(u64::to_string).collect();
+        let known = known.join(", ");
+        let message = format!("--depths: no job has {depth} requests outstanding, only {known}");
+        return Err(Failure::usage(message));
+    }
+    let fits = match (args.all, depths.as_slice()) {
+        (true, _) => vec![true; jobs.len()],
+        (false, []) => every_other(jobs),
+        (false, depths) => of_depths(jobs, depths),
+    };
+    if !args.all && fits.iter().all(|fits| *fits) {
+        let message = match depths.as_slice() {
+            [] => {
+                "all jobs differ in more than their depth, so none can be held out: measure \
+                 several depths, or add --all"
+            }
+            _ => "--depths names all depths, so none is held out: name fewer, or add --all instead",
+        };
+        return Err(Failure::Message(Exit::Trace, message.to_owned()));
+    }
+    Ok(fits)
 }
 
 fn summary(found: &SsdCalibration<'_>) -> String {
@@ -119,6 +153,9 @@ fn constants(text: &mut String, found: &SsdCalibration<'_>) {
          distance: root mean square logarithmic error of requests/s (weight 1), p50 (1/2) and\n\
          p99 (1/4); errors above 0.2 count less than their square"
     );
+    if let Some(words) = found.host() {
+        let _ = writeln!(text, "{words}");
+    }
     if found.is_stopped {
         let _ = writeln!(text, "the search was stopped after {REFINED_MAX} simulations");
     }
