@@ -359,7 +359,7 @@ pub(super) fn calibrate<'r>(
         fitted: both(true),
         held_out: both(false),
         trivial: trivial(&after, |result| !result.fitted),
-        host_us: drive.host.time_ns as f64 / 1e3,
+        host_us: drive.host.times_ns.map(|ns| ns as f64 / 1e3),
         commands_max: drive.start.queue_depth,
         jobs: after,
         drive: drive.clone(),

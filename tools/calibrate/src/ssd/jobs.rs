@@ -176,7 +176,7 @@ fn direction(part: &Value, op: Op) -> Option<Delivered> {
     // Mean and percentiles of the same latency: fio lists percentiles of one of the two, by
     // default of the one that leaves out the submission.
     let latencies = ["lat_ns", "clat_ns"].map(|name| &part[name]);
-    let listed = |lat: &&Value| lat["percentile"].is_object() && lat["mean"].is_f64();
+    let listed = |lat: &&Value| lat["percentile"].is_object() && lat["mean"].is_number();
     let either = || latencies.into_iter().find(|lat| lat["mean"].is_number());
     let latency = latencies.into_iter().find(listed).or_else(either)?;
     let mean = latency["mean"].as_f64()?;

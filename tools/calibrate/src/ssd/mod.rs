@@ -41,22 +41,35 @@ pub struct Drive<'r> {
 struct Host {
     /// Most commands at the drive; further requests wait in the host.
     commands_max: u64,
-    /// Time from a completion to the request that follows it, in nanoseconds.
-    time_ns: u64,
+    /// Time from a completion to the request that follows it, in nanoseconds, of jobs that mostly
+    /// read and of those that mostly write, whose data the host may have to make first.
+    times_ns: [u64; 2],
 }
 
 impl Host {
     /// Most commands at a drive without a limit: more than a loop has outstanding.
     const UNLIMITED: u64 = 65_536;
 
-    /// With the time that the jobs of least depth among `jobs` leave to it: the median over them.
+    /// The place of `job` in `times_ns`.
+    fn place(job: &MeasuredJob) -> usize {
+        usize::from(job.write_share() > 0.5)
+    }
+
+    fn time_ns(&self, job: &MeasuredJob) -> u64 {
+        self.times_ns[Self::place(job)]
+    }
+
+    /// With the times that the jobs of least depth among `jobs` leave to it: the median over them.
     fn measured(self, jobs: &[&MeasuredJob]) -> Self {
-        let least = jobs.iter().map(|job| job.depth).min();
-        let least = jobs.iter().filter(|job| Some(job.depth) == least);
-        let mut times: Vec<f64> = least.map(|job| job.host_us()).collect();
-        times.sort_by(f64::total_cmp);
-        let time_ns = times.get(times.len() / 2).map_or(self.time_ns, |us| (us * 1e3) as u64);
-        Self { time_ns, ..self }
+        let time_ns = |place: usize| {
+            let own = jobs.iter().filter(|job| Self::place(job) == place);
+            let least = own.clone().map(|job| job.depth).min();
+            let least = own.filter(|job| Some(job.depth) == least);
+            let mut times: Vec<f64> = least.map(|job| job.host_us()).collect();
+            times.sort_by(f64::total_cmp);
+            times.get(times.len() / 2).map_or(self.times_ns[place], |us| (us * 1e3) as u64)
+        };
+        Self { times_ns: [time_ns(0), time_ns(1)], ..self }
     }
 }
 
@@ -91,7 +104,7 @@ impl<'r> Drive<'r> {
             return Err(CalibrateError::Start(message));
         }
         let commands_max = start.queue_depth.unwrap_or(Host::UNLIMITED);
-        Ok(Self { start, host: Host { commands_max, time_ns: 0 } })
+        Ok(Self { start, host: Host { commands_max, times_ns: [0; 2] } })
     }
 
     fn point(&self) -> Point {
@@ -145,8 +158,8 @@ pub struct SsdCalibration<'r> {
     /// the highest rate of the row fitted to would let expect.
     pub trivial: f64,
     /// Time of the host from a completion to the next request, in microseconds, as measured by
-    /// the jobs of least depth fitted to.
-    pub host_us: f64,
+    /// the jobs of least depth fitted to: of those that mostly read, and that mostly write.
+    pub host_us: [f64; 2],
     /// Most commands at the drive, where START has a limit.
     pub commands_max: Option<u64>,
     /// Every job.
@@ -222,8 +235,15 @@ impl SsdCalibration<'_> {
     /// What of the host goes with the constants of the drive.
     pub fn host(&self) -> Option<String> {
         let limit = self.commands_max.map(|most| format!("queue_depth = {most}"));
-        let time = format!("think_time = \"{:.1}us\"", self.host_us);
-        let time = (self.host_us >= HOST_US_MIN).then_some(time);
+        let is_worth = |us: &f64| *us >= HOST_US_MIN;
+        let [reads, writes] = self.host_us;
+        let time = match [reads, writes].map(|us| is_worth(&us)) {
+            [false, false] => None,
+            [true, true] => {
+                Some(format!("think_time = \"{reads:.1}us\" (writes: \"{writes:.1}us\")"))
+            }
+            _ => Some(format!("think_time = \"{:.1}us\"", reads.max(writes))),
+        };
         let both: Vec<String> = limit.into_iter().chain(time).collect();
         (!both.is_empty()).then(|| format!("The jobs ran with [host] {}.", both.join(", ")))
     }

@@ -1,7 +1,7 @@
 //! Jobs of fio on a simulated drive.
 
 use super::jobs::{Delivered, MeasuredJob};
-use super::{Drive, Host, Point};
+use super::{Drive, Point};
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
@@ -105,10 +105,10 @@ impl<'a> Bench<'a> {
             ("norandommap", Toml::from(true)),
             ("requests", count(warmup + counted)),
         ];
-        let Host { commands_max, time_ns } = drive.host;
+        let time_ns = drive.host.time_ns(measured);
         let host = [
             ("mode", text("closed")),
-            ("queue_depth", count(depth.min(commands_max))),
+            ("queue_depth", count(depth.min(drive.host.commands_max))),
             ("outstanding", count(depth)),
             ("think_time", text(&format!("{time_ns}ns"))),
         ];

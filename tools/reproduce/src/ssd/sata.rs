@@ -175,9 +175,8 @@ fn rows(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>, op: Op,
     for depths in GROUPS {
         let is_one = |result: &JobResult| is_judged(result, op, depths);
         let without = trivial(&found.jobs, is_one);
-        let which = format!("{}, {}", word(op), depths.0);
         let errors = Judged::among(&found.jobs, is_one);
-        grids::judged(findings, name, &which, &errors, Some(without));
+        grids::judged(findings, name, depths.0, &errors, Some(without));
         all.trivial.push((op, depths, without));
     }
     beyond(findings, name, &found.jobs, op);
@@ -282,20 +281,14 @@ fn totals(findings: &mut Findings, all: &All) {
 }
 
 /// The row of the rates of jobs with as many requests outstanding in other threads.
-fn equal_depths(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>) {
-    let is_shown = |op: &Op| found.jobs.iter().any(|one| one.measured.delivered[0].op == *op);
-    let words: Vec<String> = [Op::Read, Op::Write]
-        .into_iter()
-        .filter(is_shown)
-        .map(|op| format!("{} {:.1} %", word(op), 100.0 * noise(&found.jobs, op)))
-        .collect();
+fn equal_depths(findings: &mut Findings, name: &str, (found, op): (&SsdCalibration<'_>, Op)) {
     findings.row(
         Claim::new("–", format!("{name}: spread of equal depths, 2 to 32"))
             .not_comparable("the noise of the measurement, not an error")
             .remark(&format!(
-                "rates with as many requests outstanding in one thread or in several: {} from the \
-                 lowest to the highest, on average over depths",
-                words.join(", ")
+                "rates with as many requests outstanding in one thread or in several differ by \
+                 {:.1} %, the highest from the lowest, on average over depths",
+                100.0 * noise(&found.jobs, op)
             )),
     );
 }
@@ -306,26 +299,23 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut first = Vec::new();
     for grid in &GRIDS {
         let name = format!("{}, {}", grid.drive, grid.host);
-        let (mut jobs, mut fits) = jobs(runner, grid)?;
+        let (jobs, fits) = jobs(runner, grid)?;
         first.extend(alone(&jobs, 1).map(|rate| (grid, rate)));
         if let Some(why) = grid.reads.reason() {
             apart(&mut findings, &name, &jobs, why);
-            (jobs, fits) =
-                jobs.into_iter().zip(fits).filter(|one| one.0.workload == "randwrite").unzip();
         }
-        if jobs.is_empty() {
-            continue;
+        let shown = [(Op::Read, grid.reads == Reads::Data), (Op::Write, grid.writes)];
+        for (op, _) in shown.into_iter().filter(|(_, is_shown)| *is_shown) {
+            let own = jobs.iter().zip(&fits).filter(|(job, _)| job.delivered[0].op == op);
+            let (jobs, fits): (Vec<MeasuredJob>, Vec<bool>) =
+                own.map(|(job, fits)| (job.clone(), *fits)).unzip();
+            let name = format!("{name}, {}", word(op));
+            let found = fitted(runner, &name, &jobs, &fits)?;
+            grids::given(&mut findings, &name, &found);
+            rows(&mut findings, &name, &found, op, &mut all);
+            equal_depths(&mut findings, &name, (&found, op));
+            grids::plots(&mut findings, &name, &found.jobs);
         }
-        let found = fitted(runner, &name, &jobs, &fits)?;
-        grids::given(&mut findings, &name, &found);
-        if grid.reads == Reads::Data {
-            rows(&mut findings, &name, &found, Op::Read, &mut all);
-        }
-        if grid.writes {
-            rows(&mut findings, &name, &found, Op::Write, &mut all);
-        }
-        equal_depths(&mut findings, &name, &found);
-        grids::plots(&mut findings, &name, &found.jobs);
     }
     between_hosts(&mut findings, &first);
     totals(&mut findings, &all);
