@@ -140,9 +140,10 @@ type Depths = (&'static str, u64, u64);
 
 /// The groups that judge all: few requests, among which the drive's parallelism shows, and as many
 /// as it takes, which its link limits.
-const GROUPS: [Depths; 2] = [("2 to 8 outstanding", 2, 8), ("16 and 32", 16, COMMANDS_MAX)];
+const GROUPS: [Depths; 2] =
+    [("with 2 to 8 outstanding", 2, 8), ("with 16 or 32 outstanding", 16, COMMANDS_MAX)];
 /// More than the drive takes: they wait in the host, in the order of its scheduler.
-const BEYOND: Depths = ("more than 32", COMMANDS_MAX + 1, u64::MAX);
+const BEYOND: Depths = ("with more than 32 outstanding", COMMANDS_MAX + 1, u64::MAX);
 
 fn is_judged(result: &JobResult, op: Op, depths: Depths) -> bool {
     let MeasuredJob { depth, delivered, .. } = &result.measured;
@@ -189,12 +190,7 @@ fn rows(findings: &mut Findings, name: &str, found: &SsdCalibration<'_>, op: Op,
 fn beyond(findings: &mut Findings, name: &str, jobs: &[JobResult], op: Op) {
     let errors = Judged::among(jobs, |result| is_judged(result, op, BEYOND));
     if errors.jobs > 0 {
-        let words = format!(
-            "{name}: {} {}, {} outstanding, mean error of requests/s",
-            errors.jobs,
-            word(op),
-            BEYOND.0
-        );
+        let words = format!("{name}: {} {}, mean error of requests/s", errors.jobs, BEYOND.0);
         let claim = Claim::new("–", words).unit("%").at_most("", 100.0 * grids::RATE);
         findings.row(
             claim
@@ -270,13 +266,13 @@ fn between_hosts(findings: &mut Findings, measured: &[(&Grid, f64)]) {
 /// The rows over all drives and hosts.
 fn totals(findings: &mut Findings, all: &All) {
     for (op, results) in [(Op::Read, &all.reads), (Op::Write, &all.writes)] {
+        let name = format!("All drives and hosts, {}", word(op));
         for depths in GROUPS {
             let errors = Judged::among(results, |result| is_judged(result, op, depths));
-            let which = format!("{}, {}", word(op), depths.0);
             let without = all.trivial(op, depths);
-            grids::judged(findings, "All drives and hosts", &which, &errors, Some(without));
+            grids::judged(findings, &name, depths.0, &errors, Some(without));
         }
-        beyond(findings, "All drives and hosts", results, op);
+        beyond(findings, &name, results, op);
     }
 }
 
