@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment { id: "ssd/sata", run };
 enum Reads {
     /// The drive.
     Data,
-    /// Data, behind a controller that holds completions back when few requests are outstanding.
+    /// Data, behind a controller that delays completions when few requests are outstanding.
     Coalesced,
     /// Blocks that were never written: no flash is read.
     Unwritten,
