@@ -2,8 +2,9 @@
 """Measure the error of sampled miss-ratio curves against exact ones.
 
     scripts/mrc_error.py workloads/*.hst
+    scripts/mrc_error.py --policy lru --method auto --method aet workloads/*.hst
 
-For each trace and number of sampled pages: the mean and the greatest difference over all policies
+For each trace, method and number of sampled pages: the mean and the greatest difference over all policies
 and the sizes of the default curve, the mean of the stated errors, the share of points whose
 difference is within the stated error, and memory and processor time of the process.
 """
@@ -17,10 +18,12 @@ import sys
 import tempfile
 
 
-def curves(options, trace, sample, sizes=None):
+def curves(options, trace, sample, sizes=None, method="auto"):
     """The curves, peak memory in MiB, and processor time in s."""
     command = [options.hybridsim, "trace", "mrc", str(trace), "--json",
-               "--policy", options.policy, "--sample", str(sample)]
+               "--policy", options.policy, "--sample", str(sample), "--method", method]
+    if options.format:
+        command += ["--format", options.format]
     if sizes:
         command += ["--sizes", ",".join(f"{size}B" for size in sizes)]
     with tempfile.TemporaryFile("w+") as out:
@@ -33,13 +36,19 @@ def curves(options, trace, sample, sizes=None):
         return json.load(out)["mrc"], used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
 
 
+def sampled_pages(found):
+    """Whether the curves are those of a sample."""
+    return found["sampled_fraction"] < 1
+
+
 def compare(exact, sampled):
     """Differences and stated errors of the points that the sample has."""
     pairs = []
     for whole, part in zip(exact["curves"], sampled["curves"], strict=True):
         for one, other in zip(whole["points"], part["points"], strict=True):
-            if other["miss_ratio"] is not None and other["error"] is not None:
-                pairs.append((abs(one["miss_ratio"] - other["miss_ratio"]), other["error"]))
+            if other["miss_ratio"] is None or (other["error"] is None and sampled_pages(sampled)):
+                continue
+            pairs.append((abs(one["miss_ratio"] - other["miss_ratio"]), other["error"] or 0.0))
     return pairs
 
 
@@ -48,11 +57,14 @@ def main():
     parser.add_argument("traces", nargs="+", type=pathlib.Path, metavar="TRACE")
     parser.add_argument("--hybridsim", default="target/release/hybridsim", metavar="FILE")
     parser.add_argument("--policy", default="all")
+    parser.add_argument("--method", action="append", choices=["auto", "aet"],
+                        help="aet goes with --policy lru; may be repeated")
+    parser.add_argument("--format", help="of the traces; detected without it")
     parser.add_argument("--sample", type=int, action="append", metavar="PAGES")
     options = parser.parse_args()
-    print("| trace | pages | sample | mean error | max error | mean stated | within stated "
-          "| MiB | s |")
-    print("|---|" + "---:|" * 8)
+    print("| trace | pages | method | sample | mean error | max error | mean stated "
+          "| within stated | MiB | s |")
+    print("|---|---:|---|" + "---:|" * 7)
     for trace in options.traces:
         found = curves(options, trace, 1 << 24)
         if found is None:
@@ -60,20 +72,23 @@ def main():
             continue
         exact, memory, seconds = found
         pages = exact["pages"]
-        print(f"| {trace.stem} | {pages:,} | all | | | | | {memory:.0f} | {seconds:.2f} |")
+        name = f"| {trace.name.split('.')[0]} | {pages:,}"
+        print(f"{name} | exact | all | | | | | {memory:.0f} | {seconds:.2f} |")
         sizes = sorted({p["cache_bytes"] for curve in exact["curves"] for p in curve["points"]})
-        for sample in options.sample or [4096, 16384, 65536]:
-            if sample >= pages:
-                continue
-            sampled, memory, seconds = curves(options, trace, sample, sizes)
-            pairs = compare(exact, sampled)
-            if not pairs:
-                continue
-            errors, stated = zip(*pairs, strict=True)
-            mean, within = sum(errors) / len(pairs), sum(e <= s for e, s in pairs) / len(pairs)
-            print(f"| {trace.stem} | {pages:,} | {sample:,} | {mean:.4f} | {max(errors):.4f} | "
-                  f"{sum(stated) / len(pairs):.4f} | {within:.0%} | {memory:.0f} | {seconds:.2f} |",
-                  flush=True)
+        for method in options.method or ["auto"]:
+            for sample in options.sample or [4096, 16384, 65536]:
+                # A model has errors without a sample too.
+                if sample >= pages and (method == "auto" or sample < 1 << 20):
+                    continue
+                sampled, memory, seconds = curves(options, trace, sample, sizes, method)
+                pairs = compare(exact, sampled)
+                if not pairs:
+                    continue
+                errors, stated = zip(*pairs, strict=True)
+                mean, within = sum(errors) / len(pairs), sum(e <= s for e, s in pairs) / len(pairs)
+                print(f"{name} | {method} | {sample:,} | {mean:.4f} | {max(errors):.4f} | "
+                      f"{sum(stated) / len(pairs):.4f} | {within:.0%} | {memory:.0f} | "
+                      f"{seconds:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

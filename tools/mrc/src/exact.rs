@@ -127,6 +127,7 @@ pub fn curves<R: RecordReader>(
         accesses,
         pages: all,
         footprint_bytes: all.saturating_mul(page_bytes),
+        footprint_sampled_fraction: 1.0,
         sampled_fraction: 1.0,
         curves: caches.curves(ask, accesses, page_bytes)?,
         warnings: reader.warnings().to_vec(),

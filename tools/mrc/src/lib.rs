@@ -6,7 +6,13 @@
 //! sampling rate (Waldspurger et al., "Cache Modeling and Optimization using Miniature
 //! Simulations", USENIX ATC 2017). Both are exact when the sample includes all pages. The error
 //! of a point is estimated from the variation between disjoint parts of the sample.
+//!
+//! A few sizes in bytes need neither: their caches process the trace as it is read, whatever its
+//! length. On request, `lru` is modelled by its average eviction time instead.
 
+mod aet;
+mod direct;
+mod directory;
 mod distances;
 mod exact;
 mod numbers;
@@ -43,6 +49,16 @@ pub enum Size {
     Footprint(f64),
 }
 
+/// How curves are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Stack distances for many sizes of `lru`, simulation for anything else.
+    #[default]
+    Automatic,
+    /// The average eviction time, a model of `lru`.
+    Aet,
+}
+
 /// The requested curves.
 pub struct Ask {
     /// Bytes of a page, a multiple of 512.
@@ -53,6 +69,8 @@ pub struct Ask {
     pub sizes: Vec<Size>,
     /// Maximum number of sampled pages.
     pub pages_max: usize,
+    /// How to compute them. [`Method::Aet`] is for `lru` alone.
+    pub method: Method,
 }
 
 /// The curves of a trace.
@@ -62,10 +80,12 @@ pub struct Curves {
     pub page_bytes: u64,
     /// Page accesses.
     pub accesses: u64,
-    /// Distinct pages; an estimate when sampled.
+    /// Distinct pages.
     pub pages: u64,
     /// Size of the distinct pages.
     pub footprint_bytes: u64,
+    /// Share of the distinct pages that was counted to estimate their number; 1 is exact.
+    pub footprint_sampled_fraction: f64,
     /// Share of pages in the sample; 1 is exact.
     pub sampled_fraction: f64,
     /// One curve per policy.
@@ -80,7 +100,7 @@ pub struct Curves {
 pub struct Curve {
     /// Its name.
     pub policy: String,
-    /// The method: `stack-distances` or `simulation`.
+    /// The method: `stack-distances`, `simulation` or `aet`.
     pub method: &'static str,
     /// In ascending order of size.
     pub points: Vec<Point>,
@@ -94,7 +114,8 @@ pub struct Point {
     /// Share of accesses that miss, the first to each page included; `null` where the sample is
     /// too small for a cache of this size.
     pub miss_ratio: Option<f64>,
-    /// Estimated error, in either direction; `null` where the miss ratio is exact.
+    /// Estimated error of the sample, in either direction; `null` where all pages are in it. The
+    /// error of a model, such as the average eviction time, comes on top.
     pub error: Option<f64>,
 }
 
@@ -128,6 +149,12 @@ pub fn curves<R: RecordReader>(
 ) -> Result<Curves, MrcError> {
     let page_sectors = (ask.page_bytes / SECTOR_BYTES).max(1);
     let page_bytes = page_sectors * SECTOR_BYTES;
+    if ask.method == Method::Aet {
+        return aet_curves(&mut open()?, ask, page_sectors, page_bytes, progress);
+    }
+    if let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+        return Ok(curves);
+    }
     if let Some(curves) = exact::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
         return Ok(curves);
     }
@@ -170,8 +197,52 @@ pub fn curves<R: RecordReader>(
         accesses: distances.accesses(),
         pages: all,
         footprint_bytes: all.saturating_mul(page_bytes),
+        footprint_sampled_fraction: 1.0 / (1u64 << level) as f64,
         sampled_fraction: 1.0 / (1u64 << level) as f64,
         curves,
+        warnings: reader.warnings().to_vec(),
+    })
+}
+
+/// The curve of `lru` by its average eviction time.
+fn aet_curves<R: RecordReader>(
+    reader: &mut R,
+    ask: &Ask,
+    page_sectors: u64,
+    page_bytes: u64,
+    progress: &mut OnProgress<'_>,
+) -> Result<Curves, MrcError> {
+    let mut times = aet::ReuseTimes::new(ask.pages_max);
+    each(reader, progress, |record| {
+        blocks(&record.request, page_sectors).for_each(|page| times.access(page));
+    })?;
+    let (level, all) = (times.level(), times.pages());
+    let sizes = sizes(ask, page_bytes, all);
+    let ratios = times.miss_ratios(&sizes);
+    let point = |(at, pages): (usize, &u64)| {
+        let found = ratios.as_ref().map(|ratios| ratios[at]);
+        let found = found.filter(|_| pages >> level >= simulate::MINIATURE_PAGES_MIN || level == 0);
+        Point {
+            cache_bytes: pages * page_bytes,
+            miss_ratio: found.map(|(ratio, _)| ratio),
+            error: found.and_then(|(_, error)| error),
+        }
+    };
+    let points: Vec<Point> = sizes.iter().enumerate().map(point).collect();
+    let curve = |policy: &Policy| Curve {
+        policy: policy.entry.description.name.to_owned(),
+        method: "aet",
+        points: points.clone(),
+    };
+    let fraction = 1.0 / (1u64 << level) as f64;
+    Ok(Curves {
+        page_bytes,
+        accesses: times.accesses(),
+        pages: all,
+        footprint_bytes: all.saturating_mul(page_bytes),
+        footprint_sampled_fraction: fraction,
+        sampled_fraction: fraction,
+        curves: ask.policies.iter().map(curve).collect(),
         warnings: reader.warnings().to_vec(),
     })
 }

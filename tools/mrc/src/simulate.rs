@@ -12,7 +12,7 @@ use hybridsim_workload::profile::{BlockKey, StackDistances, sample_hash, sampled
 use std::hint::black_box;
 
 /// A smaller simulated cache does not represent a larger one.
-const MINIATURE_PAGES_MIN: u64 = 32;
+pub const MINIATURE_PAGES_MIN: u64 = 32;
 /// Disjoint parts of the sample that are also simulated, to estimate the error.
 pub const PARTS: u32 = 4;
 /// Limits the memory of caches that run in parallel.
@@ -217,7 +217,7 @@ pub fn bytes(points: &[Point<'_>], pages: u64) -> u64 {
 /// The mean of four equal parts has half the standard deviation of one; 3.18 deviations are the
 /// two-sided 95 % of Student's distribution with three degrees of freedom. The difference between
 /// the whole sample and the mean of its parts is the bias of a smaller sample.
-fn error(whole: f64, parts: &[f64]) -> f64 {
+pub fn error(whole: f64, parts: &[f64]) -> f64 {
     let count = parts.len() as f64;
     let mean = parts.iter().sum::<f64>() / count;
     let squares: f64 = parts.iter().map(|part| (part - mean).powi(2)).sum();

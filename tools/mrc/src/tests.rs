@@ -42,6 +42,7 @@ fn ask(names: &[&str], sizes: &[u64], pages_max: usize) -> Ask {
         policies: names.iter().map(policy).collect(),
         sizes: sizes.iter().map(|pages| Size::Bytes(pages * 4096)).collect(),
         pages_max,
+        method: Method::Automatic,
     }
 }
 
@@ -105,7 +106,7 @@ fn a_sample_comes_close_for_every_policy() {
             assert!(error < 0.1 && (a - b).abs() <= error, "{} {point:?}: {a}", whole.policy);
         }
     }
-    let tiny = of(&pages, &ask(&["fifo", "lru"], &[10], 4_000));
+    let tiny = of(&pages, &ask(&["fifo", "lru"], &[10, 11, 12], 4_000));
     for curve in tiny.curves {
         let point = curve.points[0];
         assert_eq!((point.miss_ratio, point.error), (None, None), "the sample is too small");
@@ -228,4 +229,130 @@ fn lru_is_the_same_simulated_and_by_stack_distances() {
         let (a, b) = (point.miss_ratio.expect("exact"), one.points[0].miss_ratio.expect("exact"));
         assert!((a - b).abs() < 1e-12, "{size}: {a} {b}");
     }
+}
+
+/// Nine policies at once are simulated on numbered pages, one policy without numbers.
+#[test]
+fn few_caches_decide_as_many_do() {
+    let pages = skewed(40_000, 3_000);
+    let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.description.name).collect();
+    for size in [1, 3, 50, 400, 2_900, 3_500] {
+        let together = of(&pages, &ask(&names, &[size], 5_000));
+        for (name, expected) in names.iter().zip(&together.curves) {
+            let one = of(&pages, &ask(&[name], &[size], 5_000));
+            let ratio = |curve: &Curve| curve.points[0].miss_ratio.expect("exact");
+            let (a, b) = (ratio(&one.curves[0]), ratio(expected));
+            // Less than one access.
+            assert!((a - b).abs() < 1e-9, "{name} {size}: {a} {b}");
+            assert_eq!((one.accesses, one.sampled_fraction), (40_000, 1.0));
+            // Under test more than 1,024 pages are sampled.
+            assert!(one.footprint_sampled_fraction < 1.0, "not numbered");
+            assert_eq!(together.footprint_sampled_fraction, 1.0);
+            let share = one.pages as f64 / together.pages as f64;
+            assert!((share - 1.0).abs() < 0.1, "{} of {} pages", one.pages, together.pages);
+        }
+    }
+    let few: Vec<u64> = pages.iter().map(|page| page % 900).collect();
+    assert_eq!(of(&few, &ask(&["lru"], &[10], 5_000)).footprint_sampled_fraction, 1.0);
+}
+
+/// The sample of 1,024 pages is too small for the trace, but not for the cache.
+#[test]
+fn few_caches_are_exact_beyond_the_sample() {
+    let pages = skewed(60_000, 9_000);
+    let mut passes = 0;
+    let open = || {
+        passes += 1;
+        Ok(Records(trace(&pages).into_iter()))
+    };
+    let found = curves(open, &ask(&["fifo", "lru"], &[500], 1_024), &mut |_| {});
+    let found = found.unwrap_or_else(|error| panic!("{error:?}"));
+    for (curve, again) in found.curves.iter().zip([false, true]) {
+        let (point, exact) = (curve.points[0], by_hand(&pages, 500, again));
+        let ours = point.miss_ratio.expect("exact");
+        assert!(point.error.is_none() && (ours - exact).abs() < 1e-12, "{ours} {exact}");
+    }
+    assert_eq!(passes, 1);
+    let larger = of(&pages, &ask(&["fifo"], &[2_000], 1_024));
+    assert!(larger.sampled_fraction < 1.0, "a cache above the sample is sampled");
+}
+
+#[test]
+fn pages_of_volumes_and_far_ones_are_distinct() {
+    let record = |(volume, page): (u16, u64)| {
+        let request = Request::new(Op::Read, Lba(page * 8), 8);
+        let request = Request { volume, ..request };
+        Record { at: SimTime::ZERO, request, response: None }
+    };
+    let check = |pages: &[(u16, u64)], misses: f64| {
+        let open =
+            || Ok(Records(pages.iter().copied().map(record).collect::<Vec<_>>().into_iter()));
+        let found = curves(open, &ask(&["lru"], &[8], 1_024), &mut |_| {});
+        let found = found.unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(found.curves[0].points[0].miss_ratio, Some(misses), "{pages:?}");
+    };
+    check(&[(0, 5), (1, 5), (0, 5), (1, 5)], 0.5);
+    // As 64 bits, the page 2^48 of volume 0 is the page 0 of volume 1.
+    check(&[(0, 1 << 48), (1, 0), (0, 1 << 48), (1, 0)], 0.5);
+}
+
+fn aet(names: &[&str], sizes: &[u64], pages_max: usize) -> Ask {
+    Ask { method: Method::Aet, ..ask(names, sizes, pages_max) }
+}
+
+/// Greatest and mean difference of the curve by the average eviction time from the exact one.
+fn aet_errors(pages: &[u64], sizes: &[u64], pages_max: usize) -> (f64, f64) {
+    let exact = of(pages, &ask(&["lru"], sizes, 1 << 20)).curves.remove(0);
+    let found = of(pages, &aet(&["lru"], sizes, pages_max)).curves.remove(0);
+    assert_eq!((exact.method, found.method), ("stack-distances", "aet"));
+    let ratio = |point: &Point| point.miss_ratio.expect("large enough");
+    let pairs = exact.points.iter().zip(&found.points);
+    let errors: Vec<f64> = pairs.map(|(a, b)| (ratio(a) - ratio(b)).abs()).collect();
+    (errors.iter().copied().fold(0.0, f64::max), errors.iter().sum::<f64>() / errors.len() as f64)
+}
+
+#[test]
+fn reuse_times_come_close_to_stack_distances() {
+    let sizes = [300, 600, 1_200, 2_500, 5_000, 10_000];
+    let pages = skewed(150_000, 30_000);
+    let (most, mean) = aet_errors(&pages, &sizes, 1 << 20);
+    assert!(most < 0.01 && mean < 0.005, "all pages: {most} {mean}");
+    let (most, mean) = aet_errors(&pages, &sizes, 4_000);
+    assert!(most < 0.05 && mean < 0.03, "a sample: {most} {mean}");
+    let mut stream = Stream::new(3, "uniform");
+    let uniform: Vec<u64> = (0..150_000).map(|_| stream.below(12_000)).collect();
+    let (most, mean) = aet_errors(&uniform, &sizes, 1 << 20);
+    assert!(most < 0.01 && mean < 0.005, "uniform: {most} {mean}");
+    // A loop has one reuse time: all accesses miss below its length, none above it.
+    let cycle: Vec<u64> = (0..120_000).map(|at| at % 2_000).collect();
+    let found = of(&cycle, &aet(&["lru"], &[500, 1_500, 1_900, 2_100, 4_000], 1 << 20));
+    let ratios: Vec<f64> = found.curves[0]
+        .points
+        .iter()
+        .map(|point| point.miss_ratio.expect("it is sampled"))
+        .collect();
+    let cold = 2_000.0 / 120_000.0;
+    assert!(ratios[..3].iter().all(|ratio| (ratio - 1.0).abs() < 1e-9), "{ratios:?}");
+    assert!(ratios[3..].iter().all(|ratio| (ratio - cold).abs() < 1e-9), "{ratios:?}");
+}
+
+#[test]
+fn reuse_times_take_one_pass_and_bounded_memory() {
+    let pages = skewed(100_000, 30_000);
+    let mut passes = 0;
+    let open = || {
+        passes += 1;
+        Ok(Records(trace(&pages).into_iter()))
+    };
+    let found = curves(open, &aet(&["lru"], &[], 2_000), &mut |_| {});
+    let found = found.unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!((passes, found.accesses, found.curves.len()), (1, 100_000, 1));
+    let pages = found.pages as f64 * found.sampled_fraction;
+    assert!(found.sampled_fraction < 1.0 && pages <= 2_000.0, "{pages} pages in the sample");
+    let points = &found.curves[0].points;
+    assert!(points.iter().any(|point| point.error.is_some_and(|error| error > 0.0)));
+    let known: Vec<f64> = points.iter().filter_map(|point| point.miss_ratio).collect();
+    assert!(known.len() > 5 && known.windows(2).all(|pair| pair[0] >= pair[1]), "{known:?}");
+    let none = of(&[], &aet(&["lru"], &[], 2_000));
+    assert!(none.curves[0].points.iter().all(|point| point.miss_ratio.is_none()));
 }

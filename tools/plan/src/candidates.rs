@@ -364,6 +364,7 @@ mod tests {
             accesses: 1,
             pages: 1,
             footprint_bytes: 4096,
+            footprint_sampled_fraction: 1.0,
             sampled_fraction: 1.0,
             curves: all,
             warnings: Vec::new(),

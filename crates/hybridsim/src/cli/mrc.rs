@@ -8,7 +8,7 @@ use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::{Entry, Registry};
 use hybridsim_config::units::{self, write_bytes};
 use hybridsim_engine::{SECTOR_BYTES, SimTime};
-use hybridsim_mrc::{Ask, Curves, MrcError, Policy, Size};
+use hybridsim_mrc::{Ask, Curves, Method, MrcError, Policy, Size};
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
 use hybridsim_report::study::{Axis, Curve, Plot};
@@ -39,12 +39,23 @@ pub struct MrcArgs {
     #[arg(long, value_name = "PAGES", default_value_t = 1_048_576,
           value_parser = clap::value_parser!(u32).range(1024..=i64::from(SAMPLE_MAX)))]
     sample: u32,
+    /// How to compute the curves
+    #[arg(long, value_enum, default_value_t = MethodArg::Auto)]
+    method: MethodArg,
     /// Draw the curves into this file, as SVG
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum MethodArg {
+    /// Stack distances or simulation, whichever is faster
+    Auto,
+    /// The average eviction time, a model of lru: one pass, least memory, no proven error
+    Aet,
 }
 
 fn size(text: &str) -> Result<Size, String> {
@@ -99,6 +110,20 @@ fn has_default(param: &Param) -> bool {
     param.default.is_some()
 }
 
+/// The method, if it suits the policies.
+fn method(args: &MrcArgs, policies: &[Policy]) -> Result<Method, Failure> {
+    if args.method == MethodArg::Auto {
+        return Ok(Method::Automatic);
+    }
+    match policies.iter().find(|policy| policy.entry.description.name != "lru") {
+        None => Ok(Method::Aet),
+        Some(other) => Err(Failure::usage(format!(
+            "--method aet models lru only, not `{}`; give --policy lru, or leave out --method",
+            other.entry.description.name
+        ))),
+    }
+}
+
 impl From<MrcError> for Failure {
     fn from(error: MrcError) -> Self {
         match error {
@@ -114,6 +139,7 @@ impl From<MrcError> for Failure {
 
 pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
     let policies = policies(registry, &args.policy)?;
+    let method = method(args, &policies)?;
     let sizes = args.sizes.len().max(1);
     if policies.len() * sizes > CACHES_MAX {
         return Err(Failure::usage(format!("at most {CACHES_MAX} caches; choose fewer sizes")));
@@ -123,6 +149,7 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         policies,
         sizes: args.sizes.clone(),
         pages_max: args.sample as usize,
+        method,
     };
     let options = trace::options(registry, &args.open, OpenOptions::default())?;
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
@@ -180,12 +207,16 @@ fn plot(args: &MrcArgs, found: &Curves) -> Plot {
 /// One row per size, one column per policy, miss ratios in percent.
 fn table(found: &Curves) -> String {
     let sampled = found.sampled_fraction < 1.0;
-    let how = match sampled {
-        true => format!("a sample of 1 page in {}", 1.0 / found.sampled_fraction),
-        false => "exact".to_owned(),
-    };
+    let modelled = found.curves.iter().any(|curve| curve.method == "aet");
+    let mut how = if modelled { "by average eviction time" } else { "exact" }.to_owned();
+    if sampled {
+        how = format!("a sample of 1 page in {}", 1.0 / found.sampled_fraction);
+        how += if modelled { " by average eviction time" } else { "" };
+    }
+    let about = if found.footprint_sampled_fraction < 1.0 { "about " } else { "" };
     let mut out = format!(
-        "{} accesses to {} pages of {}, footprint {}, {how}\n\nmiss ratio in %\n{:>12}",
+        "{} accesses to {about}{} pages of {}, footprint {about}{}, {how}\n\n\
+         miss ratio in %\n{:>12}",
         number(found.accesses as f64),
         number(found.pages as f64),
         write_bytes(found.page_bytes),
@@ -213,6 +244,9 @@ fn table(found: &Curves) -> String {
             out += &format!("\npeak memory {}", short(bytes));
         }
         out += "\n± is the error, estimated from the variation between parts of the sample";
+        if modelled {
+            out += "; that of the model comes on top";
+        }
         if enough <= u64::from(SAMPLE_MAX) {
             out += &format!("; --sample {enough} includes every page");
         }

@@ -10,7 +10,7 @@ use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use hybridsim_engine::SimTime;
-use hybridsim_mrc::{Ask, Curves, Policy};
+use hybridsim_mrc::{Ask, Curves, Method, Policy};
 use hybridsim_observe::RunResults;
 use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
 use hybridsim_simulation::parallel::processors;
@@ -164,7 +164,13 @@ fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Fail
     };
     let profiled = open_with(&formats, &args.trace, &options)
         .and_then(|mut reader| profile(&mut reader, &mut on_progress))?;
-    let ask = Ask { page_bytes: PAGE_BYTES, policies, sizes: Vec::new(), pages_max: SAMPLE_PAGES };
+    let ask = Ask {
+        page_bytes: PAGE_BYTES,
+        policies,
+        sizes: Vec::new(),
+        pages_max: SAMPLE_PAGES,
+        method: Method::Automatic,
+    };
     let open = || open_with(&formats, &args.trace, &options);
     let curves = hybridsim_mrc::curves(open, &ask, &mut on_progress);
     progress.finish();
