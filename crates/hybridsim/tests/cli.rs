@@ -215,6 +215,10 @@ fn miss_ratio_curves_of_a_trace() {
     assert!(table.contains("w-tinylfu") && table.contains("12 KiB"), "{table}");
     refused(&["trace", "mrc", &trace, "--policy", "lur"], 2, &["there are: lru"]);
     refused(&["trace", "mrc", &trace, "--sizes", "2"], 2, &["between 0 and 1"]);
+    let aet = ["trace", "mrc", &trace, "--method", "aet", "--policy", "lru,sieve"];
+    refused(&aet, 2, &["--method aet models lru only, not `sieve`"]);
+    let table = text(&call(&["trace", "mrc", &trace, "--method", "aet"]).stdout);
+    assert!(table.contains("by average eviction time"), "{table}");
     refused(&["trace", "mrc", "nowhere"], 3, &["nowhere"]);
 }
 

@@ -2,7 +2,8 @@
 
 use hybridsim_workload::profile::sample_hash;
 
-/// Entries by linear probing, half of them empty at least. An entry is the high half of the page's
+/// Entries by linear probing, three quarters of them empty at least: shorter searches save more than
+/// a smaller table. An entry is the high half of the page's
 /// hash, which begins with the place where the search starts, and the slot plus one; 0 is empty.
 /// Pages are kept by slot, so that eight entries fill a cache line of the processor.
 pub struct Directory {
@@ -20,7 +21,7 @@ pub fn hash_of(page: u64) -> u64 {
 impl Directory {
     /// Of a cache of `capacity` pages.
     pub fn new(capacity: u32) -> Self {
-        let bits = (2 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
+        let bits = (4 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
         Self { table: vec![0; 1 << bits], bits, pages: Vec::new() }
     }
 

@@ -152,10 +152,18 @@ pub fn curves<R: RecordReader>(
     if ask.method == Method::Aet {
         return aet_curves(&mut open()?, ask, page_sectors, page_bytes, progress);
     }
-    if let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+    let numbers_first = direct::slower_than_numbers(ask);
+    if !numbers_first
+        && let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?
+    {
         return Ok(curves);
     }
     if let Some(curves) = exact::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+        return Ok(curves);
+    }
+    if numbers_first
+        && let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?
+    {
         return Ok(curves);
     }
     let mut distances = StackDistances::new(ask.pages_max);

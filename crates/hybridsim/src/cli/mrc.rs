@@ -54,7 +54,7 @@ pub struct MrcArgs {
 enum MethodArg {
     /// Stack distances or simulation, whichever is faster
     Auto,
-    /// The average eviction time, a model of lru: one pass, least memory, no proven error
+    /// The average eviction time, a model of lru: one pass; the stated error is the sample's
     Aet,
 }
 
