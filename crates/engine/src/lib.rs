@@ -43,7 +43,7 @@ pub use event::{
 pub use fault::Fault;
 pub use inject::{Inject, Injected, Slowdown};
 pub use latency::{LatencyBreakdown, LatencyPhase};
-pub use machine::{Ctx, Machine, PreparedStates, RunEnd};
+pub use machine::{Ctx, Machine, PreparedStates, RunEnd, prepare};
 pub use pending::{LatencyAccount, PendingRequest};
 pub use power::{Durable, InFlightWrites, PowerFailureInjector};
 pub use request::{Command, Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};

@@ -16,6 +16,7 @@ pub struct Lba(pub u64);
 
 impl Lba {
     /// The address `sectors` further on (saturating).
+    #[inline]
     pub const fn offset(self, sectors: u64) -> Self {
         Self(self.0.saturating_add(sectors))
     }
@@ -95,11 +96,13 @@ pub struct Request {
 
 impl Request {
     /// A plain request without flags, volume or data.
+    #[inline]
     pub const fn new(op: Op, lba: Lba, sectors: u32) -> Self {
         Self { op, flags: Flags::NONE, volume: 0, sectors, lba, data: DataSlice::NONE }
     }
 
     /// The first sector after the range (saturating).
+    #[inline]
     pub const fn end(&self) -> Lba {
         self.lba.offset(self.sectors as u64)
     }

@@ -10,14 +10,14 @@
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, EventSink, Lba, Machine,
-    Op, Request, RequestId, SimDuration, Stream,
+    Arrival, Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, EventSink, Lba,
+    Machine, Op, Request, RequestId, SimDuration, SimTime, Stream,
 };
 use hybridsim_flash::Cause;
 use hybridsim_flash::FlashEvent;
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
-use hybridsim_flash::ftl::{EXPECTED_MAX, Hint};
+use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::geometry::Lpn;
 use std::time::Instant;
 
@@ -167,30 +167,23 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
     let (ready, seconds, amplification);
     if mode == "untimed" {
         let mut stream = Stream::new(1, "bench");
-        let (ftl, flash) = ssd.untimed();
-        hybridsim_flash::precondition::run(
-            hybridsim_flash::precondition::Precondition::Steady,
-            pages as u32,
-            ftl,
-            flash,
-            &mut stream,
-            &mut |_| true,
-        )
-        .expect("a working device");
+        let preparation = ssd.preparation().expect("it is preconditioned");
+        preparation.prepare(&mut |_| true).expect("a working device");
         ready = cpu_seconds(clock) - built;
-        let (start, before) = (cpu_seconds(clock), flash.array().programs());
-        let mut drawn = Vec::with_capacity(EXPECTED_MAX);
-        for _ in 0..requests {
-            if drawn.is_empty() {
-                draw(&mut drawn, &mut stream, pages);
-                ftl.expect(&drawn, flash);
-            }
-            let lpn = drawn.pop().expect("drawn just now");
-            flash.clear();
-            ftl.write(lpn, Hint { request_pages: 1 }, flash).expect("a device that is not full");
+        let mut untimed = ssd.untimed("ssd");
+        let (start, before) = (cpu_seconds(clock), untimed.array().programs());
+        let mut batch = Vec::with_capacity(EXPECTED_MAX);
+        for _ in 0..requests.div_ceil(EXPECTED_MAX as u64) {
+            batch.clear();
+            batch.extend((0..EXPECTED_MAX).map(|_| {
+                let request = Request::new(Op::Write, Lba(stream.below(pages) * 8), 8);
+                Arrival { at: SimTime::ZERO, request }
+            }));
+            untimed.serve(&batch).expect("a device that is not full");
         }
         seconds = cpu_seconds(clock) - start;
-        amplification = (flash.array().programs() - before) as f64 / requests as f64;
+        let written = untimed.served().writes;
+        amplification = (untimed.array().programs() - before) as f64 / written as f64;
     } else {
         let (stream, drawn) = (Stream::new(1, "bench"), Vec::with_capacity(EXPECTED_MAX));
         let root = ClosedLoop { left: requests, depth: 32, pages, stream, drawn };
@@ -202,7 +195,7 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
         ready = first - built;
         seconds = cpu_seconds(clock) - first;
         amplification = (sink.host + sink.other) as f64 / sink.host as f64;
-        let simulated = end.time.since(hybridsim_engine::SimTime::ZERO).as_s_f64();
+        let simulated = end.time.since(SimTime::ZERO).as_s_f64();
         print!("simulated {:.0} writes/s, ", requests as f64 / simulated);
     }
     println!(

@@ -220,31 +220,38 @@ impl Geometry {
         })
     }
 
+    #[inline]
     pub const fn channels(&self) -> u32 {
         self.channels
     }
 
+    #[inline]
     pub const fn dies(&self) -> u32 {
         self.dies
     }
 
+    #[inline]
     pub const fn planes(&self) -> u32 {
         self.planes
     }
 
+    #[inline]
     pub const fn blocks_per_plane(&self) -> u32 {
         self.blocks_per_plane
     }
 
+    #[inline]
     pub const fn blocks(&self) -> u32 {
         self.blocks
     }
 
+    #[inline]
     pub const fn pages_per_block(&self) -> u32 {
         self.pages_per_block
     }
 
     /// Physical pages of the device.
+    #[inline]
     pub const fn pages(&self) -> u32 {
         self.pages
     }
@@ -256,6 +263,7 @@ impl Geometry {
     }
 
     /// Data bytes of a page.
+    #[inline]
     pub const fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
@@ -265,6 +273,7 @@ impl Geometry {
         self.page_bytes + self.spare_bytes
     }
 
+    #[inline]
     pub const fn sectors_per_page(&self) -> u32 {
         self.page_bytes / SECTOR_BYTES as u32
     }

@@ -20,6 +20,11 @@ pub enum OpKind {
     Erase,
 }
 
+impl OpKind {
+    /// Number of kinds.
+    const COUNT: usize = Self::Erase as usize + 1;
+}
+
 /// One flash operation.
 ///
 /// Operations on the same die execute in the order they were recorded; operations on different
@@ -62,11 +67,58 @@ impl After {
     }
 }
 
-/// The array, and the operations recorded since the list was last cleared.
+/// Flash operations by kind and cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpCounts {
+    by_kind: [[u64; Cause::COUNT]; OpKind::COUNT],
+    /// Blocks examined in searches for victims.
+    pub searched_blocks: u64,
+}
+
+impl OpCounts {
+    /// Pages read for `cause`, copies included.
+    pub const fn reads(&self, cause: Cause) -> u64 {
+        self.of(OpKind::Read, cause) + self.of(OpKind::Copy, cause)
+    }
+
+    /// Pages programmed for `cause`, copies included.
+    pub const fn programs(&self, cause: Cause) -> u64 {
+        self.of(OpKind::Program, cause) + self.of(OpKind::Copy, cause)
+    }
+
+    /// Blocks erased for `cause`.
+    pub const fn erases(&self, cause: Cause) -> u64 {
+        self.of(OpKind::Erase, cause)
+    }
+
+    /// The operations since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = *self;
+        for (counts, earlier) in since.by_kind.iter_mut().zip(&earlier.by_kind) {
+            counts.iter_mut().zip(earlier).for_each(|(count, earlier)| *count -= earlier);
+        }
+        since.searched_blocks -= earlier.searched_blocks;
+        since
+    }
+
+    #[inline]
+    const fn of(&self, kind: OpKind, cause: Cause) -> u64 {
+        self.by_kind[kind as usize][cause as usize]
+    }
+
+    #[inline]
+    const fn add(&mut self, kind: OpKind, cause: Cause, count: u64) {
+        self.by_kind[kind as usize][cause as usize] += count;
+    }
+}
+
+/// The array, and its operations: recorded in a list, to be timed, or only counted.
 #[derive(Debug)]
 pub struct FlashOps {
     array: Array,
     list: Vec<FlashOp>,
+    counts: OpCounts,
     recording: bool,
     host_cause: Cause,
     host_after: After,
@@ -78,6 +130,7 @@ impl FlashOps {
         Self {
             array,
             list: Vec::with_capacity(1024),
+            counts: OpCounts::default(),
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
@@ -109,6 +162,8 @@ impl FlashOps {
     pub fn note_search(&mut self, blocks: u32) {
         if self.recording {
             self.searched_blocks = self.searched_blocks.saturating_add(blocks);
+        } else {
+            self.counts.searched_blocks += u64::from(blocks);
         }
     }
 
@@ -118,9 +173,15 @@ impl FlashOps {
         self.searched_blocks
     }
 
-    /// Whether operations are recorded; the array changes either way.
+    /// Whether operations are recorded in the list or counted; the array changes either way.
     pub fn set_recording(&mut self, recording: bool) {
         self.recording = recording;
+    }
+
+    /// The operations that were counted instead of recorded, those before the run included.
+    #[inline]
+    pub const fn counts(&self) -> &OpCounts {
+        &self.counts
     }
 
     /// Sets the cause of host reads and programs.
@@ -238,6 +299,8 @@ impl FlashOps {
                 from: *from,
             };
             self.list.extend(pages.map(copy));
+        } else {
+            self.counts.add(OpKind::Copy, cause, run.pages().len() as u64);
         }
     }
 
@@ -268,6 +331,7 @@ impl FlashOps {
         after: After,
     ) -> After {
         if !self.recording {
+            self.counts.add(kind, cause, 1);
             return After::NOTHING;
         }
         debug_assert!(

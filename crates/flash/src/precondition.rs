@@ -1,7 +1,7 @@
 //! Preconditioning: writes before the run, without simulated time or events, that bring the flash
 //! into the state a measurement should start from.
 
-use crate::ftl::{Ftl, FtlError, Hint};
+use crate::ftl::{Ftl, FtlError};
 use crate::geometry::Lpn;
 use crate::ops::FlashOps;
 use hybridsim_engine::Stream;
@@ -125,7 +125,7 @@ impl Preconditioning<'_> {
             if !self.goes_on(fraction * written as f64 / f64::from(self.pages)) {
                 break;
             }
-            self.ftl.write(Lpn(lpn), Hint { request_pages: 1 }, self.flash)?;
+            self.ftl.write_each(&[Lpn(lpn)], self.flash)?;
         }
         Ok(())
     }
@@ -140,9 +140,7 @@ impl Preconditioning<'_> {
             let drawn = &mut drawn[..left.min(DRAWN_MAX as u64) as usize];
             drawn.fill_with(|| Lpn(self.stream.below(pages) as u32));
             self.ftl.expect(drawn, self.flash);
-            for &lpn in &*drawn {
-                self.ftl.write(lpn, Hint { request_pages: 1 }, self.flash)?;
-            }
+            self.ftl.write_each(drawn, self.flash)?;
             left -= drawn.len() as u64;
         }
         Ok(count - left)

@@ -3,9 +3,10 @@
 use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{ComponentTree, Target};
+use hybridsim_flash::device::{SSD_KIND, Ssd, build_ssd};
 
 /// The system of `scenario` without the host.
 ///
@@ -41,19 +42,7 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
             }
             Err(list) => {
                 built.push(None);
-                problems.extend(list.into_iter().map(|problem| {
-                    Diagnostic {
-                        span: Some(component.span.clone()),
-                        key: hybridsim_config::check::join(
-                            &format!("component.{}", component.name),
-                            problem.param,
-                        )
-                        .trim_end_matches('.')
-                        .to_owned(),
-                        message: problem.message,
-                        help: None,
-                    }
-                }));
+                problems.extend(list.into_iter().map(|problem| of_component(component, problem)));
             }
         }
     }
@@ -72,6 +61,48 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
     match built.swap_remove(scenario.system) {
         Some(node) if problems.is_empty() => Ok(node),
         _ => Err(Diagnostics { sources: scenario.sources.clone(), list: problems }),
+    }
+}
+
+/// The SSD that is the whole system of `scenario`, with its path.
+///
+/// # Errors
+/// Another system, and every problem its builder reports.
+pub fn only_ssd(scenario: &Scenario, registry: &Registry) -> Result<(String, Ssd), Diagnostics> {
+    let failed = |list| Diagnostics { sources: scenario.sources.clone(), list };
+    let component = &scenario.components[scenario.system];
+    if component.description.name != SSD_KIND {
+        let message = format!(
+            "is a `{}`; flash operations are counted of a system that is one `{SSD_KIND}`",
+            component.description.name
+        );
+        let help = "name the SSD (`system = \"NAME\"`, or --set), or simulate the system \
+                    (`hybridsim run`)";
+        let key = format!("component.{}", component.name);
+        let (span, help) = (Some(component.span.clone()), Some(help.to_owned()));
+        return Err(failed(vec![Diagnostic { span, key, message, help }]));
+    }
+    let path = paths(scenario).swap_remove(scenario.system);
+    let (settings, seed) = (&component.settings, scenario.seed());
+    let input = BuildInput { settings, registry, seed, path: &path, children: &[] };
+    match build_ssd(&input) {
+        Ok(ssd) => Ok((path, ssd)),
+        Err(list) => {
+            let list = list.into_iter().map(|problem| of_component(component, problem));
+            Err(failed(list.collect()))
+        }
+    }
+}
+
+/// The problem of a component's parameter.
+fn of_component(component: &ScenarioComponent, problem: Problem) -> Diagnostic {
+    let key = format!("component.{}", component.name);
+    let key = hybridsim_config::check::join(&key, problem.param);
+    Diagnostic {
+        span: Some(component.span.clone()),
+        key: key.trim_end_matches('.').to_owned(),
+        message: problem.message,
+        help: None,
     }
 }
 

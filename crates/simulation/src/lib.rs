@@ -18,3 +18,4 @@ pub mod state;
 pub mod text;
 mod warnings;
 pub mod workload;
+pub mod write_amplification;

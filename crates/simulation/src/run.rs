@@ -290,7 +290,10 @@ pub(crate) fn state_problem(what: &str, error: &StateError) -> RunError {
 }
 
 /// Passes `progress` on; returns whether the run is to continue.
-fn report(on_progress: &mut Option<&mut OnProgress<'_>>, progress: &RunProgress) -> bool {
+pub(crate) fn report(
+    on_progress: &mut Option<&mut OnProgress<'_>>,
+    progress: &RunProgress,
+) -> bool {
     on_progress.as_mut().is_none_or(|on_progress| on_progress(progress))
 }
 
@@ -320,7 +323,7 @@ fn restore(
 }
 
 /// What the preconditioned state of each component depends on, by path.
-fn state_keys(scenario: &Scenario, registry: &Registry) -> BTreeMap<String, String> {
+pub(crate) fn state_keys(scenario: &Scenario, registry: &Registry) -> BTreeMap<String, String> {
     let components = scenario.components.iter().zip(build::paths(scenario));
     let key = |(component, path): (_, String)| {
         let resolved = resolve::component(component, registry);
@@ -592,7 +595,7 @@ fn warmup(scenario: &Scenario) -> Warmup {
     }
 }
 
-fn label(scenario: &Scenario) -> Label {
+pub(crate) fn label(scenario: &Scenario) -> Label {
     let versions = [("hybridsim", env!("CARGO_PKG_VERSION")), ("sources", state::SOURCES)];
     Label {
         title: scenario.title.clone(),

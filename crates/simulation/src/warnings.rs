@@ -36,6 +36,34 @@ pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     keys.map(|(key, why)| format!("{key} {why}: it changes nothing in this run")).collect()
 }
 
+/// Keys that the user gave and that have no effect where flash operations are counted without a
+/// clock.
+pub fn without_effect_untimed(scenario: &Scenario, registry: &Registry) -> Vec<String> {
+    let host: Vec<String> = scenario
+        .host
+        .iter()
+        .filter(|(name, _)| scenario.host.is_given(name))
+        .map(|(name, _)| format!("host.{name}"))
+        .collect();
+    let mut found = without_effect(scenario, registry);
+    found.retain(|text| !host.iter().any(|key| text.starts_with(key.as_str())));
+    let mut add = |key: &str, why| {
+        found.push(format!("{key}: {why}: it changes nothing in this run"));
+    };
+    if !host.is_empty() {
+        add(&host.join(", "), "requests are served in their order, without a host");
+    }
+    for component in &scenario.components {
+        if component.settings.is_given("idle_after") {
+            add(&format!("component.{}.idle_after", component.name), "there is no idle time");
+        }
+    }
+    if !scenario.run.warmup_time.is_zero() {
+        add("run.warmup_time", "there is no time; use run.warmup_requests");
+    }
+    found
+}
+
 /// Weights of workloads that are served in turn.
 pub fn unused_weights(scenario: &Scenario) -> Option<String> {
     if scenario.host.text_opt("arbitration") == Some("weighted-round-robin") {
@@ -62,7 +90,11 @@ pub fn add(
     results: &mut RunResults,
 ) {
     let mut warnings = idle_policies(scenario, components);
-    warnings.extend(idle_flash_policies(scenario, registry, results));
+    let erased = |path: &str| {
+        let flash = results.components.get(path).and_then(|it| it.flash.as_ref());
+        flash.is_some_and(|flash| flash.erases > 0)
+    };
+    warnings.extend(idle_flash_policies(scenario, registry, &erased));
     warnings.extend(unwritten_reads(scenario, results));
     warnings.extend(failed_requests(failed));
     warnings.extend(lost_requests(scenario, results));
@@ -103,12 +135,13 @@ fn idle_policies(scenario: &Scenario, components: &[(String, ComponentInfo)]) ->
     found
 }
 
-/// The policies of translation layers. Without an erase, garbage collection had no victim to choose
+/// The policies of translation layers, unless the device at their path `erased` a block. Without an
+/// erase, garbage collection had no victim to choose
 /// and wear levelling nothing to level.
-fn idle_flash_policies(
+pub fn idle_flash_policies(
     scenario: &Scenario,
     registry: &Registry,
-    results: &RunResults,
+    erased: &dyn Fn(&str) -> bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
     for (component, path) in scenario.components.iter().zip(build::paths(scenario)) {
@@ -118,8 +151,7 @@ fn idle_flash_policies(
         }) else {
             continue;
         };
-        let flash = results.components.get(&path).and_then(|it| it.flash.as_ref());
-        if flash.is_some_and(|flash| flash.erases > 0) {
+        if erased(&path) {
             continue;
         }
         let entry = registry.descriptions("ftl").find(|entry| entry.name == choice.name);

@@ -7,7 +7,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_config::units::write_bytes;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
-use hybridsim_workload::shape::{self, ReplayError};
+use hybridsim_workload::shape::{self, Replay, ReplayError};
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions};
 
@@ -70,6 +70,33 @@ pub fn open(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<O
     Ok(Opened { source, warnings, one_at_a_time: false })
 }
 
+/// Opens the workload for a system of `capacity` sectors that takes its requests in their order,
+/// without times and completions.
+///
+/// # Errors
+/// As [`open`], and a generator whose requests depend on completions.
+pub fn open_in_order(
+    scenario: &Scenario,
+    registry: &Registry,
+    capacity: u64,
+) -> Result<Opened, RunError> {
+    if scenario.source.generator.is_none() {
+        let replay = replay(scenario, registry, capacity)?.in_order();
+        let warnings = Warnings { trace: Some(replay.warnings()), ..Warnings::default() };
+        return Ok(Opened { source: Box::new(replay), warnings, one_at_a_time: false });
+    }
+    let opened = open(scenario, registry, capacity)?;
+    if opened.source.reads_ahead() {
+        return Ok(opened);
+    }
+    let message = "its requests depend on completions, which have no times here: use another \
+                   generator, give `requests` instead of `duration`, or simulate it \
+                   (`hybridsim run`)";
+    let key = format!("{}.generator", scenario.workload_key);
+    let problem = Problem::new("", message);
+    Err(RunError::Scenario(section(scenario, &key, vec![problem])))
+}
+
 /// The warning about a generator that accesses next to nothing.
 fn small_span(choice: &EntryChoice) -> Option<String> {
     let span = choice.settings.bytes_opt("span").filter(|span| *span < SPAN_BYTES_MIN)?;
@@ -99,22 +126,25 @@ fn generator(
     (entry.build)(&input).map_err(|list| RunError::Scenario(section(scenario, &key, list)))
 }
 
-fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
+fn replay(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Replay, RunError> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let (path, options) = (scenario.trace_path(), open_options(scenario));
     let reopen = move || -> Result<Box<dyn RecordReader>, TraceError> {
         Ok(Box::new(trace::open_with(&formats, &path, &options)?))
     };
-    let replay =
-        shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
-            ReplayError::Settings(list) => {
-                RunError::Scenario(section(scenario, &scenario.workload_key, list))
-            }
-            ReplayError::Trace(error) => RunError::Trace(error.to_string()),
-            ReplayError::DoesNotFit(message) => {
-                RunError::Trace(format!("{}: {message}", scenario.trace_path().display()))
-            }
-        })?;
+    shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
+        ReplayError::Settings(list) => {
+            RunError::Scenario(section(scenario, &scenario.workload_key, list))
+        }
+        ReplayError::Trace(error) => RunError::Trace(error.to_string()),
+        ReplayError::DoesNotFit(message) => {
+            RunError::Trace(format!("{}: {message}", scenario.trace_path().display()))
+        }
+    })
+}
+
+fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
+    let replay = replay(scenario, registry, capacity)?;
     let mut before = Vec::new();
     let one_at_a_time = !replay.has_times() && scenario.host.text("mode") == "open";
     if one_at_a_time && !scenario.workload.flag("fit") {

@@ -52,6 +52,48 @@ pub trait PreparedStates {
     fn store(&mut self, path: &str, state: Vec<u8>);
 }
 
+/// Prepares `component` at `path`: it is preconditioned, or restored from `cache`. `progress` is
+/// called with the share done; preparation stops when it returns `false`.
+///
+/// # Errors
+/// [`Fault::Interrupted`], or why it cannot be prepared.
+pub fn prepare(
+    component: &mut dyn Component,
+    path: &str,
+    cache: Option<&mut dyn PreparedStates>,
+    progress: &mut dyn FnMut(f64) -> bool,
+) -> Result<(), Fault> {
+    let fault = |reason| Fault::Device { device: path.to_owned(), reason };
+    if component.preparation().is_none() {
+        return Ok(());
+    }
+    let mut cache = cache.filter(|_| component.checkpoint().is_some());
+    if let Some(state) = cache.as_mut().and_then(|cache| cache.load(path)) {
+        let mut loader = Loader::new(&state);
+        let checkpoint = component.checkpoint().expect("the cache was kept only with one");
+        let restored = checkpoint.restore(&mut loader).and_then(|()| loader.end());
+        return restored
+            .map_err(|error| fault(format!("a cached state cannot be restored: {error}")));
+    }
+    let mut wanted = true;
+    let preparation = component.preparation().expect("checked above");
+    let prepared = preparation.prepare(&mut |share| {
+        wanted &= progress(share);
+        wanted
+    });
+    if !wanted {
+        return Err(Fault::Interrupted);
+    }
+    prepared.map_err(fault)?;
+    let mut saver = Saver::default();
+    if let (Some(cache), Some(checkpoint)) = (cache, component.checkpoint())
+        && checkpoint.save(&mut saver).is_ok()
+    {
+        cache.store(path, saver.into_bytes());
+    }
+    Ok(())
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunEnd {
@@ -152,38 +194,9 @@ impl Machine {
             if std::mem::replace(&mut self.prepared[node], true) {
                 continue;
             }
-            let (component, path) = (&mut self.components[node], &self.core.tree[node].path);
-            let fault = |reason| Fault::Device { device: path.clone(), reason };
-            if component.preparation().is_none() {
-                continue;
-            }
-            let mut cache = cache.as_mut().filter(|_| component.checkpoint().is_some());
-            if let Some(state) = cache.as_mut().and_then(|cache| cache.load(path)) {
-                let mut loader = Loader::new(&state);
-                let checkpoint = component.checkpoint().expect("the cache was kept only with one");
-                let restored = checkpoint.restore(&mut loader).and_then(|()| loader.end());
-                restored.map_err(|error| {
-                    fault(format!("a cached state cannot be restored: {error}"))
-                })?;
-                continue;
-            }
-            let mut wanted = true;
-            let preparation = component.preparation().expect("checked above");
-            let prepared = preparation.prepare(&mut |share| {
-                wanted &= progress(share);
-                wanted
-            });
-            if !wanted {
-                return Err(Fault::Interrupted);
-            }
-            prepared.map_err(fault)?;
-            let mut saver = Saver::default();
-            let (Some(cache), Some(checkpoint)) = (cache, component.checkpoint()) else {
-                continue;
-            };
-            if checkpoint.save(&mut saver).is_ok() {
-                cache.store(path, saver.into_bytes());
-            }
+            let (component, path) = (&mut *self.components[node], &self.core.tree[node].path);
+            let cache = cache.as_mut().map(|cache| &mut **cache as &mut dyn PreparedStates);
+            prepare(component, path, cache, progress)?;
         }
         Ok(())
     }

@@ -5,11 +5,10 @@
 use super::split::{PagePart, first_page, split, write_run};
 use super::versions::is_host_read;
 use super::{FlashBackend, Service, SsdDevice, Unreported};
-use crate::event::Cause;
 use crate::event::FlashEvent;
 use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::{BlockId, Lpn};
-use crate::ops::{After, FlashOp, FlashOps, OpKind};
+use crate::ops::{FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::TimingModel;
 use hybridsim_engine::CommonEvent;
@@ -50,11 +49,6 @@ impl Ssd {
     pub fn flash(&self) -> &FlashOps {
         &self.backend.flash
     }
-
-    /// The translation layer and its flash, to be used without simulated time.
-    pub fn untimed(&mut self) -> (&mut dyn Ftl, &mut FlashOps) {
-        (&mut *self.backend.ftl, &mut self.backend.flash)
-    }
 }
 
 impl FtlBackend {
@@ -89,14 +83,7 @@ impl FtlBackend {
         for part in split(request, self.sectors_per_page) {
             let Self { ftl, flash, .. } = self;
             flash.clear();
-            let partial = part.sectors < self.sectors_per_page && ftl.holds(part.lpn, flash);
-            if partial {
-                flash.set_host_cause(Cause::Partial);
-                ftl.read(part.lpn, flash);
-                flash.set_host_cause(Cause::Host);
-                let read = flash.list().iter().rposition(|op| op.cause == Cause::Partial);
-                flash.host_waits_for(read.map_or(After::NOTHING, After::index_of));
-            }
+            let partial = part.read_rest(&mut **ftl, flash, self.sectors_per_page);
             let before = flash.list().len();
             if ctx.verifying() {
                 if !(partial && self.load_host_read()) {

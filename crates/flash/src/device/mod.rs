@@ -8,11 +8,13 @@ mod ftl_backend;
 mod in_flight;
 mod params;
 mod split;
+mod untimed;
 mod versions;
 
 pub use ftl_backend::{FtlBackend, Ssd};
-pub use params::{ENTRIES, PARAMS, build_ssd};
+pub use params::{ENTRIES, PARAMS, SSD_KIND, build_ssd};
 pub(crate) use params::{IDLE_AFTER, check_memory, ssd_capacity_bytes, ssd_table_bytes};
+pub use untimed::{Served, Untimed};
 
 use crate::array::Array;
 use crate::event::FlashEvent;

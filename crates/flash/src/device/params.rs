@@ -22,9 +22,12 @@ use hybridsim_engine::{
 /// The devices of this crate.
 pub const ENTRIES: &[ComponentEntry] = &[SSD, crate::slc_mlc::ENTRY];
 
+/// The kind that [`build_ssd`] builds.
+pub const SSD_KIND: &str = "ssd";
+
 const SSD: ComponentEntry = ComponentEntry {
     description: Description {
-        name: "ssd",
+        name: SSD_KIND,
         summary: "An SSD: a flash translation layer over channels and dies of NAND flash.",
         origin: "structure of flashsim (FlashSim), section 3; SSD extensions of DiskSim",
         params: &PARAMS,
@@ -603,7 +606,7 @@ fn info(
     let physical = f64::from(geometry.pages());
     let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     ComponentInfo {
-        kind: "ssd",
+        kind: SSD_KIND,
         watts: Some(watts),
         operation_joules: vec![
             (READS, read),

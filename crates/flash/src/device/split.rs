@@ -1,7 +1,9 @@
 //! Requests split at page boundaries.
 
-use crate::ftl::WriteRun;
+use crate::event::Cause;
+use crate::ftl::{Ftl, WriteRun};
 use crate::geometry::Lpn;
+use crate::ops::{After, FlashOps};
 use hybridsim_engine::Request;
 
 /// The part of a request that lies in one page.
@@ -13,6 +15,28 @@ pub struct PagePart {
     /// First sector within the page.
     pub offset: u32,
     pub sectors: u32,
+}
+
+impl PagePart {
+    /// Before a write: where the part does not cover its page and the page holds data, reads the
+    /// page for the rest, for which the write waits. Returns whether it did.
+    #[inline]
+    pub fn read_rest(
+        &self,
+        ftl: &mut dyn Ftl,
+        flash: &mut FlashOps,
+        sectors_per_page: u32,
+    ) -> bool {
+        if self.sectors == sectors_per_page || !ftl.holds(self.lpn, flash) {
+            return false;
+        }
+        flash.set_host_cause(Cause::Partial);
+        ftl.read(self.lpn, flash);
+        flash.set_host_cause(Cause::Host);
+        let read = flash.list().iter().rposition(|op| op.cause == Cause::Partial);
+        flash.host_waits_for(read.map_or(After::NOTHING, After::index_of));
+        true
+    }
 }
 
 /// The page of the first sector of `request`, and its first sector there.

@@ -104,6 +104,18 @@ pub trait Ftl: SavedState {
     /// When no page is left; the old data stay readable.
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError>;
 
+    /// Writes each of `lpns` as a request of its own, of one whole page.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`]; the pages before have been written.
+    fn write_each(&mut self, lpns: &[Lpn], flash: &mut FlashOps) -> Result<(), FtlError> {
+        for &lpn in lpns {
+            self.begin_write(WriteRun { first: lpn, pages: 1, last_whole: true });
+            self.write(lpn, Hint { request_pages: 1 }, flash)?;
+        }
+        Ok(())
+    }
+
     /// Trims `lpn`, which may read as never written from now on.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ impl FlashFold {
             reads_by_cause: by_cause(&self.reads),
             programs_by_cause: by_cause(&self.programs),
             erases_by_cause: by_cause(&self.erases),
-            erase_count: erase_count(&self.wear),
+            erase_count: EraseCount::of(&self.wear),
             erases_by_level: wear::erases_by_level(&self.erases_by_block, info),
             lifetime: wear::lifetime(self, info, window_ns),
             utilisation: None,
@@ -116,24 +116,6 @@ impl FlashFold {
             free_blocks_end: self.free_blocks.map(|free| free.now),
         })
     }
-}
-
-fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
-    let blocks: u64 = wear.values().sum();
-    let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
-    let mean = ratio(total as f64, blocks as f64)?;
-    let deviation = |(&erases, &n): (&u32, &u64)| {
-        let distance = f64::from(erases) - mean;
-        distance * distance * n as f64
-    };
-    let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
-    Some(EraseCount {
-        blocks,
-        min: u64::from(*wear.keys().next()?),
-        mean,
-        max: u64::from(*wear.keys().next_back()?),
-        stddev: variance.sqrt(),
-    })
 }
 
 /// Flash operations; causes are `host`, `gc`, `wear` (levelling), `mapping` (translation pages,
@@ -255,4 +237,25 @@ pub struct EraseCount {
     pub max: u64,
     /// Standard deviation of the population.
     pub stddev: f64,
+}
+
+impl EraseCount {
+    /// Of blocks by erase count; `None` without a block.
+    pub fn of(wear: &BTreeMap<u32, u64>) -> Option<Self> {
+        let blocks: u64 = wear.values().sum();
+        let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
+        let mean = ratio(total as f64, blocks as f64)?;
+        let deviation = |(&erases, &n): (&u32, &u64)| {
+            let distance = f64::from(erases) - mean;
+            distance * distance * n as f64
+        };
+        let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
+        Some(Self {
+            blocks,
+            min: u64::from(*wear.keys().next()?),
+            mean,
+            max: u64::from(*wear.keys().next_back()?),
+            stddev: variance.sqrt(),
+        })
+    }
 }

@@ -232,6 +232,14 @@ impl Replay {
         self.warnings.clone()
     }
 
+    /// The requests in the order of the trace, without arrival times and without waiting for
+    /// completions.
+    #[must_use]
+    pub fn in_order(mut self) -> Self {
+        (self.times, self.pacing) = (ArrivalTimes::AtOnce, None);
+        self
+    }
+
     /// Whether requests have arrival times. Without them only a closed loop is possible.
     pub const fn has_times(&self) -> bool {
         !matches!(self.times, ArrivalTimes::AtOnce)

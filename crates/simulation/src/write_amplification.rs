@@ -1,0 +1,361 @@
+//! Write amplification without a clock: the requests of a scenario's workload go to its SSD in
+//! their order, and flash operations are counted.
+//!
+//! Translation layer, policies, preconditioning and workload are those of a run; host, messages,
+//! events and times are left out. A scenario with `timing = "none"` has the same flash operations
+//! in a run, in many times the processor time.
+
+use crate::build;
+pub use crate::error::RunError;
+use crate::progress::{MeteredSource, OnProgress, ReportTimer, RunProgress, WorkloadProgress};
+use crate::run::{label, report, state_keys};
+use crate::scenario::Scenario;
+use crate::scenario::resolve::Resolved;
+use crate::state::{CachedStates, PreconditionCache};
+use crate::{warnings, workload};
+use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Source, prepare};
+use hybridsim_flash::Cause;
+use hybridsim_flash::device::{Served, Untimed};
+use hybridsim_flash::ftl::EXPECTED_MAX;
+use hybridsim_flash::geometry::BlockId;
+use hybridsim_flash::ops::OpCounts;
+use hybridsim_observe::Label;
+use hybridsim_observe::results::{EraseCount, ratio};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most points of a curve; when there are more, pairs are joined.
+const POINTS_MAX: usize = 64;
+
+/// Points of a curve for each drive write, until there are too many.
+const POINTS_PER_DRIVE_WRITE: u64 = 32;
+
+/// How to count.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Called about ten times a second; returning `false` interrupts the count.
+    pub on_progress: Option<&'a mut OnProgress<'a>>,
+    /// Stores the states of preconditioned devices between runs.
+    pub cache: Option<PreconditionCache>,
+}
+
+/// What was counted.
+pub struct Counted {
+    /// The counts.
+    pub results: WriteAmplification,
+    /// Why the count ended early, if it did. The results cover the requests before.
+    pub fault: Option<Fault>,
+    /// The scenario with every value spelt out.
+    pub resolved: String,
+}
+
+/// Flash operations of an SSD, counted without a clock. Preconditioning and warm-up requests are
+/// left out, except in `erase_count` and `free_blocks_end`. Causes are those of the results of a
+/// run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WriteAmplification {
+    /// What identifies the run.
+    pub label: Label,
+    /// Name of the SSD in the scenario.
+    pub component: String,
+    /// Geometry and other constants of the SSD.
+    pub constants: BTreeMap<String, f64>,
+    /// Requests in all.
+    pub requests: u64,
+    /// Requests by operation: `read`, `write`, `trim`, `flush`.
+    pub requests_by_op: BTreeMap<&'static str, u64>,
+    /// `host_programs` divided by the exported pages.
+    pub drive_writes: f64,
+    /// `programs` divided by `host_programs`.
+    pub write_amplification: Option<f64>,
+    /// Pages programmed for the host.
+    pub host_programs: u64,
+    /// Pages programmed by garbage collection.
+    pub gc_programs: u64,
+    /// Pages programmed in all.
+    pub programs: u64,
+    /// Pages read in all.
+    pub reads: u64,
+    /// Blocks erased in all.
+    pub erases: u64,
+    /// Pages read, by cause.
+    pub reads_by_cause: BTreeMap<&'static str, u64>,
+    /// Pages programmed, by cause.
+    pub programs_by_cause: BTreeMap<&'static str, u64>,
+    /// Blocks erased, by cause.
+    pub erases_by_cause: BTreeMap<&'static str, u64>,
+    /// Mean share of valid pages, which are copied, in the blocks that garbage collection erases;
+    /// `null` without one.
+    pub victim_utilisation: Option<f64>,
+    /// Whole pages trimmed, whether or not they held data.
+    pub trimmed_pages: u64,
+    /// Reads of pages never written, or trimmed, which take no flash operation.
+    pub unwritten_reads: u64,
+    /// Blocks examined in victim searches, by policies that search.
+    pub searched_blocks: u64,
+    /// Erase counts of all blocks over the device's life, preconditioning included.
+    pub erase_count: Option<EraseCount>,
+    /// Free (erased) blocks at the end.
+    pub free_blocks_end: u64,
+    /// Write amplification over drive writes, from the first request after the warm-up.
+    pub curve: Vec<CurvePoint>,
+    /// What to consider.
+    pub warnings: Vec<String>,
+}
+
+/// An interval of a curve, which begins at the end of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// Drive writes at its end.
+    pub drive_writes: f64,
+    /// Write amplification in the interval.
+    pub write_amplification: f64,
+    /// Mean share of valid pages in the blocks that garbage collection erased in the interval.
+    pub victim_utilisation: Option<f64>,
+}
+
+/// Counts the flash operations of `scenario`.
+///
+/// # Errors
+/// When the system is no single SSD, when results would depend on time, or when the workload cannot
+/// be opened. Errors during the count are in [`Counted::fault`].
+pub fn count(
+    scenario: &Scenario,
+    registry: &Registry,
+    options: Options<'_>,
+) -> Result<Counted, RunError> {
+    // An error of an earlier run in this thread does not concern this one.
+    drop(registry.take_plugin_error());
+    check(scenario)?;
+    let (path, mut ssd) = build::only_ssd(scenario, registry)?;
+    let workload::Opened { source, warnings, .. } =
+        workload::open_in_order(scenario, registry, ssd.capacity())?;
+    let Options { mut on_progress, cache } = options;
+    let constants = ssd.info().constants;
+    let mut cached =
+        cache.as_ref().map(|cache| CachedStates::new(cache, state_keys(scenario, registry)));
+    let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
+    let prepared = prepare(&mut ssd, &path, cached, &mut |share| {
+        let (fraction, now) = (Some(share), SimTime::ZERO);
+        report(&mut on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
+    });
+    let progress = WorkloadProgress::default();
+    let source = MeteredSource::new(source, progress.clone());
+    let mut counting = Counting {
+        ssd: ssd.untimed(&path),
+        source,
+        before: Snapshot::default(),
+        curve: Curve::default(),
+    };
+    counting.begin();
+    let mut timer = ReportTimer::default();
+    let ended = prepared.and_then(|()| {
+        counting.run(scenario.run.warmup_requests, &mut || {
+            if let Some(message) = registry.take_plugin_error() {
+                return Err(Fault::Invariant(message));
+            }
+            let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(SimTime::ZERO));
+            if go_on { Ok(()) } else { Err(Fault::Interrupted) }
+        })
+    });
+    let mut results = counting.results();
+    drop(counting);
+    results.label = label(scenario);
+    results.component.clone_from(&path);
+    results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
+    let mut notes = warnings::without_effect_untimed(scenario, registry);
+    notes.extend(warnings.list());
+    let erased = |_: &str| results.erases > 0;
+    notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));
+    let fault = ended.err();
+    notes.extend(fault.as_ref().map(|fault| format!("the count ended early: {fault}")));
+    results.warnings = notes;
+    Ok(Counted { results, fault, resolved: Resolved::new(scenario, registry).text() })
+}
+
+/// Rejects what needs a clock or a whole system.
+fn check(scenario: &Scenario) -> Result<(), RunError> {
+    let run = &scenario.run;
+    let needs_clock = "needs a simulated run: leave it out here, or use `hybridsim run`";
+    let refused = [
+        (!scenario.tenants.is_empty(), "workload", "several workloads share the system by time"),
+        (run.verify, "run.verify", "versions of data are not followed here"),
+        (run.power_cut_every.is_some(), "run.power_cut_every", needs_clock),
+        (!run.faults.is_empty(), "run.faults", needs_clock),
+        (run.state.is_some(), "run.state", "is the state of a simulated run, and continues there"),
+    ];
+    let list: Vec<Diagnostic> = refused
+        .into_iter()
+        .filter(|(given, ..)| *given)
+        .map(|(_, key, message)| Diagnostic {
+            span: None,
+            key: key.to_owned(),
+            message: message.to_owned(),
+            help: None,
+        })
+        .collect();
+    match list.is_empty() {
+        true => Ok(()),
+        false => Err(RunError::Scenario(Diagnostics { sources: scenario.sources.clone(), list })),
+    }
+}
+
+/// Counts up to a moment.
+#[derive(Clone, Copy, Default)]
+struct Snapshot {
+    operations: OpCounts,
+    served: Served,
+}
+
+struct Counting<'a> {
+    ssd: Untimed<'a>,
+    source: MeteredSource,
+    /// At the start of what is counted.
+    before: Snapshot,
+    curve: Curve,
+}
+
+impl Counting<'_> {
+    /// Counts from here on.
+    fn begin(&mut self) {
+        let pages = u64::from(self.ssd.exported_pages());
+        self.before = self.snapshot();
+        let interval = (pages / POINTS_PER_DRIVE_WRITE).max(1);
+        let samples = Vec::with_capacity(POINTS_MAX);
+        self.curve = Curve { interval, next: self.ssd.host_programs() + interval, samples };
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { operations: self.ssd.operations(), served: *self.ssd.served() }
+    }
+
+    /// Serves the workload, and begins to count after `warmup` requests. `go_on` is called often.
+    fn run(
+        &mut self,
+        warmup: u64,
+        go_on: &mut dyn FnMut() -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut batch = VecDeque::with_capacity(EXPECTED_MAX);
+        let mut warmup = warmup;
+        loop {
+            let most =
+                if warmup > 0 { warmup.min(EXPECTED_MAX as u64) } else { EXPECTED_MAX as u64 };
+            batch.clear();
+            let read = self.source.read(most as usize, &mut batch);
+            self.serve(batch.make_contiguous())?;
+            if warmup > 0 {
+                warmup -= batch.len() as u64;
+                self.begin();
+            }
+            go_on()?;
+            if !read.map_err(Fault::Workload)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn serve(&mut self, batch: &[Arrival]) -> Result<(), Fault> {
+        let served = self.ssd.serve(batch);
+        if self.ssd.host_programs() >= self.curve.next {
+            self.curve.add(self.ssd.operations().since(&self.before.operations));
+            self.curve.next = self.ssd.host_programs() + self.curve.interval;
+        }
+        served
+    }
+
+    fn results(&mut self) -> WriteAmplification {
+        let now = self.snapshot();
+        let operations = now.operations.since(&self.before.operations);
+        let served = now.served.since(&self.before.served);
+        let array = self.ssd.array();
+        let pages_per_block = array.geometry().pages_per_block();
+        let by_cause = |count: &dyn Fn(Cause) -> u64| -> BTreeMap<&'static str, u64> {
+            Cause::ALL.iter().map(|&cause| (cause.name(), count(cause))).collect()
+        };
+        let reads_by_cause = by_cause(&|cause| operations.reads(cause));
+        let programs_by_cause = by_cause(&|cause| operations.programs(cause));
+        let erases_by_cause = by_cause(&|cause| operations.erases(cause));
+        let host_programs = operations.programs(Cause::Host);
+        let programs = programs_by_cause.values().sum();
+        let mut wear = BTreeMap::new();
+        for block in 0..array.geometry().blocks() {
+            *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
+        }
+        let Served { reads, writes, trims, flushes, .. } = served;
+        let ops = [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)];
+        let exported = f64::from(self.ssd.exported_pages());
+        let curve = self.curve.points(operations, exported, pages_per_block);
+        WriteAmplification {
+            requests: served.requests(),
+            requests_by_op: ops.into(),
+            drive_writes: host_programs as f64 / exported,
+            write_amplification: ratio(programs as f64, host_programs as f64),
+            host_programs,
+            gc_programs: operations.programs(Cause::Gc),
+            programs,
+            reads: reads_by_cause.values().sum(),
+            erases: erases_by_cause.values().sum(),
+            reads_by_cause,
+            programs_by_cause,
+            erases_by_cause,
+            victim_utilisation: victim_utilisation(&operations, pages_per_block),
+            trimmed_pages: served.trimmed_pages,
+            unwritten_reads: served.unwritten_reads,
+            searched_blocks: operations.searched_blocks,
+            erase_count: EraseCount::of(&wear),
+            free_blocks_end: u64::from(self.ssd.array().free_blocks()),
+            curve,
+            ..WriteAmplification::default()
+        }
+    }
+}
+
+/// Mean share of valid pages in the blocks that garbage collection erased.
+fn victim_utilisation(operations: &OpCounts, pages_per_block: u32) -> Option<f64> {
+    let pages = operations.erases(Cause::Gc) as f64 * f64::from(pages_per_block);
+    ratio(operations.programs(Cause::Gc) as f64, pages)
+}
+
+/// Counts at intervals of pages programmed for the host.
+#[derive(Default)]
+struct Curve {
+    interval: u64,
+    /// Pages programmed for the host at the next point, warm-up included.
+    next: u64,
+    samples: Vec<OpCounts>,
+}
+
+impl Curve {
+    #[cold]
+    fn add(&mut self, operations: OpCounts) {
+        if self.samples.len() == POINTS_MAX {
+            self.interval *= 2;
+            let mut number = 0;
+            self.samples.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+        }
+        self.samples.push(operations);
+    }
+
+    /// The curve up to `end`.
+    fn points(&self, end: OpCounts, exported: f64, pages_per_block: u32) -> Vec<CurvePoint> {
+        let mut before = OpCounts::default();
+        let mut points = Vec::with_capacity(self.samples.len() + 1);
+        for &sample in self.samples.iter().chain([&end]) {
+            let within = sample.since(&before);
+            let host = within.programs(Cause::Host) as f64;
+            let all: u64 = Cause::ALL.iter().map(|&cause| within.programs(cause)).sum();
+            points.extend(ratio(all as f64, host).map(|write_amplification| CurvePoint {
+                drive_writes: sample.programs(Cause::Host) as f64 / exported,
+                write_amplification,
+                victim_utilisation: victim_utilisation(&within, pages_per_block),
+            }));
+            before = sample;
+        }
+        points
+    }
+}
