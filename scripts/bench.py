@@ -115,6 +115,9 @@ def peer_ssd(ftl, timing="interleaved", precondition="steady"):
 FOLDER = "FOLDER"
 OUT = ["--out", FOLDER, "--force"]
 
+# Among the options of a case: its command, instead of `run`.
+COUNT = "write-amplification"
+
 # Name, system (and a small one), generator without its count, requests of the long run, options.
 CASES = [
     ("disk 9LP, FCFS depth 1", disk("seagate-cheetah-9lp"), UNIFORM.format(read=1), 3 * MILLION),
@@ -138,6 +141,10 @@ CASES = [
     ("peers' SSD, page map, writes", peer_ssd('"page"'), UNIFORM.format(read=0), 4 * MILLION),
     ("peers' SSD, page map, untimed", peer_ssd('{ kind = "page", gc_pace = "blocking" }', "none"),
      UNIFORM.format(read=0), 8 * MILLION),
+    ("peers' SSD, page map, counted", peer_ssd('{ kind = "page", gc_pace = "blocking" }', "none"),
+     UNIFORM.format(read=0), 32 * MILLION, COUNT),
+    ("peers' SSD, DFTL, counted", peer_ssd('"dftl"', "none"), UNIFORM.format(read=0), 8 * MILLION,
+     COUNT),
     ("peers' SSD, writes, --out", peer_ssd('"page"'), UNIFORM.format(read=0), 2 * MILLION, *OUT),
     ("peers' SSD, writes, --requests", peer_ssd('"page"'), UNIFORM.format(read=0), 2 * MILLION,
      *OUT, "--requests"),
@@ -190,11 +197,12 @@ def scenario(folder, text, generator, requests):
 
 def simulate(program, folder, case):
     name, (text, small), generator, requests, *given = case
-    given = [str(folder / "out") if option == FOLDER else option for option in given]
+    verb = COUNT if COUNT in given else "run"
+    given = [str(folder / "out") if it == FOLDER else it for it in given if it != COUNT]
     def command(text, count, *options):
         path = scenario(folder, text, generator, count)
         options = [*given, *options]
-        return [*PIN, program, "run", *options, "--json", "--progress", "never", path]
+        return [*PIN, program, verb, *options, "--json", "--progress", "never", path]
     short = requests // 4
     # The first run brings a device to its steady state, the others take it from the cache.
     run(command(text, 1))
@@ -211,7 +219,7 @@ def simulate(program, folder, case):
             instructions(command(small, count, "--no-cache"), folder) for count in (few, 3 * few)
         )
         counted = (high - low) / (2 * few)
-    amplification = document.get("totals", {}).get("write_amplification")
+    amplification = document.get("totals", document).get("write_amplification")
     row(name, statistics.median(rates), counted, peak, amplification)
 
 

@@ -53,7 +53,7 @@ from .search import Objective, Search, Trial, optimize
 from .session import Completion, Session, Submitted
 from .sweeps import Comparison, Point, Range, Sweep, compare, sweep
 from .table import HeatMap, Table
-from .tools import calibrate, mrc, plan, reproduce
+from .tools import calibrate, mrc, plan, reproduce, write_amplification
 from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
 
 __all__ = [
@@ -127,6 +127,7 @@ __all__ = [
     "testing",
     "trace_info",
     "units",
+    "write_amplification",
     "write_report",
 ]
 

@@ -1,4 +1,4 @@
-"""The tools of the command: miss-ratio curves, calibration, reproduction of publications.
+"""The tools of the command: miss-ratio curves, write amplification, calibration, reproduction.
 
 Each runs the command of that name in a process of its own, so Ctrl-C ends it and its memory is
 returned. Policies written in Python are named by import path there (``"module:Class"``).
@@ -17,7 +17,7 @@ from . import _toml
 from .errors import Error, TraceError, path_text
 from .table import Table
 
-__all__ = ["calibrate", "mrc", "plan", "reproduce"]
+__all__ = ["calibrate", "mrc", "plan", "reproduce", "write_amplification"]
 
 Path = str | os.PathLike[str]
 
@@ -49,6 +49,28 @@ def mrc(
     ]
     names = ("policy", "cache_bytes", "miss_ratio")
     return Table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+
+def write_amplification(
+    scenario: Path,
+    *,
+    trace: Path | None = None,
+    format: str | None = None,
+    fit: bool = False,
+    overrides: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Counts the flash operations of an SSD without simulating time: write amplification and wear.
+
+    `scenario` is a file; `trace` takes the place of its workload, and `overrides` sets keys.
+    Returns the document of ``hybridsim write-amplification --json``
+    (``docs/how-to/write-amplification.md``).
+    """
+    options = [f"--set={option}" for option in _toml.sets(overrides or {})]
+    options += [] if trace is None else [f"--trace={path_text(trace)}"]
+    options += [] if format is None else [f"--format={format}"]
+    options += ["--fit"] if fit else []
+    words = ["write-amplification", *options, path_text(scenario)]
+    return _command(*words)  # type: ignore[no-any-return]
 
 
 def calibrate(

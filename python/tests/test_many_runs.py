@@ -84,6 +84,17 @@ def test_a_result_is_shown_in_short(ssd):
     assert "Write amplification" in page
 
 
+def test_write_amplification_is_that_of_a_run(root):
+    scenario = root / "examples" / "write-amplification.toml"
+    overrides = {"workload.generator.bytes": "1GiB", "component.ssd.blocks_per_plane": 80}
+    counted = hybridsim.write_amplification(scenario, overrides=overrides)
+    run = hybridsim.run(scenario, overrides=overrides)
+    assert counted["write_amplification"] == run.totals.write_amplification > 1.5
+    assert counted["erases"] == run.components["ssd"].flash.erases
+    with pytest.raises(hybridsim.Error, match="verify"):
+        hybridsim.write_amplification(scenario, overrides={"run.verify": True})
+
+
 def test_miss_ratio_curves_and_reproductions(root):
     table = hybridsim.mrc(root / "workloads" / "browser.hst", ["lru", "fifo"], sizes=[0.1, "16MiB"])
     assert set(table["policy"]) == {"lru", "fifo"}
@@ -145,6 +156,7 @@ def test_calibration(tmp_path):
         lambda ssd: hybridsim.sweep(ssd, {"host.queue_depth": []}),
         lambda ssd: hybridsim.mrc(3),
         lambda ssd: hybridsim.mrc("x", sizes="64MiB"),
+        lambda ssd: hybridsim.write_amplification(3),
         lambda ssd: hybridsim.plan(3),
         lambda ssd: hybridsim.plan("x", caches="bcache"),
         lambda ssd: hybridsim.reproduce(3),

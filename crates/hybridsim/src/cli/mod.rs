@@ -22,6 +22,7 @@ mod run;
 mod serve;
 mod sweep;
 mod trace;
+mod write_amplification;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -47,6 +48,8 @@ enum Command {
     Compare(CompareArgs),
     /// Run one scenario at every combination of some parameter values
     Sweep(sweep::SweepArgs),
+    /// Count the flash operations of an SSD without simulating time: write amplification and wear
+    WriteAmplification(write_amplification::WriteAmplificationArgs),
     /// Search for the values of some parameters that are best by some results
     Optimize(optimize::OptimizeArgs),
     /// Plan which devices and cache serve a trace: sizes, policies, life of flash, cost per year
@@ -314,6 +317,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
             run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
+        Command::WriteAmplification(args) => write_amplification::run(registry, &args),
         Command::Optimize(args) => optimize::optimize(&args),
         Command::Plan(args) => plan::plan(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),

@@ -24,6 +24,7 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 /// A small, fast system and workload.
+#[allow(dead_code, reason = "not every test uses it")]
 pub const TOY: &str = r#"
 title = "Toy <b>&</b>"
 [workload]
