@@ -410,6 +410,30 @@ fn a_paused_write_buffer_frees_no_entry() {
     assert!(words(whole).contains("set a longer buffer_pause_interval"));
     let without = queued(2).and("buffer_pause_time", us(600));
     assert!(words(without).contains("set buffer_pause_interval"));
+    let never = paused.clone().and("buffer_pause_full_max", us(600));
+    assert!(words(never).contains("no pause is so long"));
+}
+
+#[test]
+fn a_pause_ends_early_once_a_write_has_waited_long_enough() {
+    use Op::Write;
+    let paused = pausing(queued(2))
+        .and("buffer_pause_time", us(600))
+        .and("buffer_pause_interval", us(1_000));
+    let short = paused.and("buffer_pause_full_max", us(500));
+    // A write waits from 370 on, in the pause that begins at 400, which therefore ends at 900: the
+    // second's entry is free then, the third's when it is programmed at 950, the fourth's at 1,250.
+    let mut asked = vec![(0, Write, 0, 1), (350, Write, 1, 1), (360, Write, 2, 1)];
+    asked.extend([(370, Write, 3, 1), (380, Write, 4, 1), (390, Write, 5, 1)]);
+    assert_eq!(answers(&short, &asked), [0, 350, 360, 900, 950, 1_250]);
+    // No write waits before 980: the pause is not cut short.
+    asked.truncate(3);
+    asked.push((980, Write, 3, 1));
+    assert_eq!(answers(&short, &asked), [0, 350, 360, 1_000]);
+    // The wait begins in the pause, at 450, and counts from there.
+    asked.truncate(3);
+    asked.push((450, Write, 3, 1));
+    assert_eq!(answers(&short, &asked), [0, 350, 360, 950]);
 }
 
 #[test]

@@ -74,6 +74,19 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
 }
 
 #[test]
+fn latency_from_the_issue_leaves_out_the_wait_for_the_queue() {
+    let source = || ListSource::new(vec![at(0, 1), at(5, 2), at(6, 3), at(100, 4)]);
+    let options = HostOptions { from_issue: true, ..HostOptions::open(1) };
+    let (end, events) = run(Host::plain(options, source()), server(10), true).expect("runs");
+    assert_eq!(completions(&events), [(10, 10, 1), (20, 10, 2), (30, 10, 3), (110, 10, 4)]);
+    assert_eq!(end.time, SimTime::from_ns(110_000), "requests are issued as before");
+    // Two at the device, which serves one: the second waits there, the third on the host.
+    let options = HostOptions { from_issue: true, ..HostOptions::open(2) };
+    let (_, events) = run(Host::plain(options, source()), server(10), true).expect("runs");
+    assert_eq!(completions(&events), [(10, 10, 1), (20, 15, 2), (30, 20, 3), (110, 10, 4)]);
+}
+
+#[test]
 fn the_scheduler_orders_what_waits() {
     let source = ListSource::new(vec![at(0, 500), at(1, 10), at(2, 900), at(3, 505), at(4, 12)]);
     let host = Host::new(HostOptions::open(1), Box::new(source), Box::new(Nearest::default()));
@@ -262,6 +275,7 @@ fn settings() -> Settings {
         .and("think_time", Value::Duration(SimDuration::ZERO))
         .and("outstanding_max", Value::Count(1000))
         .and("end", Value::Text("completed".into()))
+        .and("latency_from", Value::Text("arrival".into()))
 }
 
 #[test]
@@ -289,6 +303,8 @@ fn a_run_may_end_with_the_last_arrival() {
 fn options_are_checked_together() {
     let read = HostOptions::read(&settings()).expect("makes sense");
     assert_eq!(read, HostOptions { outstanding_max: 1000, ..HostOptions::open(8) });
+    let issue = settings().and("latency_from", Value::Text("issue".into()));
+    assert!(HostOptions::read(&issue).expect("makes sense").from_issue);
     let closed = settings().and("mode", Value::Text("closed".into()));
     let problems = HostOptions::read(&closed.clone().and("outstanding", Value::Count(7)));
     assert_eq!(problems.expect_err("fewer than at the device")[0].param, "outstanding");

@@ -434,8 +434,13 @@ fn one_workload(
     let mut opened = workload::open(scenario, registry, capacity)?;
     match mode(scenario, host.mode, &mut opened)? {
         Submission::AsConfigured => {}
-        Submission::OneAtATime => host = HostOptions::closed(1),
-        Submission::Closed => host = HostOptions::closed(host.queue_depth),
+        Submission::OneAtATime => {
+            host = HostOptions { from_issue: host.from_issue, ..HostOptions::closed(1) };
+        }
+        Submission::Closed => {
+            let from_issue = host.from_issue;
+            host = HostOptions { from_issue, ..HostOptions::closed(host.queue_depth) };
+        }
     }
     let Opened { source, warnings, .. } = opened;
     Ok((Submitter::One { host, scheduler, source }, warnings))

@@ -106,7 +106,8 @@ pub struct Session {
 
 impl Session {
     /// Builds the system of `scenario`, whose workload is ignored, and preconditions it. Requests
-    /// arrive in an open loop; `queue_depth` and `scheduler` of the scenario's host apply.
+    /// arrive in an open loop; `queue_depth`, `scheduler` and `latency_from` of the scenario's host
+    /// apply.
     ///
     /// # Errors
     /// When the scenario's components do not fit together, or cannot be prepared.
@@ -123,7 +124,11 @@ impl Session {
         let scenario = &scenario;
         drop(registry.take_plugin_error());
         let Attachment { system, host, scheduler } = run::attachment(scenario, registry)?;
-        let host = HostOptions { outstanding_max: u64::MAX, ..HostOptions::open(host.queue_depth) };
+        let host = HostOptions {
+            outstanding_max: u64::MAX,
+            from_issue: host.from_issue,
+            ..HostOptions::open(host.queue_depth)
+        };
         let (pair, capacity) = (QueuePair::default(), system.component.capacity());
         let positioner = system.component.positioner();
         let host = Host::attached(host, pair.clone(), options.versions, scheduler)

@@ -101,8 +101,12 @@ pub fn add(
     results.warnings.extend(warnings);
 }
 
-/// A policy that the user gave and that made no decision.
+/// A policy that the user gave and that made no decision, or a choice without effect.
 fn idle_policy(key: &str, settings: &Settings, param: &str, why: &str) -> Option<String> {
+    let given = settings.is_given(param);
+    if let Some((_, Value::Text(choice))) = settings.iter().find(|(name, _)| *name == param) {
+        return given.then(|| format!("{key}.{param}: `{choice}` had no effect in this run: {why}"));
+    }
     let mut choice = None;
     let mut within = settings;
     for step in param.split('.') {

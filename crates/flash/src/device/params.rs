@@ -44,7 +44,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 57] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+pub const PARAMS: [Param; 58] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
 
 /// Translation layer and endurance.
 const FTL: &[Param] = &[
@@ -255,6 +255,13 @@ const TIMING: &[Param] = &[
         "buffer_pause_interval",
         Kind::Duration,
         "`queued`: time from the end of a pause of the write buffer to the end of the next.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("buffer_pause_time")]),
+    Param::optional(
+        "buffer_pause_full_max",
+        Kind::Duration,
+        "`queued`: a pause of the write buffer ends once a write has waited in it for so long; \
+         default: it never ends early.",
     )
     .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("buffer_pause_time")]),
     Param::with(
@@ -515,7 +522,8 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
 fn buffer_pauses(settings: &Settings) -> BufferPauses {
     let length = settings.duration("buffer_pause_time");
     let interval = settings.duration_opt("buffer_pause_interval");
-    interval.map_or(BufferPauses::NONE, |interval| BufferPauses { interval, length })
+    let full_max = settings.duration_opt("buffer_pause_full_max");
+    interval.map_or(BufferPauses::NONE, |interval| BufferPauses { interval, length, full_max })
 }
 
 /// A pause that is given has to leave time to free entries.
@@ -528,8 +536,13 @@ fn check_buffer_pauses(settings: &Settings) -> Option<Problem> {
         let message = "the interval from pause to pause is missing: set buffer_pause_interval";
         return Some(Problem::new("buffer_pause_time", message));
     };
-    let message = "the pause takes the whole interval: set a longer buffer_pause_interval";
-    (interval <= length).then(|| Problem::new("buffer_pause_interval", message))
+    if interval <= length {
+        let message = "the pause takes the whole interval: set a longer buffer_pause_interval";
+        return Some(Problem::new("buffer_pause_interval", message));
+    }
+    let full_max = settings.duration_opt("buffer_pause_full_max")?;
+    let message = "no pause is so long: set less than buffer_pause_time, or remove it";
+    (full_max >= length).then(|| Problem::new("buffer_pause_full_max", message))
 }
 
 fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {

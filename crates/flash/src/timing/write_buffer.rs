@@ -20,19 +20,38 @@ pub struct BufferPauses {
     pub interval: SimDuration,
     /// Shorter than the interval; zero for no pauses.
     pub length: SimDuration,
+    /// How long writes wait for a full buffer before the pause ends; `None` for its whole length.
+    pub full_max: Option<SimDuration>,
+}
+
+/// A pause that ends before its interval does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct ShortPause {
+    /// The end of its interval.
+    interval_end: SimTime,
+    end: SimTime,
 }
 
 impl BufferPauses {
-    pub const NONE: Self = Self { interval: SimDuration::ZERO, length: SimDuration::ZERO };
+    pub const NONE: Self =
+        Self { interval: SimDuration::ZERO, length: SimDuration::ZERO, full_max: None };
 
-    /// When an entry is free whose page is programmed at `at`.
+    /// The end of the interval of the pause in which `at` is.
     #[inline]
-    fn freed(&self, at: SimTime) -> SimTime {
+    fn interval_end(&self, at: SimTime) -> Option<SimTime> {
         if self.length.is_zero() {
-            return at;
+            return None;
         }
         let left = self.interval.as_ns() - at.as_ns() % self.interval.as_ns();
-        if left <= self.length.as_ns() { at + SimDuration::from_ns(left) } else { at }
+        (left <= self.length.as_ns()).then(|| at + SimDuration::from_ns(left))
+    }
+
+    /// When an entry is free whose page is programmed at `at`, where pauses were cut `short`.
+    #[inline]
+    fn freed(&self, at: SimTime, short: &VecDeque<ShortPause>) -> SimTime {
+        let Some(end) = self.interval_end(at) else { return at };
+        let short = short.iter().find(|pause| pause.interval_end == end);
+        short.map_or(end, |pause| pause.end.max(at))
     }
 }
 
@@ -42,6 +61,8 @@ pub struct WriteBuffer {
     /// The buffer survives a power failure, so a flush need not wait.
     protected: bool,
     pauses: BufferPauses,
+    /// Pauses that end early because the buffer is full, those of the past forgotten.
+    short: VecDeque<ShortPause>,
     /// Pages in the buffer; those that have left it since are counted until it is full.
     pages: usize,
     /// By die, in the order in which they are programmed.
@@ -52,7 +73,8 @@ impl WriteBuffer {
     /// A buffer of `pages_max` pages for so many dies; 0 pages for no buffer.
     pub fn new(pages_max: usize, dies: u32, protected: bool) -> Self {
         let dies = vec![VecDeque::new(); if pages_max > 0 { dies as usize } else { 0 }];
-        Self { pages_max, protected, pauses: BufferPauses::NONE, pages: 0, dies }
+        let (pauses, short) = (BufferPauses::NONE, VecDeque::new());
+        Self { pages_max, protected, pauses, short, pages: 0, dies }
     }
 
     /// The buffer with pauses.
@@ -74,7 +96,7 @@ impl WriteBuffer {
         let mut first: Option<(SimTime, usize)> = None;
         for (die, queue) in self.dies.iter_mut().enumerate() {
             while let Some(pages) = queue.front() {
-                if self.pauses.freed(pages.until) > ready {
+                if self.pauses.freed(pages.until, &self.short) > ready {
                     if first.is_none_or(|(until, _)| pages.until < until) {
                         first = Some((pages.until, die));
                     }
@@ -93,7 +115,24 @@ impl WriteBuffer {
         if pages.count == 0 {
             self.dies[die].pop_front();
         }
-        (self.pauses.freed(until), Some((DieId(die as u16), until)))
+        self.shorten(ready, until);
+        (self.pauses.freed(until, &self.short), Some((DieId(die as u16), until)))
+    }
+
+    /// A write waits from `ready` on for a page that is programmed at `until`: a pause that it
+    /// waits for ends early.
+    fn shorten(&mut self, ready: SimTime, until: SimTime) {
+        let Some(full_max) = self.pauses.full_max else { return };
+        let Some(interval_end) = self.pauses.interval_end(until) else { return };
+        if self.short.iter().any(|pause| pause.interval_end == interval_end) {
+            return;
+        }
+        while self.short.front().is_some_and(|pause| pause.interval_end <= ready) {
+            self.short.pop_front();
+        }
+        let begin = SimTime::from_ns(interval_end.as_ns() - self.pauses.length.as_ns());
+        let end = (ready.max(begin) + full_max).min(interval_end);
+        self.short.push_back(ShortPause { interval_end, end });
     }
 
     /// Buffers a page until `die` has programmed it.
@@ -133,10 +172,12 @@ impl WriteBuffer {
 
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&self.dies);
+        to.put(&self.short);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the write buffer", &mut self.dies)?;
+        self.short = from.take()?;
         let counts = || self.dies.iter().flatten().map(|pages| pages.count);
         restore::check(counts().all(|count| count > 0), "the write buffer holds empty programs")?;
         self.pages = counts().fold(0, usize::saturating_add);

@@ -1,7 +1,8 @@
 //! The root of the system: reads requests from a workload and issues them to the device.
 //!
-//! Time from arrival to issue counts as [`LatencyPhase::Queue`]; the device reports the rest. At
-//! most `queue_depth` requests are at the device, the others are queued in the scheduler.
+//! Time from arrival to issue counts as [`LatencyPhase::Queue`], unless latencies begin at the issue
+//! ([`HostOptions::from_issue`]); the device reports the rest. At most `queue_depth` requests are at
+//! the device, the others are queued in the scheduler.
 //!
 //! Requests that are read ahead ([`Arrivals`]) reach the device as advice. Memory grows with the
 //! requests outstanding, never with the workload.
@@ -72,6 +73,21 @@ pub struct Host {
     outside: Option<Outside>,
     /// The scheduler has chosen between requests, or held one.
     chose: bool,
+    /// A request was not issued when it arrived.
+    waited: bool,
+}
+
+/// What [`ComponentInfo::idle_policies`] has of `latency_from`, which matters once a request waits.
+pub(crate) fn idle_latency_from(
+    from_issue: bool,
+    waited: bool,
+) -> Option<(&'static str, &'static str)> {
+    (from_issue && !waited).then_some(("latency_from", "every request was issued as it arrived"))
+}
+
+/// The time from which the latency of a request counts.
+pub(crate) const fn latency_from(from_issue: bool, arrived: SimTime, now: SimTime) -> SimTime {
+    if from_issue { now } else { arrived }
 }
 
 impl Host {
@@ -99,6 +115,7 @@ impl Host {
             check: None,
             outside: None,
             chose: false,
+            waited: false,
         }
     }
 
@@ -195,8 +212,10 @@ impl Host {
         } else if let Some(outside) = &self.outside {
             outside.begin(ctx, key, &mut request);
         }
-        // The arrival time is all the host needs to know of a request, so it is the tag.
-        let id = ctx.issue(0, request, arrived.as_ns());
+        let from = latency_from(self.options.from_issue, arrived, ctx.now());
+        self.waited = self.waited || arrived < ctx.now();
+        // The time its latency begins is all the host needs to know of a request: it is the tag.
+        let id = ctx.issue(0, request, from.as_ns());
         if let Some(check) = &mut self.check {
             check.issued(id);
         }
@@ -288,7 +307,10 @@ impl Component for Host {
         ComponentInfo {
             kind: "host",
             custom: &["failed_requests", "unfinished_requests"],
-            idle_policies: idle_scheduler("scheduler", self.chose),
+            idle_policies: idle_scheduler("scheduler", self.chose)
+                .into_iter()
+                .chain(idle_latency_from(self.options.from_issue, self.waited))
+                .collect(),
             ..ComponentInfo::default()
         }
     }

@@ -45,6 +45,14 @@ pub const PARAMS: &[Param] = &[
          workload asks for more than the system can serve",
     ),
     Param::with(
+        "latency_from",
+        Kind::Choice(&["arrival", "issue"]),
+        "\"arrival\"",
+        "Where latencies begin: at the arrival of a request, or when it is issued to the device. \
+         With `issue` the wait for queue_depth is in no latency, as in load generators that \
+         measure from the submission",
+    ),
+    Param::with(
         "end",
         Kind::Choice(&["completed", "last-arrival"]),
         "\"completed\"",
@@ -78,6 +86,8 @@ pub struct HostOptions {
     pub outstanding_max: u64,
     /// Open loop: the run ends with the last arrival.
     pub ends_early: bool,
+    /// Latencies begin when a request is issued, not when it arrives.
+    pub from_issue: bool,
 }
 
 impl HostOptions {
@@ -95,6 +105,7 @@ impl HostOptions {
             think_time: SimDuration::ZERO,
             outstanding_max: 1_000_000,
             ends_early: false,
+            from_issue: false,
         }
     }
 
@@ -136,6 +147,7 @@ impl HostOptions {
             think_time,
             outstanding_max: settings.count("outstanding_max"),
             ends_early,
+            from_issue: settings.text("latency_from") == "issue",
         })
     }
 }

@@ -4,7 +4,7 @@
 //! queue the next request is issued from while fewer than `queue_depth` requests are at the device.
 //! A tenant with a rate limit takes part only when its limit allows the next request. The time from
 //! arrival to issue is that of the phase `queue`, whether it is spent behind other requests of the
-//! tenant, behind other tenants, or for a rate limit.
+//! tenant, behind other tenants, or for a rate limit. With `latency_from = "issue"` it is in no latency.
 //!
 //! With one tenant without limits the host emits the same events as [`Host`](crate::Host) with the
 //! scheduler `fcfs`. Only power failures are at other times: they are drawn between messages, and
@@ -20,7 +20,8 @@ pub use options::{HOST_PARAMS, PARAMS, Shared, TenantOptions};
 
 use crate::arrivals::Arrivals;
 use crate::driver::{
-    Mode, UNFINISHED_REQUESTS, WAITS_FOR_COMPLETIONS, check::Check, not_completed, report_completed,
+    Mode, UNFINISHED_REQUESTS, WAITS_FOR_COMPLETIONS, check::Check, idle_latency_from,
+    latency_from, not_completed, report_completed,
 };
 use hybridsim_engine::{
     CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, PowerFailure, Request,
@@ -93,6 +94,8 @@ pub struct TenantHost {
     /// Requests lost in the last power failure.
     lost: u64,
     check: Option<Check>,
+    /// A request was not issued when it arrived.
+    waited: bool,
 }
 
 impl TenantHost {
@@ -113,6 +116,7 @@ impl TenantHost {
             ended: false,
             lost: 0,
             check: None,
+            waited: false,
         }
     }
 
@@ -192,7 +196,9 @@ impl TenantHost {
         if let Some(check) = &mut self.check {
             check.begin(ctx, &mut request);
         }
-        let id = ctx.issue(0, request, arrived.as_ns());
+        self.waited = self.waited || arrived < ctx.now();
+        let from = latency_from(self.shared.from_issue, arrived, ctx.now());
+        let id = ctx.issue(0, request, from.as_ns());
         if let Some(check) = &mut self.check {
             check.issued(id);
         }
@@ -246,6 +252,9 @@ impl Component for TenantHost {
         ComponentInfo {
             kind: "host",
             custom: &["failed_requests", "unfinished_requests"],
+            idle_policies: idle_latency_from(self.shared.from_issue, self.waited)
+                .into_iter()
+                .collect(),
             ..ComponentInfo::default()
         }
     }

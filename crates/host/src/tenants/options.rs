@@ -83,6 +83,8 @@ pub struct Shared {
     pub outstanding_max: u64,
     /// The run ends with the last arrival.
     pub ends_early: bool,
+    /// Latencies begin when a request is issued, not when it arrives.
+    pub from_issue: bool,
     pub arbitration: Arbitration,
     /// Requests taken from a queue in its turn.
     pub burst: u32,
@@ -96,6 +98,7 @@ impl Shared {
             queue_depth: host.queue_depth,
             outstanding_max: host.outstanding_max,
             ends_early: host.ends_early,
+            from_issue: host.from_issue,
             arbitration: if weighted {
                 Arbitration::WeightedRoundRobin
             } else {

@@ -24,12 +24,22 @@ pub const P5520: Experiment = Experiment {
 /// Offered rates that constants are fitted to, beside the highest.
 const LOW: f64 = 10_000.0;
 const MIDDLE: f64 = 40_000.0;
-/// Those that the pauses of a drive are fitted to: where its writes begin to wait, and well above.
+/// Those that the pauses of a drive are fitted to: where its writes begin to wait, well above, and
+/// where they wait no longer at higher rates.
 const WAITING: f64 = 90_000.0;
 const LONGER: f64 = 130_000.0;
-/// Reads of a run that is fitted, and of one that is judged.
+const LONGEST: f64 = 250_000.0;
+/// The thread whose latencies are measured: requests per second, half of them reads.
+const THREAD: f64 = 10_000.0;
+/// Its reads in a run that is fitted to a percentile, to one of the tail, and in one that is judged.
 const FITTED_READS: f64 = 8_000.0;
-const JUDGED_READS: f64 = 24_000.0;
+const TAIL_READS: f64 = 20_000.0;
+const JUDGED_READS: f64 = 20_000.0;
+/// What is offered to a saturated drive, of what it delivers, and the requests it then completes.
+const SATURATING: f64 = 1.5;
+const SATURATED_REQUESTS: f64 = 250_000.0;
+/// Writes whose percentile exceeds this, in microseconds, wait; others take the host's time.
+const WAITS_US: f64 = 100.0;
 /// Requests before those that count, in the steady state.
 const WARMUP: f64 = 30_000.0;
 /// A drive that delivers less of what is offered is saturated.
@@ -111,30 +121,41 @@ struct Constants {
     pauses: Option<Pauses>,
 }
 
-/// When the write buffer frees no entries, and how much it holds meanwhile.
+/// When the write buffer frees no entries, how much it holds meanwhile, and how long writes wait.
 #[derive(Clone, Copy)]
 struct Pauses {
     buffer_kib: f64,
     time_ms: f64,
     interval_ms: f64,
+    full_ms: f64,
 }
 
 impl Constants {
-    /// `rate` offered `times` over, until so many reads are done.
-    fn job(&self, name: &str, rate: &Rate, times: f64, reads: f64) -> Job {
-        let offered = times * rate.total();
-        let share = rate.reads / rate.total();
+    /// `rate` offered, until the thread that is measured has done so many reads.
+    fn job(&self, name: &str, rate: &Rate, reads: f64) -> Job {
+        let seconds = WARMUP / rate.total() + 2.0 * reads / THREAD;
+        self.offered(name, rate.total(), seconds)
+    }
+
+    /// More than the drive delivers, as measured at `rate`, up to the last arrival.
+    fn saturating(&self, name: &str, rate: &Rate) -> Job {
+        let seconds = (WARMUP + SATURATED_REQUESTS) / rate.total();
+        self.offered(name, SATURATING * rate.total(), seconds).set("host.end", "\"last-arrival\"")
+    }
+
+    /// `rate` requests per second for so long.
+    fn offered(&self, name: &str, rate: f64, seconds: f64) -> Job {
         let ssd = |key: &str| format!("component.ssd.{key}");
         let time = |us: f64| format!("\"{us:.2}us\"");
-        let mean = 1e3 / offered;
+        let mean = 1e3 / (rate - THREAD);
         let job = Job::paper("ssd/offered.toml")
-            .named(format!("{name}, {offered:.0}/s"))
+            .named(format!("{name}, {rate:.0}/s"))
             .in_full()
             .set("run.warmup_requests", WARMUP)
-            .set("workload.generator.requests", (WARMUP + reads / share).round())
-            .set("workload.generator.read", share)
+            .set("workload.latency.generator.duration", time(1e6 * seconds))
+            .set("workload.background.generator.duration", time(1e6 * seconds))
             .set(
-                "workload.generator.interarrival_ms",
+                "workload.background.generator.interarrival_ms",
                 format!("{{ kind = \"exponential\", mean = {mean:.7} }}"),
             )
             .set(&ssd("dies_per_channel"), self.dies_per_channel)
@@ -142,10 +163,12 @@ impl Constants {
             .set(&ssd("program_time"), time(self.program_us))
             .set(&ssd("erase_time"), time(self.erase_us))
             .set(&ssd("over_provisioning"), self.over_provisioning);
-        let Some(Pauses { buffer_kib, time_ms, interval_ms }) = self.pauses else { return job };
+        let Some(pauses) = self.pauses else { return job };
+        let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = pauses;
         job.set(&ssd("write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
             .set(&ssd("buffer_pause_time"), time(1e3 * time_ms))
             .set(&ssd("buffer_pause_interval"), time(1e3 * interval_ms))
+            .set(&ssd("buffer_pause_full_max"), time(1e3 * full_ms))
     }
 
     /// These constants with other pauses.
@@ -154,9 +177,11 @@ impl Constants {
     }
 }
 
-/// A percentile of the reads or writes of `ran`, in microseconds.
+/// A percentile of the reads or writes of the thread that is measured, in microseconds.
 fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
-    let latency = &ran.results.latency_ns;
+    let tenants = ran.results.tenants.as_ref();
+    let Some(thread) = tenants.and_then(|it| it.by_name.get("latency")) else { return f64::NAN };
+    let latency = &thread.latency_ns;
     let of = if kind == "read" { &latency.read } else { &latency.write };
     let ns = match percentile {
         "p50" => of.p50,
@@ -167,9 +192,9 @@ fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
     ns.map_or(f64::NAN, |ns| ns as f64 / 1e3)
 }
 
-/// What it delivers when three times as much is offered as it delivered at `rate`.
+/// What it delivers when more is offered than it delivered at `rate`.
 fn most(runner: &Runner, name: &str, with: Constants, rate: &Rate) -> Result<f64, ExperimentError> {
-    let ran = runner.run(&[with.job(name, rate, 3.0, FITTED_READS / 4.0)])?;
+    let ran = runner.run(&[with.saturating(name, rate)])?;
     Ok(ran[0].results.throughput.iops.unwrap_or(f64::NAN))
 }
 
@@ -180,7 +205,7 @@ fn fitted(
     ladder: &Ladder<'_>,
     (dies, pauses): (u32, bool),
 ) -> Result<Constants, ExperimentError> {
-    let start = Pauses { buffer_kib: 4_096.0, time_ms: 10.0, interval_ms: 40.0 };
+    let start = Pauses { buffer_kib: 4_096.0, time_ms: 10.0, interval_ms: 40.0, full_ms: 6.0 };
     let mut found = Constants {
         pauses: pauses.then_some(start),
         dies_per_channel: dies,
@@ -191,7 +216,8 @@ fn fitted(
     };
     let (low, middle, saturated) = (ladder.at(LOW)?, ladder.at(MIDDLE)?, ladder.saturated()?);
     let read = |with: Constants, rate: &Rate, which: &str| {
-        let ran = runner.run(&[with.job(ladder.name, rate, 1.0, FITTED_READS)])?;
+        let reads = if which == "p99.9" { TAIL_READS } else { FITTED_READS };
+        let ran = runner.run(&[with.job(ladder.name, rate, reads)])?;
         Ok(percentile(&ran[0], "read", which))
     };
     let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("read {which}"));
@@ -225,15 +251,16 @@ fn fitted(
 }
 
 /// The buffer by how much longer writes wait at the higher of two rates, the length of pauses by
-/// how long they wait there, and the interval by how many wait.
+/// how long they wait there, the interval by how many wait, and how long a full buffer makes them
+/// wait by those at a rate at which it always does.
 fn fitted_pauses(
     runner: &Runner,
     ladder: &Ladder<'_>,
     (others, mut found): (Constants, Pauses),
 ) -> Result<Pauses, ExperimentError> {
-    let (waiting, longer) = (ladder.at(WAITING)?, ladder.at(LONGER)?);
+    let (waiting, longer, longest) = (ladder.at(WAITING)?, ladder.at(LONGER)?, ladder.at(LONGEST)?);
     let write = |pauses: Pauses, rate: &Rate, which: &str| {
-        let ran = runner.run(&[others.with(pauses).job(ladder.name, rate, 1.0, FITTED_READS)])?;
+        let ran = runner.run(&[others.with(pauses).job(ladder.name, rate, FITTED_READS)])?;
         Ok(percentile(&ran[0], "write", which))
     };
     let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("write {which}"));
@@ -249,6 +276,10 @@ fn fitted_pauses(
         solve("interval of pauses", (22.0, 100.0), wanted(longer, "p95"), |interval_ms| {
             write(Pauses { interval_ms, ..found }, longer, "p95")
         })?;
+    let range = (3.0, 0.98 * found.time_ms);
+    found.full_ms = solve("wait for a full buffer", range, wanted(longest, "p99"), |full_ms| {
+        write(Pauses { full_ms, ..found }, longest, "p99")
+    })?;
     Ok(found)
 }
 
@@ -262,13 +293,16 @@ fn judged_at_rates(
     let ladders = [Ladder::new(first, &rows), Ladder::new(twin, &rows)];
     let constants = fitted(runner, &ladders[0], model)?;
     let mut findings = Findings::default();
-    let used: &[f64] = if model.1 { &[LOW, MIDDLE, WAITING, LONGER] } else { &[LOW, MIDDLE] };
+    let used: &[f64] = match model.1 {
+        true => &[LOW, MIDDLE, WAITING, LONGER, LONGEST],
+        false => &[LOW, MIDDLE],
+    };
     for (ladder, is_fitted) in ladders.iter().zip([true, false]) {
         let used = if is_fitted { used } else { &[] };
         knee(runner, &mut findings, (ladder, is_fitted), constants)?;
         let below: Vec<&Rate> =
             ladder.rates.iter().filter(|rate| rate.is_below_the_knee()).collect();
-        let job = |rate: &&Rate| constants.job(ladder.name, rate, 1.0, JUDGED_READS);
+        let job = |rate: &&Rate| constants.job(ladder.name, rate, JUDGED_READS);
         let ran = runner.run(&below.iter().map(job).collect::<Vec<_>>())?;
         for kind in ["read", "write"] {
             percentiles(&mut findings, (ladder, used), kind, (&below, &ran));
@@ -287,8 +321,11 @@ fn knee(
     let saturated = ladder.saturated()?;
     let Constants { dies_per_channel, read_us, program_us, erase_us, over_provisioning, .. } = with;
     let pauses = with.pauses.map_or(String::new(), |it| {
-        let Pauses { buffer_kib, time_ms, interval_ms } = it;
-        format!("; buffer {buffer_kib:.0} KiB, pauses of {time_ms:.2} of {interval_ms:.1} ms")
+        let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = it;
+        format!(
+            "; buffer {buffer_kib:.0} KiB, pauses of {time_ms:.2} of {interval_ms:.1} ms, of which \
+             it is full for {full_ms:.2} ms at most"
+        )
     });
     let claim = Claim::new("–", format!("{}: requests/s when saturated", ladder.name))
         .unit("1/s")
@@ -303,6 +340,13 @@ fn knee(
     Ok(())
 }
 
+/// One percentile at one offered rate.
+struct Point {
+    offered: f64,
+    ours: f64,
+    theirs: f64,
+}
+
 /// Rows and a picture of the percentiles of reads or writes below the knee.
 fn percentiles(
     findings: &mut Findings,
@@ -313,40 +357,28 @@ fn percentiles(
     let mut curves = Vec::new();
     for (which, goal) in PERCENTILES {
         let metric = format!("{kind} {which}");
-        let points: Vec<(f64, f64, f64)> = below
-            .iter()
-            .zip(ran)
-            .map(|(rate, ran)| {
-                let theirs = ladder.value(rate.offered, &metric);
-                (rate.offered, percentile(ran, kind, which), theirs)
-            })
-            .collect();
-        let unloaded = points.first().map_or(f64::NAN, |point| point.2);
-        let judged: Vec<&(f64, f64, f64)> =
-            points.iter().filter(|point| !fitted.contains(&point.0)).collect();
-        let apart = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
-            let logs = judged.iter().map(|point| libm::log(of(point) / point.2).abs());
-            100.0 * libm::expm1(logs.sum::<f64>() / judged.len() as f64)
+        let point = |(rate, ran): (&&Rate, &JobOutput)| Point {
+            offered: rate.offered,
+            ours: percentile(ran, kind, which),
+            theirs: ladder.value(rate.offered, &metric),
         };
-        findings.row(
-            Claim::new(
-                "–",
-                format!("{}: {metric} at {} rates, mean error", ladder.name, judged.len()),
-            )
-            .unit("%")
-            .at_most("", 100.0 * goal)
-            .ours(apart(&|point| point.1))
-            .remark(&format!(
-                "that at {LOW:.0}/s for all rates would be off by {:.0} %",
-                apart(&|_| unloaded)
-            ))
-            .if_it_differs("see the picture for the rates at which it does"),
-        );
-        let curve = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
-            points.iter().map(|point| (point.0 / 1e3, of(point))).collect::<Vec<_>>()
+        let points: Vec<Point> = below.iter().zip(ran).map(point).collect();
+        let unloaded = points.first().map_or(f64::NAN, |point| point.theirs);
+        let judged: Vec<&Point> =
+            points.iter().filter(|point| !fitted.contains(&point.offered)).collect();
+        let name = format!("{}: {metric}", ladder.name);
+        findings.row(mean_error(&name, &judged, goal, unloaded));
+        let waiting: Vec<&Point> =
+            judged.iter().copied().filter(|point| point.theirs > WAITS_US).collect();
+        if kind == "write" && !waiting.is_empty() && waiting.len() < judged.len() {
+            let name = format!("{name} where it is above {WAITS_US:.0} us,");
+            findings.row(mean_error(&name, &waiting, goal, unloaded));
+        }
+        let curve = |of: &dyn Fn(&Point) -> f64| {
+            points.iter().map(|point| (point.offered / 1e3, of(point))).collect::<Vec<_>>()
         };
-        curves.push(Curve::ours(&format!("{which} simulated"), curve(&|point| point.1)));
-        curves.push(Curve::published(&format!("{which} measured"), curve(&|point| point.2)));
+        curves.push(Curve::ours(&format!("{which} simulated"), curve(&|point| point.ours)));
+        curves.push(Curve::published(&format!("{which} measured"), curve(&|point| point.theirs)));
     }
     findings.plot(Plot {
         title: format!("{}: latency of {kind}s", ladder.name),
@@ -355,4 +387,21 @@ fn percentiles(
         y: Axis::logarithmic("Latency", "us"),
         curves,
     });
+}
+
+/// The row of the mean error of `judged`, beside that of one value for all rates.
+fn mean_error(name: &str, judged: &[&Point], goal: f64, unloaded: f64) -> Claim {
+    let apart = |of: &dyn Fn(&Point) -> f64| {
+        let logs = judged.iter().map(|point| libm::log(of(point) / point.theirs).abs());
+        100.0 * libm::expm1(logs.sum::<f64>() / judged.len() as f64)
+    };
+    Claim::new("–", format!("{name} at {} rates, mean error", judged.len()))
+        .unit("%")
+        .at_most("", 100.0 * goal)
+        .ours(apart(&|point| point.ours))
+        .remark(&format!(
+            "that at {LOW:.0}/s for all rates would be off by {:.0} %",
+            apart(&|_| unloaded)
+        ))
+        .if_it_differs("see the picture for the rates at which it does")
 }
