@@ -104,6 +104,34 @@ fn weights_are_shares_under_saturation() {
 }
 
 #[test]
+fn latency_from_the_issue_counts_no_wait_for_the_queue() {
+    // `slow` asks for 15,000 a second and gets 10,000: one at a time, 100 us each.
+    let run = |host: &str, gap_ms: f64| {
+        let generator = |gap_ms: f64| {
+            format!(
+                "generator = {{ kind = \"uniform\", requests = 500, interarrival_ms = {gap_ms} }}"
+            )
+        };
+        let [slow, quick] = [generator(gap_ms), generator(1.0)];
+        let text = format!(
+            "[host]\n{host}[workload.slow]\nqueue_depth = 1\n{slow}\n[workload.quick]\n{quick}\n"
+        );
+        observed(&text).0
+    };
+    let mean = |done: &RunOutput, name: &str| {
+        tenant(done, name).latency_ns.all.mean.expect("requests completed") / 1e3
+    };
+    let (arrival, issue) = (run("", 1.0 / 15.0), run("latency_from = \"issue\"\n", 1.0 / 15.0));
+    assert!(mean(&arrival, "slow") > 5_000.0, "{}", mean(&arrival, "slow"));
+    assert!((mean(&issue, "slow") - 100.0).abs() < 1e-9, "{}", mean(&issue, "slow"));
+    assert!((mean(&issue, "quick") - 100.0).abs() < 1e-9);
+    assert_eq!(arrival.results.simulated_ns, issue.results.simulated_ns, "same requests");
+    let warned = |done: &RunOutput| done.results.warnings.join("\n").contains("latency_from");
+    assert!(!warned(&issue) && !warned(&arrival));
+    assert!(warned(&run("latency_from = \"issue\"\n", 1.0)), "no request waits");
+}
+
+#[test]
 fn the_urgent_class_precedes_all_others() {
     let (done, _) = observed(
         &("[host]\nmode = \"closed\"\nqueue_depth = 4\n".to_owned()

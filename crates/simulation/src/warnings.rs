@@ -105,7 +105,8 @@ pub fn add(
 fn idle_policy(key: &str, settings: &Settings, param: &str, why: &str) -> Option<String> {
     let given = settings.is_given(param);
     if let Some((_, Value::Text(choice))) = settings.iter().find(|(name, _)| *name == param) {
-        return given.then(|| format!("{key}.{param}: `{choice}` had no effect in this run: {why}"));
+        return given
+            .then(|| format!("{key}.{param}: `{choice}` had no effect in this run: {why}"));
     }
     let mut choice = None;
     let mut within = settings;

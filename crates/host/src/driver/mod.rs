@@ -1,8 +1,8 @@
 //! The root of the system: reads requests from a workload and issues them to the device.
 //!
-//! Time from arrival to issue counts as [`LatencyPhase::Queue`], unless latencies begin at the issue
-//! ([`HostOptions::from_issue`]); the device reports the rest. At most `queue_depth` requests are at
-//! the device, the others are queued in the scheduler.
+//! Time from arrival to issue counts as [`LatencyPhase::Queue`], unless latencies begin at the
+//! issue ([`HostOptions::from_issue`]); the device reports the rest. At most `queue_depth` requests
+//! are at the device, the others are queued in the scheduler.
 //!
 //! Requests that are read ahead ([`Arrivals`]) reach the device as advice. Memory grows with the
 //! requests outstanding, never with the workload.

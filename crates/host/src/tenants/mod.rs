@@ -4,7 +4,8 @@
 //! queue the next request is issued from while fewer than `queue_depth` requests are at the device.
 //! A tenant with a rate limit takes part only when its limit allows the next request. The time from
 //! arrival to issue is that of the phase `queue`, whether it is spent behind other requests of the
-//! tenant, behind other tenants, or for a rate limit. With `latency_from = "issue"` it is in no latency.
+//! tenant, behind other tenants, or for a rate limit. With `latency_from = "issue"` it is in no
+//! latency.
 //!
 //! With one tenant without limits the host emits the same events as [`Host`](crate::Host) with the
 //! scheduler `fcfs`. Only power failures are at other times: they are drawn between messages, and

@@ -31,7 +31,8 @@ const LONGER: f64 = 130_000.0;
 const LONGEST: f64 = 250_000.0;
 /// The thread whose latencies are measured: requests per second, half of them reads.
 const THREAD: f64 = 10_000.0;
-/// Its reads in a run that is fitted to a percentile, to one of the tail, and in one that is judged.
+/// Its reads in a run that is fitted to a percentile, to one of the tail, and in one that is
+/// judged.
 const FITTED_READS: f64 = 8_000.0;
 const TAIL_READS: f64 = 20_000.0;
 const JUDGED_READS: f64 = 20_000.0;
@@ -269,7 +270,8 @@ fn fitted_pauses(
     let later_us = wanted(longer, "p99") - wanted(waiting, "p99");
     let pages = later_us / (1e6 / waiting.writes - 1e6 / longer.writes);
     found.buffer_kib = 4.0 * pages;
-    found.time_ms = solve("time of a pause", (6.0, 20.0), wanted(longer, "p99"), |time_ms| {
+    let range = (1.05 * found.full_ms, 20.0);
+    found.time_ms = solve("time of a pause", range, wanted(longer, "p99"), |time_ms| {
         write(Pauses { time_ms, ..found }, longer, "p99")
     })?;
     found.interval_ms =
