@@ -184,3 +184,35 @@ impl WriteBuffer {
         restore::check(self.pages <= self.pages_max, "the write buffer is too full")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_that_ends_early_does_so_after_a_restore() {
+        let us = |us: u64| SimTime::from_ns(1_000 * us);
+        let length = SimDuration::from_us;
+        let pauses = BufferPauses {
+            interval: length(1_000),
+            length: length(600),
+            full_max: Some(length(100)),
+        };
+        let new = || WriteBuffer::new(2, 1, false).with_pauses(pauses);
+        let mut buffer = new();
+        for until in [500, 530] {
+            buffer.insert(DieId(0), us(until));
+        }
+        // Both are programmed in the pause from 400 to 1,000, and a write waits from 450 on.
+        assert_eq!(buffer.admit(us(450)), (us(550), Some((DieId(0), us(500)))));
+        buffer.insert(DieId(0), us(700));
+        let mut saver = Saver::default();
+        buffer.save(&mut saver);
+        let bytes = saver.into_bytes();
+        let mut restored = new();
+        restored.restore(&mut Loader::new(&bytes)).expect("just saved");
+        for buffer in [&mut buffer, &mut restored] {
+            assert_eq!(buffer.admit(us(540)), (us(550), Some((DieId(0), us(530)))));
+        }
+    }
+}
