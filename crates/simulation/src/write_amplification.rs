@@ -178,13 +178,14 @@ pub fn count(
 /// Rejects what needs a clock or a whole system.
 fn check(scenario: &Scenario) -> Result<(), RunError> {
     let run = &scenario.run;
-    let needs_clock = "needs a simulated run: leave it out here, or use `hybridsim run`";
+    let needs_clock = "needs simulated time";
+    let help = "leave it out, or simulate the scenario (`hybridsim run`)";
     let refused = [
         (!scenario.tenants.is_empty(), "workload", "several workloads share the system by time"),
         (run.verify, "run.verify", "versions of data are not followed here"),
         (run.power_cut_every.is_some(), "run.power_cut_every", needs_clock),
         (!run.faults.is_empty(), "run.faults", needs_clock),
-        (run.state.is_some(), "run.state", "is the state of a simulated run, and continues there"),
+        (run.state.is_some(), "run.state", "is the state of a simulated run"),
     ];
     let list: Vec<Diagnostic> = refused
         .into_iter()
@@ -193,7 +194,7 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
             span: None,
             key: key.to_owned(),
             message: message.to_owned(),
-            help: None,
+            help: Some(help.to_owned()),
         })
         .collect();
     match list.is_empty() {
