@@ -4,9 +4,9 @@
     scripts/mrc_error.py workloads/*.hst
     scripts/mrc_error.py --policy lru --method auto --method aet workloads/*.hst
 
-For each trace, method and number of sampled pages: the mean and the greatest difference over all policies
-and the sizes of the default curve, the mean of the stated errors, the share of points whose
-difference is within the stated error, and memory and processor time of the process.
+For each trace, method and number of sampled pages: the mean and the greatest difference over all
+policies and the sizes of the default curve, the mean of the stated errors, the share of points
+whose difference is within the stated error, and memory and processor time of the process.
 """
 
 import argparse

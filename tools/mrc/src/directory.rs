@@ -2,10 +2,10 @@
 
 use hybridsim_workload::profile::sample_hash;
 
-/// Entries by linear probing, three quarters of them empty at least: shorter searches save more than
-/// a smaller table. An entry is the high half of the page's
-/// hash, which begins with the place where the search starts, and the slot plus one; 0 is empty.
-/// Pages are kept by slot, so that eight entries fill a cache line of the processor.
+/// Entries by linear probing, three quarters of them empty at least: shorter searches save more
+/// than a smaller table. An entry is the high half of the page's hash, which begins with the place
+/// where the search starts, and the slot plus one; 0 is empty. Pages are kept by slot, so that
+/// eight entries fill a cache line of the processor.
 pub struct Directory {
     table: Vec<u64>,
     bits: u32,

@@ -21,7 +21,7 @@ use hybridsim_sweep::{Plan, Point, Vary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most rows of the table of a curve; the JSON document has all points.
@@ -306,7 +306,7 @@ fn joined(curve: &[CurvePoint]) -> Vec<(f64, f64)> {
 }
 
 /// Draws the curves into a file.
-fn draw(out: &PathBuf, counted: &[(String, &WriteAmplification)]) -> Result<(), Failure> {
+fn draw(out: &Path, counted: &[(String, &WriteAmplification)]) -> Result<(), Failure> {
     let curve = |(name, results): &(String, &WriteAmplification)| {
         let points = results.curve.iter().map(|it| (it.drive_writes, it.write_amplification));
         let name = if name.is_empty() { &results.label.title } else { name };
