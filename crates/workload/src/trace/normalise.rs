@@ -32,6 +32,7 @@ pub(crate) struct RawRequest {
 impl RawRequest {
     pub const NO_RESPONSE: u64 = u64::MAX;
 
+    #[inline]
     pub const fn sectors(time_ns: u64, volume: u64, op: Op, start: u64, sectors: u64) -> Self {
         let flags = Flags::NONE;
         let (rounded, completion, response_ns) = (false, false, Self::NO_RESPONSE);
@@ -48,6 +49,13 @@ impl RawRequest {
         let mut raw = Self::sectors(time_ns, volume, op, start, last - start + 1);
         raw.rounded = !(offset | length).is_multiple_of(SECTOR_BYTES);
         raw
+    }
+
+    /// Whether a device could serve it.
+    #[inline]
+    const fn is_in_range(&self) -> bool {
+        self.sectors <= u32::MAX as u64
+            && matches!(self.start.checked_add(self.sectors), Some(end) if end <= SECTORS_MAX)
     }
 
     pub const fn with_flags(mut self, flags: Flags) -> Self {
@@ -192,6 +200,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     /// The next record, its time still of the trace's clock.
+    #[inline]
     fn next_unsorted(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             if let Some(record) = self.accepted.pop() {
@@ -209,7 +218,8 @@ impl<S: RequestSource> NormalisedReader<S> {
                 self.warnings.add(self.source.location(), EMPTY);
                 continue;
             }
-            if let Some(error) = self.out_of_range(&raw) {
+            if !raw.is_in_range() {
+                let error = self.out_of_range(&raw);
                 self.warnings.bad_record(error, self.read)?;
                 continue;
             }
@@ -229,6 +239,13 @@ impl<S: RequestSource> NormalisedReader<S> {
 
     #[inline]
     fn drop_far(&mut self) {
+        if !self.far.is_empty() {
+            self.warn_of_far();
+        }
+    }
+
+    #[cold]
+    fn warn_of_far(&mut self) {
         for _ in self.far.drain(..) {
             self.warnings.add(self.source.location(), FAR);
         }
@@ -273,6 +290,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     /// The record of `raw`, which is in range, without its time.
+    #[inline]
     fn record(&mut self, raw: &RawRequest) -> Result<Record, TraceError> {
         let volume = match self.volumes.number(raw.volume) {
             Some(volume) => volume,
@@ -304,13 +322,9 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     /// The error of a request that no device could serve.
-    #[inline]
-    fn out_of_range(&self, raw: &RawRequest) -> Option<TraceError> {
+    #[cold]
+    fn out_of_range(&self, raw: &RawRequest) -> TraceError {
         let (start, sectors) = (raw.start, raw.sectors);
-        let fits = start.checked_add(sectors).is_some_and(|end| end <= SECTORS_MAX);
-        if fits && sectors <= u64::from(u32::MAX) {
-            return None;
-        }
         let message = if sectors > u64::from(u32::MAX) {
             format!(
                 "a request of {sectors} sectors (2 TiB or more) is implausible; check the format"
@@ -318,7 +332,7 @@ impl<S: RequestSource> NormalisedReader<S> {
         } else {
             format!("sector {start} is beyond any device (2^55 sectors); check the format")
         };
-        Some(self.source.file().error(self.source.location(), message))
+        self.source.file().error(self.source.location(), message)
     }
 
     /// Fills the window; records how the trace ended.
@@ -332,17 +346,23 @@ impl<S: RequestSource> NormalisedReader<S> {
         }
     }
 
+    #[inline]
     fn insert(&mut self, record: Record) {
         if self.window.back().is_none_or(|back| back.at <= record.at) {
-            self.window.push_back(record);
-            return;
+            return self.window.push_back(record);
         }
+        self.insert_late(record);
+    }
+
+    #[cold]
+    fn insert_late(&mut self, record: Record) {
         self.warnings.add(self.source.location(), DISORDER);
         let location = self.window.partition_point(|other| other.at <= record.at);
         self.window.insert(location, record);
     }
 
     /// Makes the record's time relative to the first record and not less than the previous one.
+    #[inline]
     fn with_final_time(&mut self, mut record: Record) -> Record {
         let first_ns = *self.first_ns.get_or_insert(record.at.as_ns());
         let at = record.at.as_ns().checked_sub(first_ns).map(SimTime::from_ns);

@@ -81,6 +81,7 @@ impl Objects {
     }
 
     /// First sector, sectors, and whether the range was extended to whole sectors.
+    #[inline]
     pub fn locate(&mut self, object: u64, size: u64) -> Result<(u64, u64, bool), String> {
         let sectors = size.div_ceil(SECTOR_BYTES);
         let start = match self {
@@ -113,6 +114,7 @@ impl RecordParser for Objects {
         BYTES
     }
 
+    #[inline]
     fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String> {
         let time_ns = u64::from(u32_at(record, 0)) * 1_000_000_000;
         let (object, size) = (u64_at(record, 4), u64::from(u32_at(record, 12)));

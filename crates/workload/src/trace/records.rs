@@ -35,6 +35,7 @@ struct RecordSource<P> {
 pub(crate) const CUT: &str = "the last record is truncated; left out";
 
 impl<P: RecordParser> RequestSource for RecordSource<P> {
+    #[inline]
     fn next_request(
         &mut self,
         warnings: &mut WarningLog,
@@ -91,12 +92,15 @@ pub(crate) fn open_records<P: RecordParser + 'static>(
 }
 
 /// Little-endian numbers at an offset of a record.
+#[inline]
 pub(crate) fn u16_at(record: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([record[at], record[at + 1]])
 }
+#[inline]
 pub(crate) fn u32_at(record: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"))
 }
+#[inline]
 pub(crate) fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"))
 }
