@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from . import _toml
 from .errors import Error, TraceError, path_text
@@ -29,18 +29,20 @@ def mrc(
     sizes: Iterable[str | float] = (),
     page: str | int = "4KiB",
     format: str | None = None,
+    method: Literal["auto", "aet"] = "auto",
 ) -> Table:
     """Miss-ratio curves of a trace: the miss ratio by replacement policy and cache size.
 
     `policies` are names or tables (``{"kind": "slru", ...}``). `sizes` are bytes (``"64MiB"``) or
-    shares of the footprint (0.1); by default some are chosen. Columns: ``policy``, ``cache_bytes``,
-    ``miss_ratio``.
+    shares of the footprint (0.1); by default some are chosen. `method` ``"aet"`` models ``lru`` by
+    average eviction time. Columns: ``policy``, ``cache_bytes``, ``miss_ratio``.
     """
     options = [f"--page={page}"]
     options += [f"--policy={_policy(policy)}" for policy in _several(policies)]
     listed = [str(size) for size in _iterable("sizes", sizes)]
     options += [f"--sizes={','.join(listed)}"] if listed else []
     options += [] if format is None else [f"--format={format}"]
+    options += [] if method == "auto" else [f"--method={method}"]
     document = _command("trace", "mrc", *options, path_text(trace))
     rows = [
         (curve["policy"], point["cache_bytes"], point["miss_ratio"])

@@ -102,6 +102,12 @@ def test_miss_ratio_curves_and_reproductions(root):
     assert all(0 < ratio < 1 for ratio in table["miss_ratio"])
     with pytest.raises(hybridsim.Error, match="no-such"):
         hybridsim.mrc(root / "workloads" / "browser.hst", "no-such")
+    sqlite = root / "workloads" / "sqlite.hst"
+    modelled = hybridsim.mrc(sqlite, sizes=["16MiB"], method="aet")["miss_ratio"][0]
+    exact = hybridsim.mrc(sqlite, sizes=["16MiB"])["miss_ratio"][0]
+    assert exact < 0.8 and 0 < abs(modelled - exact) < 0.01
+    with pytest.raises(hybridsim.Error, match="lru only"):
+        hybridsim.mrc(sqlite, "sieve", method="aet")
     trace = root / "workloads" / "browser.hst"
     plan = hybridsim.plan(trace, duty=0.1, p99="1s", data=1 << 33, caches=["open-cas"])
     assert plan["demand"]["duty"] == 0.1
