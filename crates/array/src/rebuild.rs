@@ -71,7 +71,7 @@ pub const REBUILD_AFTER_IDLE: Param = Param::with(
      concurrently with requests",
 );
 
-/// The faults that redundant arrays take on demand.
+/// The faults that can be injected into redundant arrays.
 pub const FAULTS: &[&str] = &["fail"];
 
 /// The devices of every redundant array.

@@ -92,7 +92,7 @@ pub trait Component {
         None
     }
 
-    /// The faults it takes on demand, if any.
+    /// The faults that can be injected into it, if any.
     fn faults(&mut self) -> Option<&mut dyn Inject> {
         None
     }

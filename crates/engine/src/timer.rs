@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TimerPhase {
-    /// A fault on demand: before everything else.
+    /// An injected fault: before everything else.
     Fault = 0,
     /// A completion: resources become free before they are requested.
     Complete = 1,

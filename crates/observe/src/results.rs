@@ -77,7 +77,8 @@ pub struct RunResults {
     pub requests_lost: u64,
     /// The part of the run excluded from the statistics.
     pub warmup: WarmupResult,
-    /// Latency from arrival to completion, of requests completed in the measured window.
+    /// Latency from arrival (`host.latency_from`) to completion, of requests completed in the
+    /// measured window.
     pub latency_ns: ByKind<LatencyResult>,
     /// Work completed per simulated second.
     pub throughput: Throughput,
@@ -158,7 +159,7 @@ pub struct TenantResult {
     /// When its last request completed, from the start of the window. Earlier than the end of the
     /// run where others had more to do.
     pub last_completion_ns: u64,
-    /// Latency from arrival to completion.
+    /// Latency from arrival (`host.latency_from`) to completion.
     pub latency_ns: ByKind<LatencyResult>,
     /// Mean latency divided by that of the same workload alone on the system (`run --slowdown`).
     pub slowdown: Option<f64>,

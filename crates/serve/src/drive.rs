@@ -427,7 +427,7 @@ impl Drive {
                 history.failed(answer.number + 1);
                 Ok(Ok(()))
             }
-            // It cannot be found out, and would take memory for ever.
+            // Undecidable while reads fail, and candidates would grow without bound.
             (Contents::History(history), Kind::Read)
                 if answer.outcome == Answered::Failed && pending.job.client == self.own_client =>
             {

@@ -51,7 +51,7 @@ impl TraceFile {
         out.flush()?;
         self.file.complete()?;
         if faults.is_empty() {
-            // Those of an earlier trace of that name are not of this one.
+            // The faults of an earlier trace of this name.
             return match fs::remove_file(&self.faults) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),

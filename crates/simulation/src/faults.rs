@@ -1,4 +1,4 @@
-//! Faults on demand: their keys, and how scenarios, servers and programs write them.
+//! Fault injection: the keys of faults, and how scenarios, servers and programs write them.
 //!
 //! A scenario lists them with their times under `[[run.faults]]`; a server and a program ask for
 //! one at a time, as a JSON object with the same keys without `at`.

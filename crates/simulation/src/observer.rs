@@ -29,7 +29,7 @@ pub fn beside<R>(
             for mut batch in batches {
                 observer.take(&batch);
                 batch.clear();
-                // Where it is not taken, the simulation has ended.
+                // The simulation may have ended.
                 drop(done.try_send(batch));
             }
         });

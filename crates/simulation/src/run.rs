@@ -255,11 +255,13 @@ impl<'a> Assembled<'a> {
             warnings.push(format!("the run ended early: {fault}"));
         }
         for (number, at) in self.machine.faults_to_come() {
-            warnings.push(format!(
-                "fault {number} of the run, at {}, did not occur: the run ended at {}",
-                at - self.base,
-                ending.time
-            ));
+            let name = match number < scenario.run.faults.len() {
+                true => format!("run.faults[{number}]"),
+                false => "an injected fault".to_owned(),
+            };
+            let at = at - self.base;
+            let end = ending.time;
+            warnings.push(format!("{name}, at {at}, did not occur: the run ended at {end}"));
         }
         let mut finished = self.recorder.finish(ending, label(scenario), cost, warnings);
         if let Some(pictures) = &mut finished.pictures {

@@ -58,6 +58,9 @@ pub fn without_effect_untimed(scenario: &Scenario, registry: &Registry) -> Vec<S
             add(&format!("component.{}.idle_after", component.name), "there is no idle time");
         }
     }
+    for key in ["times", "time_scale"].iter().filter(|key| scenario.workload.is_given(key)) {
+        add(&format!("workload.{key}"), "there are no times");
+    }
     if !scenario.run.warmup_time.is_zero() {
         add("run.warmup_time", "there is no time; use run.warmup_requests");
     }

@@ -3,7 +3,7 @@
 //!
 //! Translation layer, policies, preconditioning and workload are those of a run; host, messages,
 //! events and times are left out. A scenario with `timing = "none"` has the same flash operations
-//! in a run, in many times the processor time.
+//! in a run, in three times the processor time.
 
 use crate::build;
 pub use crate::error::RunError;
@@ -86,8 +86,9 @@ pub struct WriteAmplification {
     pub programs_by_cause: BTreeMap<&'static str, u64>,
     /// Blocks erased, by cause.
     pub erases_by_cause: BTreeMap<&'static str, u64>,
-    /// Mean share of valid pages, which are copied, in the blocks that garbage collection erases;
-    /// `null` without one.
+    /// Mean share of valid pages in the blocks that garbage collection erases: pages that it copied
+    /// divided by those of the blocks that it erased. `null` for fewer than 8 erases in each plane,
+    /// as it copies pages before it erases their block.
     pub victim_utilisation: Option<f64>,
     /// Whole pages trimmed, whether or not they held data.
     pub trimmed_pages: u64,
@@ -112,7 +113,8 @@ pub struct CurvePoint {
     pub drive_writes: f64,
     /// Write amplification in the interval.
     pub write_amplification: f64,
-    /// Mean share of valid pages in the blocks that garbage collection erased in the interval.
+    /// Mean share of valid pages in the blocks that garbage collection erased in the interval;
+    /// `null` for few, as above.
     pub victim_utilisation: Option<f64>,
 }
 
@@ -160,16 +162,22 @@ pub fn count(
             if go_on { Ok(()) } else { Err(Fault::Interrupted) }
         })
     });
+    let plugin_error = registry.take_plugin_error();
+    let ended = plugin_error.map_or(ended, |message| Err(Fault::Invariant(message)));
     let mut results = counting.results();
+    let erases = counting.erases();
     drop(counting);
     results.label = label(scenario);
     results.component.clone_from(&path);
     results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     let mut notes = warnings::without_effect_untimed(scenario, registry);
     notes.extend(warnings.list());
-    let erased = |_: &str| results.erases > 0;
+    let erased = |_: &str| erases > 0;
     notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));
     let fault = ended.err();
+    if scenario.run.warmup_requests > 0 && results.requests == 0 {
+        notes.push("the warm-up took all requests: nothing was counted".to_owned());
+    }
     notes.extend(fault.as_ref().map(|fault| format!("the count ended early: {fault}")));
     results.warnings = notes;
     Ok(Counted { results, fault, resolved: Resolved::new(scenario, registry).text() })
@@ -226,6 +234,12 @@ impl Counting<'_> {
         let interval = (pages / POINTS_PER_DRIVE_WRITE).max(1);
         let samples = Vec::with_capacity(POINTS_MAX);
         self.curve = Curve { interval, next: self.ssd.host_programs() + interval, samples };
+    }
+
+    /// Blocks erased since preconditioning, warm-up included.
+    fn erases(&self) -> u64 {
+        let operations = self.ssd.operations();
+        Cause::ALL.iter().map(|&cause| operations.erases(cause)).sum()
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -287,7 +301,8 @@ impl Counting<'_> {
         let Served { reads, writes, trims, flushes, .. } = served;
         let ops = [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)];
         let exported = f64::from(self.ssd.exported_pages());
-        let curve = self.curve.points(operations, exported, pages_per_block);
+        let blocks = Victims { pages_per_block, planes: array.geometry().planes() };
+        let curve = self.curve.points(operations, exported, blocks);
         WriteAmplification {
             requests: served.requests(),
             requests_by_op: ops.into(),
@@ -301,7 +316,7 @@ impl Counting<'_> {
             reads_by_cause,
             programs_by_cause,
             erases_by_cause,
-            victim_utilisation: victim_utilisation(&operations, pages_per_block),
+            victim_utilisation: blocks.utilisation(&operations),
             trimmed_pages: served.trimmed_pages,
             unwritten_reads: served.unwritten_reads,
             searched_blocks: operations.searched_blocks,
@@ -313,10 +328,24 @@ impl Counting<'_> {
     }
 }
 
-/// Mean share of valid pages in the blocks that garbage collection erased.
-fn victim_utilisation(operations: &OpCounts, pages_per_block: u32) -> Option<f64> {
-    let pages = operations.erases(Cause::Gc) as f64 * f64::from(pages_per_block);
-    ratio(operations.programs(Cause::Gc) as f64, pages)
+/// Erases in each plane below which there is no mean of them.
+const VICTIMS_MIN: u64 = 8;
+
+/// The blocks that garbage collection erases.
+#[derive(Clone, Copy)]
+struct Victims {
+    pages_per_block: u32,
+    planes: u32,
+}
+
+impl Victims {
+    /// Mean share of valid pages in those that were erased.
+    fn utilisation(self, operations: &OpCounts) -> Option<f64> {
+        let erases = operations.erases(Cause::Gc);
+        let pages = erases as f64 * f64::from(self.pages_per_block);
+        let share = ratio(operations.programs(Cause::Gc) as f64, pages);
+        share.filter(|_| erases >= VICTIMS_MIN * u64::from(self.planes))
+    }
 }
 
 /// Counts at intervals of pages programmed for the host.
@@ -343,7 +372,7 @@ impl Curve {
     }
 
     /// The curve up to `end`.
-    fn points(&self, end: OpCounts, exported: f64, pages_per_block: u32) -> Vec<CurvePoint> {
+    fn points(&self, end: OpCounts, exported: f64, victims: Victims) -> Vec<CurvePoint> {
         let mut before = OpCounts::default();
         let mut points = Vec::with_capacity(self.samples.len() + 1);
         for &sample in self.samples.iter().chain([&end]) {
@@ -353,7 +382,7 @@ impl Curve {
             points.extend(ratio(all as f64, host).map(|write_amplification| CurvePoint {
                 drive_writes: sample.programs(Cause::Host) as f64 / exported,
                 write_amplification,
-                victim_utilisation: victim_utilisation(&within, pages_per_block),
+                victim_utilisation: victims.utilisation(&within),
             }));
             before = sample;
         }

@@ -39,7 +39,7 @@ pub struct Machine {
     /// Whether requests in flight are completed after the root halted.
     finishes_requests: bool,
     power: Option<PowerFailureInjector>,
-    /// Faults on demand, in the order they were scheduled.
+    /// Injected faults, in the order they were scheduled.
     faults: Vec<ScheduledFault>,
 }
 

@@ -393,7 +393,7 @@ impl Array {
         self.owner.restore(from)?;
         self.limits = from.take()?;
         let blocks = self.geometry.blocks() as usize;
-        // Wear on demand adds the list.
+        // Injected wear adds the list.
         if !self.limits.is_empty() {
             state::same_length("the list of limits", self.limits.len(), blocks)?;
         }

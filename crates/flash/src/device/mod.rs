@@ -100,7 +100,7 @@ pub trait FlashBackend {
     /// Puts `version` where the mapping says that logical `sector` is.
     fn restore_sector(&mut self, sector: u64, version: u64);
 
-    /// The faults it takes on demand.
+    /// The faults that can be injected into it.
     fn faults(&self) -> &'static [&'static str] {
         &[]
     }

@@ -541,8 +541,9 @@ fn check_buffer_pauses(settings: &Settings) -> Option<Problem> {
         return Some(Problem::new("buffer_pause_interval", message));
     }
     let full_max = settings.duration_opt("buffer_pause_full_max")?;
-    let message = "no pause is so long: set less than buffer_pause_time, or remove it";
-    (full_max >= length).then(|| Problem::new("buffer_pause_full_max", message))
+    let message = "must be above 0 and less than buffer_pause_time; or remove it";
+    (full_max.is_zero() || full_max >= length)
+        .then(|| Problem::new("buffer_pause_full_max", message))
 }
 
 fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {

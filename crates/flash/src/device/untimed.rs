@@ -126,8 +126,14 @@ impl Untimed<'_> {
             ftl.expect(lpns, flash);
         }
         let served = if whole_pages {
-            self.served.writes += lpns.len() as u64;
-            ftl.write_each(lpns, flash).map_err(|error| self.device_fault(&error))
+            let before = flash.counts().programs(Cause::Host);
+            let written = ftl.write_each(lpns, flash);
+            self.served.writes += match written {
+                Ok(()) => lpns.len() as u64,
+                // And the one that failed.
+                Err(_) => flash.counts().programs(Cause::Host) - before + 1,
+            };
+            written.map_err(|error| self.device_fault(&error))
         } else {
             batch.iter().try_for_each(|arrival| self.serve_one(&arrival.request))
         };

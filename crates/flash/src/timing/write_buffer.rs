@@ -61,7 +61,7 @@ pub struct WriteBuffer {
     /// The buffer survives a power failure, so a flush need not wait.
     protected: bool,
     pauses: BufferPauses,
-    /// Pauses that end early because the buffer is full, those of the past forgotten.
+    /// Pauses that end early because the buffer is full; past ones are removed.
     short: VecDeque<ShortPause>,
     /// Pages in the buffer; those that have left it since are counted until it is full.
     pages: usize,
@@ -178,6 +178,14 @@ impl WriteBuffer {
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the write buffer", &mut self.dies)?;
         self.short = from.take()?;
+        let ends = self.short.iter().all(|pause| pause.end <= pause.interval_end);
+        let ascend = self.short.iter().is_sorted_by_key(|pause| pause.interval_end);
+        restore::check(ends && ascend, "the pauses of the write buffer are out of order")?;
+        let sorted = |queue: &VecDeque<BufferedPages>| {
+            queue.iter().is_sorted_by_key(|it: &BufferedPages| it.until)
+        };
+        let are_sorted = self.dies.iter().all(sorted);
+        restore::check(are_sorted, "the programs of the write buffer are out of order")?;
         let counts = || self.dies.iter().flatten().map(|pages| pages.count);
         restore::check(counts().all(|count| count > 0), "the write buffer holds empty programs")?;
         self.pages = counts().fold(0, usize::saturating_add);

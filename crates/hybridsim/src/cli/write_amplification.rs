@@ -85,13 +85,13 @@ fn one(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure
     let counted = count(&scenario, registry, options);
     progress.finish();
     let Counted { results, fault, .. } = counted?;
-    if let Some(out) = &args.out {
-        draw(out, &[(String::new(), &results)])?;
-    }
     print(&match args.json {
         true => super::run::json(&results)?,
         false => table(&results),
     })?;
+    if let Some(out) = &args.out {
+        draw(out, &[(String::new(), &results)]).map_err(Failure::after_results)?;
+    }
     let title = &results.label.title;
     fault.map_or(Ok(()), |fault| Err(failure(&fault, &format!("{title}: {fault}"))))
 }
@@ -107,8 +107,13 @@ fn failure(fault: &Fault, message: &str) -> Failure {
     Failure::AfterResults(exit, message.to_owned())
 }
 
-/// What was counted at a point, or why nothing was.
-type Outcome = Result<WriteAmplification, String>;
+/// What was counted at a point, and why it ended early if it did; or why nothing was counted.
+type Outcome = Result<(WriteAmplification, Option<String>), String>;
+
+/// Why a point failed, if it did.
+fn error_of(outcome: &Outcome) -> Option<&String> {
+    outcome.as_ref().map_or_else(Some, |(_, ended)| ended.as_ref())
+}
 
 fn several(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure> {
     let vary: Result<Vec<Vary>, _> = args.vary.iter().map(|option| Vary::parse(option)).collect();
@@ -130,18 +135,18 @@ fn several(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Fai
     );
     steps.finish();
     let rows: Vec<(&Point, &Outcome)> = points.iter().zip(&outcomes).collect();
-    if let Some(out) = &args.out {
-        let done = rows.iter().filter_map(|(point, outcome)| match outcome {
-            Ok(results) => Some((point.name(), results)),
-            Err(_) => None,
-        });
-        draw(out, &done.collect::<Vec<_>>())?;
-    }
     print(&match args.json {
         true => super::run::json(&document(&keys, &rows))?,
         false => points_table(&keys, &rows),
     })?;
-    let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+    if let Some(out) = &args.out {
+        let done = rows.iter().filter_map(|(point, outcome)| match outcome {
+            Ok((results, _)) => Some((point.name(), results)),
+            Err(_) => None,
+        });
+        draw(out, &done.collect::<Vec<_>>()).map_err(Failure::after_results)?;
+    }
+    let failed = outcomes.iter().filter(|outcome| error_of(outcome).is_some()).count();
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::AfterResults(Exit::Interrupted, "interrupted".to_owned()));
     }
@@ -168,7 +173,7 @@ fn at_point(
     let mut on_progress = |_: &RunProgress| !interrupted.load(Ordering::Relaxed);
     let options = Options { on_progress: Some(&mut on_progress), cache };
     let counted = count(&scenario, registry, options).map_err(|error| error.to_string())?;
-    counted.fault.map_or(Ok(counted.results), |fault| Err(fault.to_string()))
+    Ok((counted.results, counted.fault.map(|fault| fault.to_string())))
 }
 
 /// The document of several points: values by key, with `results` or `error`.
@@ -176,7 +181,10 @@ fn document(keys: &[String], rows: &[(&Point, &Outcome)]) -> Value {
     let row = |(point, outcome): &(&Point, &Outcome)| {
         let values: BTreeMap<&String, &String> = keys.iter().zip(&point.values).collect();
         match outcome {
-            Ok(results) => json!({ "values": values, "results": results }),
+            Ok((results, None)) => json!({ "values": values, "results": results }),
+            Ok((results, Some(error))) => {
+                json!({ "values": values, "results": results, "error": error })
+            }
             Err(error) => json!({ "values": values, "error": error }),
         }
     };
@@ -187,25 +195,28 @@ fn document(keys: &[String], rows: &[(&Point, &Outcome)]) -> Value {
 fn points_table(keys: &[String], rows: &[(&Point, &Outcome)]) -> String {
     let mut head: Vec<&str> =
         keys.iter().map(|key| key.rsplit('.').next().unwrap_or(key)).collect();
-    head.extend(["write amplification", "drive writes", "copied", "erases", "erases/block max"]);
+    head.extend([
+        "write amplification",
+        "drive writes",
+        "other programs",
+        "erases",
+        "erases/block max",
+    ]);
     let mut lines: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let (mut errors, mut warnings) = (Vec::new(), Vec::<String>::new());
     for (point, outcome) in rows {
         let mut line = point.values.clone();
         match outcome {
-            Ok(results) => {
+            Ok((results, _)) => {
                 line.extend(cells(results));
-                warnings.extend(&results.warnings);
+                let named = |text: &String| format!("{}: {text}", point.name());
+                warnings.extend(results.warnings.iter().map(named));
             }
-            Err(error) => {
-                line.push("failed".to_owned());
-                errors.push(format!("{}: {error}\n", point.name()));
-            }
+            Err(_) => line.push("failed".to_owned()),
         }
+        errors.extend(error_of(outcome).map(|error| format!("{}: {error}\n", point.name())));
         lines.push(line);
     }
-    warnings.sort();
-    warnings.dedup();
     let warnings: String = warnings.iter().map(|text| format!("warning: {text}\n")).collect();
     aligned(&lines) + &warnings + &errors.concat()
 }

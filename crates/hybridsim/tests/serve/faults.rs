@@ -400,7 +400,7 @@ fn faults_at_the_start_slow_the_first_requests_and_those_after_the_end_are_repor
     assert!(factor.is_some_and(|it| (it - 10.0).abs() < 1e-6), "{factor:?}");
     assert_eq!(mean(&late), mean(&plain));
     let warning = late["warnings"][0].as_str().unwrap_or_default();
-    assert!(warning.contains("fault 0 of the run, at 20.000 s, did not occur"), "{warning}");
+    assert!(warning.contains("run.faults[0], at 20.000 s, did not occur"), "{warning}");
     assert_eq!(at_once["warnings"], plain["warnings"]);
 }
 

@@ -274,8 +274,12 @@ impl History {
     pub fn assume_newest(&mut self, first: u64, sectors: u64) -> io::Result<()> {
         let mut bytes = [0; SECTOR];
         for sector in first..first + sectors {
-            let newest = self.candidates.get(&sector).and_then(|list| list.iter().max().copied());
-            let Some(version) = newest else { continue };
+            let settled = self.settled.get(sector);
+            let later = |list: &Vec<u64>| list.iter().copied().filter(|it| *it > settled).max();
+            let Some(version) = self.candidates.get(&sector).and_then(later) else {
+                self.forget_candidates(sector, u64::MAX);
+                continue;
+            };
             let Some(uncertain) = self.uncertain.get(&version) else { continue };
             uncertain.write.copy(sector, &mut bytes);
             self.decide(sector, version, &bytes)?;
@@ -438,7 +442,11 @@ mod tests {
         }
         it.write(3, 1, 1, data(3, 1));
         it.failed(3);
-        it.assume_newest(0, 2).expect("memory");
+        it.write(4, 2, 1, data(4, 1));
+        it.failed(4);
+        it.trim(5, 2, 1).expect("memory");
+        it.assume_newest(0, 3).expect("memory");
+        assert_eq!(read(&mut it, 2, &[0]), Ok(vec![0]), "it was trimmed later");
         assert_eq!((it.undecided(), it.uncertain.len()), (vec![], 0));
         assert_eq!(read(&mut it, 0, &[2, 3]), Ok(vec![2, 3]));
         assert_eq!(read(&mut it, 0, &[1]), Err(Stale { sector: 0 }));

@@ -42,7 +42,7 @@ hybridsim_config::params! {
             "A file written by `run --save-state` from the same system, with which the run starts. \
              Relative to the scenario.";
         pub faults: Vec<Settings> = Kind::Tables(faults::PARAMS), default "[]",
-            "Faults on demand, in any order, as `[[run.faults]]` with `at`, `do` and what that \
+            "Faults to inject, in any order, as `[[run.faults]]` with `at`, `do` and what that \
              takes.";
     }
 }

@@ -10,6 +10,7 @@ use hybridsim_engine::Op;
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// How a search proceeds.
 #[derive(Clone, Copy)]
@@ -367,14 +368,15 @@ pub(super) fn calibrate<'r>(
     })
 }
 
-/// Whether two of `jobs` deliver the rate of `job` with fewer requests outstanding: more of them
-/// only wait longer.
+/// Whether `jobs` deliver the rate of `job` at two depths with fewer requests outstanding: more of
+/// them only wait longer.
 fn is_redundant(job: &MeasuredJob, jobs: &[&MeasuredJob]) -> bool {
     let rate = |job: &MeasuredJob| job.delivered.iter().map(|one| one.iops).sum::<f64>();
     let delivers = |other: &&&MeasuredJob| {
         other.is_of_row(job) && other.depth < job.depth && rate(other) > SATURATED * rate(job)
     };
-    jobs.iter().filter(delivers).count() >= 2
+    let depths: BTreeSet<u64> = jobs.iter().filter(delivers).map(|other| other.depth).collect();
+    depths.len() >= 2
 }
 
 /// Puts back the constants that the jobs do not identify, fits the others again, and gives their

@@ -21,6 +21,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const SSD: Calibrated = Calibrated {
@@ -197,8 +198,9 @@ pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
             rows.push(job);
             rows.len() - 1
         });
-        let before = jobs.iter().filter(|other| other.is_of_row(job) && other.depth < job.depth);
-        numbers.push(row + before.count());
+        let lower = jobs.iter().filter(|other| other.is_of_row(job) && other.depth < job.depth);
+        let depths: BTreeSet<u64> = lower.map(|other| other.depth).collect();
+        numbers.push(row + depths.len());
     }
     numbers.into_iter().map(|number| number % 2 == 0).collect()
 }
@@ -242,10 +244,11 @@ impl SsdCalibration<'_> {
             [true, true] => {
                 Some(format!("think_time = \"{reads:.1}us\" (writes: \"{writes:.1}us\")"))
             }
-            _ => Some(format!("think_time = \"{:.1}us\"", reads.max(writes))),
+            [true, false] => Some(format!("think_time = \"{reads:.1}us\" (reads)")),
+            [false, true] => Some(format!("think_time = \"{writes:.1}us\" (writes)")),
         };
         let both: Vec<String> = limit.into_iter().chain(time).collect();
-        (!both.is_empty()).then(|| format!("The jobs ran with [host] {}.", both.join(", ")))
+        (!both.is_empty()).then(|| format!("Simulated with [host] {}.", both.join(", ")))
     }
 
     /// Other jobs on the fitted drive.

@@ -73,8 +73,9 @@ const M1015: &str = "M1015 adapter";
 const AHCI: &str = "AHCI";
 const DL380: &str = "P420i as an adapter";
 const RAID: &str = "P420i with its cache";
+const RAID_NO_CACHE: &str = "P420i without its cache";
 
-/// Which reads are of what follows from their latency at depth 1 (`MANIFEST.md` of the data).
+/// What the reads show is inferred from their latency at depth 1 (`MANIFEST.md` of the data).
 const GRIDS: [Grid; 16] = [
     grid((S4610, SATA300), "sata300-g8_intel-s4610", Reads::Data, true),
     grid((S4610, M1015), "hba-m1015_intel-s4610", Reads::Data, true),
@@ -86,7 +87,12 @@ const GRIDS: [Grid; 16] = [
     grid(("Crucial MX200, second", SATA300), "sata300-g8_crucial250-02", Reads::Data, false),
     grid((S4610, DL380), "hba-dl380g8_intel-s4610", Reads::Coalesced, false),
     grid((S860_PRO, DL380), "hba-dl380g8_samsung-860pro", Reads::Coalesced, false),
-    grid((S860_PRO, RAID), "raid-p420i_samsung-860pro-nowritecache", Reads::Coalesced, false),
+    grid(
+        (S860_PRO, RAID_NO_CACHE),
+        "raid-p420i_samsung-860pro-nowritecache",
+        Reads::Coalesced,
+        false,
+    ),
     grid((MX200, RAID), "raid-p420i_crucial-mx200", Reads::Coalesced, false),
     grid((S4610, AHCI), "ahci-g10_intel-s4610", Reads::Unwritten, false),
     grid((PM883, AHCI), "ahci-g10_samsung-pm883", Reads::Unwritten, false),
