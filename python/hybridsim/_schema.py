@@ -92,7 +92,7 @@ class Interval:
     """A mean with its confidence interval."""
 
     mean: float
-    """Mean over the batches; of a rate, requests by the time of all batches."""
+    """Mean over the batches; for a rate, all requests divided by the time of all batches."""
     half_width: float
     """Half the width of the 95 % confidence interval."""
 
@@ -467,7 +467,9 @@ class Document:
     warmup: Warmup
     """The part of the run excluded from the statistics."""
     latency_ns: Latencies
-    """Latency from arrival to completion, of requests completed in the measured window."""
+    """Latency from arrival (`host.latency_from`) to completion, of requests completed in the
+    measured window.
+    """
     throughput: Throughput
     """Work completed per simulated second."""
     steady: SteadyState | None = None
@@ -521,6 +523,6 @@ class Tenant:
     run where others had more to do.
     """
     latency_ns: Latencies
-    """Latency from arrival to completion."""
+    """Latency from arrival (`host.latency_from`) to completion."""
     slowdown: float | None = None
     """Mean latency divided by that of the same workload alone on the system (`run --slowdown`)."""
