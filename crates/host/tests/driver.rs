@@ -293,10 +293,23 @@ fn a_run_may_end_with_the_last_arrival() {
     };
     assert_eq!(completed(false), (3, None));
     assert_eq!(completed(true), (0, Some(3)));
-    let closed = settings()
-        .and("mode", Value::Text("closed".into()))
-        .and("end", Value::Text("last-arrival".into()));
-    assert_eq!(HostOptions::read(&closed).expect_err("no arrivals")[0].param, "end");
+}
+
+#[test]
+fn a_closed_loop_may_end_while_all_requests_are_outstanding() {
+    let completed = |ends_early: bool, think_time: SimDuration| {
+        let options = HostOptions { ends_early, think_time, ..HostOptions::closed(4) };
+        let requests = (0..20).map(|number| at(0, number)).collect();
+        let (end, events) =
+            run(Host::plain(options, ListSource::new(requests)), server(10), false).expect("runs");
+        (completions(&events).len(), end.time.as_ns())
+    };
+    // A server takes one request at a time, 10 us each. The last of 20 requests follows the 16th
+    // completion, the 17th is the first that none follows.
+    assert_eq!(completed(false, us(0)), (20, 200_000));
+    assert_eq!(completed(true, us(0)), (17, 170_000));
+    // With a think time too: three others keep the server busy.
+    assert_eq!(completed(true, us(5)), (17, 170_000));
 }
 
 #[test]

@@ -56,9 +56,10 @@ pub const PARAMS: &[Param] = &[
         "end",
         Kind::Choice(&["completed", "last-arrival"]),
         "\"completed\"",
-        "Open loop, when the run ends: when every request has completed, or when the last one has \
-         arrived, as in DiskSim and konanki; requests that have not completed then are counted as \
-         `unfinished_requests` and are in no latency",
+        "When the run ends: when every request has completed, or when the last one has arrived, as \
+         in DiskSim and konanki; a closed loop then ends with the first completion that no request \
+         follows, so that rates do not include the end, when fewer are outstanding. Requests that \
+         have not completed then are counted as `unfinished_requests` and are in no latency",
     ),
 ];
 
@@ -84,7 +85,7 @@ pub struct HostOptions {
     pub think_time: SimDuration,
     /// Open loop: more outstanding requests than this end the run.
     pub outstanding_max: u64,
-    /// Open loop: the run ends with the last arrival.
+    /// The run ends with the last arrival.
     pub ends_early: bool,
     /// Latencies begin when a request is issued, not when it arrives.
     pub from_issue: bool,
@@ -128,11 +129,6 @@ impl HostOptions {
                 problems.push(Problem::new("think_time", closed_only));
             }
         }
-        let ends_early = settings.text("end") == "last-arrival";
-        if ends_early && mode == Mode::Closed {
-            let message = "belongs to `mode = \"open\"`: in a closed loop requests have no times";
-            problems.push(Problem::new("end", message));
-        }
         if outstanding.is_some_and(|count| count < queue_depth) {
             let message = format!("must be at least queue_depth ({queue_depth})");
             problems.push(Problem::new("outstanding", message));
@@ -146,7 +142,7 @@ impl HostOptions {
             outstanding: outstanding.unwrap_or(queue_depth),
             think_time,
             outstanding_max: settings.count("outstanding_max"),
-            ends_early,
+            ends_early: settings.text("end") == "last-arrival",
             from_issue: settings.text("latency_from") == "issue",
         })
     }

@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
             ("bs", text(&format!("{bytes}B"))),
             ("rwmixread", count(read_percent)),
             ("norandommap", Toml::from(true)),
-            ("requests", count(warmup + counted)),
+            ("requests", count(warmup + counted + depth)),
         ];
         let time_ns = drive.host.time_ns(measured);
         let host = [
@@ -111,6 +111,8 @@ impl<'a> Bench<'a> {
             ("queue_depth", count(depth.min(drive.host.commands_max))),
             ("outstanding", count(depth)),
             ("think_time", text(&format!("{time_ns}ns"))),
+            // A short run that ended with fewer requests outstanding would have too low a rate.
+            ("end", text("last-arrival")),
         ];
         let run = [("warmup_requests", count(warmup))];
         let table = |keys: &[(&str, Toml)]| {
@@ -139,29 +141,13 @@ impl<'a> Bench<'a> {
     /// When the run fails.
     pub fn run(&self, drive: &Drive<'_>, point: &Point) -> Result<Vec<Simulated>, CalibrateError> {
         let ran = self.output(drive, point)?;
-        let of = |measured: &Delivered| ran.latencies.of(measured.op).clone();
-        let all: Vec<Latencies> = self.measured.delivered.iter().map(of).collect();
-        let count = all.iter().map(|one| one.count() as f64).sum::<f64>();
-        let turns = match self.does(Op::Write) {
-            // Writes complete in groups, as programs free the buffer.
-            true => {
-                let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns);
-                window as f64 * self.measured.depth as f64
-            }
-            // Little's law: at the end of a run fewer requests are outstanding, which the count
-            // over time includes, and latencies, which depend on the requests before, hardly show.
-            false => {
-                let sum = all.iter().map(|one| one.mean().unwrap_or(0.0) * one.count() as f64);
-                sum.sum::<f64>() + count * drive.host.time_ns(self.measured) as f64
-            }
+        let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns) as f64;
+        let one = |measured: &Delivered| {
+            let latencies = ran.latencies.of(measured.op).clone();
+            let iops = latencies.count() as f64 * 1e9 / window;
+            Simulated { op: measured.op, iops, latencies }
         };
-        let per_request = self.measured.depth as f64 * 1e9 / turns;
-        let one = |(measured, latencies): (&Delivered, Latencies)| Simulated {
-            op: measured.op,
-            iops: latencies.count() as f64 * per_request,
-            latencies,
-        };
-        Ok(self.measured.delivered.iter().zip(all).map(one).collect())
+        Ok(self.measured.delivered.iter().map(one).collect())
     }
 
     /// Everything that a run of the job on `drive` at `point` gives.

@@ -253,6 +253,22 @@ fn requests_beyond_the_queue_of_the_drive_wait_in_the_host() {
 }
 
 #[test]
+fn a_short_run_has_the_rate_of_a_long_one() {
+    let registry = registry::standard();
+    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    for (workload, ops) in [("randread", &BOTH[..1]), ("write", &BOTH[1..]), ("randrw", &BOTH)] {
+        let job = delivered(&drive, workload, 512, ops);
+        let rate = |effort| {
+            let bench = Bench::new(&drive, &drive.point(), &job, effort).expect("a drive");
+            let ran = bench.run(&drive, &drive.point()).expect("a run");
+            ran.iter().map(|one| one.iops).sum::<f64>()
+        };
+        let [short, long] = [1, 16].map(rate);
+        assert!((short / long - 1.0).abs() < 0.03, "{workload}: {short} {long}");
+    }
+}
+
+#[test]
 fn another_timing_model_is_refused() {
     let registry = registry::standard();
     let other = TRUE.replace("queued", "interleaved");
