@@ -49,8 +49,9 @@ pub const PARAMS: &[Param] = &[
         Kind::Choice(&["arrival", "issue"]),
         "\"arrival\"",
         "Where latencies begin: at the arrival of a request, or when it is issued to the device. \
-         With `issue` the wait for queue_depth is in no latency, as in load generators that \
-         measure from the submission",
+         With `issue` the time that a request waits in the host is in no latency, as in load \
+         generators that measure from the submission, and no warning says that an open loop falls \
+         behind",
     ),
     Param::with(
         "end",
