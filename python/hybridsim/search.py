@@ -288,11 +288,10 @@ class _Searcher:
             for it in self.vary.values()
         ]
         diagonal = zip(*(itertools.cycle(values) for values in lists), strict=True)
-        rows = itertools.chain(
-            itertools.islice(diagonal, max(map(len, lists))), itertools.product(*lists)
-        )
-        rows = itertools.islice(rows, _COMBINATIONS_MAX)
-        return (dict(zip(self.vary, row, strict=True)) for row in rows)
+        first = itertools.islice(diagonal, max(map(len, lists)))
+        rows = itertools.chain(first, itertools.product(*lists))
+        few = itertools.islice(rows, _COMBINATIONS_MAX)
+        return (dict(zip(self.vary, row, strict=True)) for row in few)
 
     def length_key(self) -> str:
         """The key of the number of requests."""

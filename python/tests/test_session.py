@@ -146,7 +146,7 @@ def test_faults_that_cannot_occur_are_refused():
     session = hybridsim.Session(SSD)
     for do, component, keys, message in [
         ("melt", None, {}, "fail"),
-        ("fail", None, {"member": 0}, "no component of this system takes `fail`"),
+        ("fail", None, {"member": 0}, "no component of this system supports `fail`"),
         ("slow", "disk", {"factor": 2}, "components that support `slow`: ssd"),
         ("slow", "ssd", {"factor": 2, "die": 4}, "dies are 0 to 3"),
         ("slow", "ssd", {"factor": float("nan")}, "numbers and names"),
