@@ -1,7 +1,7 @@
 //! Events are observed on a thread of their own, while the simulation goes on.
 //!
-//! A quarter of the instructions of a run, and more with pictures or a list of requests, are
-//! statistics, which the simulation never reads. Their thread gets the events in the same order
+//! Half of the instructions of a run with pictures or a list of requests are statistics, which the
+//! simulation never reads. Their thread gets the events in the same order
 //! and batches them differently, so results are the same.
 
 use hybridsim_engine::{EventRecord, EventSink};

@@ -263,7 +263,8 @@ fn one(
         detail,
         on_progress: Some(&mut on_progress),
         sink,
-        observer_thread: processors() > 1,
+        // For a summary alone, passing events on takes as long as it saves.
+        observer_thread: args.out.is_some() && processors() > 1,
         save_state,
         cache,
     };
