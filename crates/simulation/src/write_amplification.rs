@@ -19,7 +19,6 @@ use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Sourc
 use hybridsim_flash::Cause;
 use hybridsim_flash::device::{Served, Untimed};
 use hybridsim_flash::ftl::EXPECTED_MAX;
-use hybridsim_flash::geometry::BlockId;
 use hybridsim_flash::ops::OpCounts;
 use hybridsim_observe::Label;
 use hybridsim_observe::results::{EraseCount, ratio};
@@ -295,9 +294,7 @@ impl Counting<'_> {
         let host_programs = operations.programs(Cause::Host);
         let programs = programs_by_cause.values().sum();
         let mut wear = BTreeMap::new();
-        for block in 0..array.geometry().blocks() {
-            *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
-        }
+        array.count_wear(&mut wear);
         let Served { reads, writes, trims, flushes, .. } = served;
         let ops = [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)];
         let exported = f64::from(self.ssd.exported_pages());

@@ -152,19 +152,15 @@ pub fn curves<R: RecordReader>(
     if ask.method == Method::Aet {
         return aet_curves(&mut open()?, ask, page_sectors, page_bytes, progress);
     }
-    let numbers_first = direct::slower_than_numbers(ask);
-    if !numbers_first
-        && let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?
-    {
-        return Ok(curves);
-    }
-    if let Some(curves) = exact::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
-        return Ok(curves);
-    }
-    if numbers_first
-        && let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?
-    {
-        return Ok(curves);
+    let faster = if direct::slower_than_numbers(ask) { [false, true] } else { [true, false] };
+    for is_direct in faster {
+        let found = match is_direct {
+            true => direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?,
+            false => exact::curves(&mut open, ask, page_sectors, page_bytes, progress)?,
+        };
+        if let Some(curves) = found {
+            return Ok(curves);
+        }
     }
     let mut distances = StackDistances::new(ask.pages_max);
     let mut reader = open()?;

@@ -17,6 +17,7 @@ use head::{Head, NEXT_ONE};
 use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use std::collections::BTreeMap;
 
 /// The order in which the pages of a block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +155,13 @@ impl Array {
             self.limits = (0..self.geometry.blocks()).map(|_| limit()).collect();
         }
         self
+    }
+
+    /// Adds the blocks to `wear`: numbers of blocks by erase count.
+    pub fn count_wear(&self, wear: &mut BTreeMap<u32, u64>) {
+        for block in 0..self.geometry.blocks() {
+            *wear.entry(self.erases(BlockId(block))).or_insert(0) += 1;
+        }
     }
 
     /// Brings every usable block to `fraction` of the nominal endurance, or leaves it if it is

@@ -19,7 +19,6 @@ pub use untimed::{Served, Untimed};
 use crate::array::Array;
 use crate::event::FlashEvent;
 use crate::ftl::FtlError;
-use crate::geometry::BlockId;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Fault, Inject, Injected,
@@ -430,11 +429,9 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
 pub(crate) fn report_wear<'a>(ctx: &mut Ctx<'_>, arrays: impl IntoIterator<Item = &'a Array>) {
     let mut wear = BTreeMap::new();
     for array in arrays {
-        for block in 0..array.geometry().blocks() {
-            *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
-        }
+        array.count_wear(&mut wear);
     }
     for (erases, blocks) in wear {
-        ctx.emit(FlashEvent::Wear { erases, blocks });
+        ctx.emit(FlashEvent::Wear { erases, blocks: blocks as u32 });
     }
 }

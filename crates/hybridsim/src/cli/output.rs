@@ -1,6 +1,7 @@
 //! Standard output, standard error and exit codes.
 
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
+use hybridsim_engine::Fault;
 use hybridsim_simulation::run::RunError;
 use hybridsim_simulation::state;
 use serde_json::{Value, json};
@@ -21,6 +22,18 @@ pub enum Exit {
     Points = 4,
     /// Interrupted; partial results were kept.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// Of a run that `fault` ended.
+    pub const fn of(fault: &Fault) -> Self {
+        match fault {
+            Fault::Interrupted => Self::Interrupted,
+            Fault::Workload(_) => Self::Trace,
+            Fault::OutOfRange { .. } => Self::Usage,
+            _ => Self::Run,
+        }
+    }
 }
 
 /// Why a command failed.

@@ -348,14 +348,8 @@ pub(super) fn wants_ansi() -> bool {
 pub(super) fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     for done in runs {
         if let Some(fault) = &done.fault {
-            let exit = match fault {
-                Fault::Interrupted => Exit::Interrupted,
-                Fault::Workload(_) => Exit::Trace,
-                Fault::OutOfRange { .. } => Exit::Usage,
-                _ => Exit::Run,
-            };
             let message = format!("{}: {fault}", done.results.label.title);
-            return Err(Failure::AfterResults(exit, message));
+            return Err(Failure::AfterResults(Exit::of(fault), message));
         }
         if !done.results.violations.is_empty() {
             let list = done.results.violations.join("\n  ");

@@ -5,7 +5,6 @@ use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::Fault;
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
 use hybridsim_report::study::{Axis, Curve, Plot};
@@ -92,19 +91,13 @@ fn one(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure
     if let Some(out) = &args.out {
         draw(out, &[(String::new(), &results)]).map_err(Failure::after_results)?;
     }
-    let title = &results.label.title;
-    fault.map_or(Ok(()), |fault| Err(failure(&fault, &format!("{title}: {fault}"))))
-}
-
-/// A count that ended early, after its results have been printed.
-fn failure(fault: &Fault, message: &str) -> Failure {
-    let exit = match fault {
-        Fault::Interrupted => Exit::Interrupted,
-        Fault::Workload(_) => Exit::Trace,
-        Fault::OutOfRange { .. } => Exit::Usage,
-        _ => Exit::Run,
-    };
-    Failure::AfterResults(exit, message.to_owned())
+    match fault {
+        None => Ok(()),
+        Some(fault) => {
+            let message = format!("{}: {fault}", results.label.title);
+            Err(Failure::AfterResults(Exit::of(&fault), message))
+        }
+    }
 }
 
 /// What was counted at a point, and why it ended early if it did; or why nothing was counted.

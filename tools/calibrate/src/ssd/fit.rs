@@ -185,13 +185,17 @@ impl<'a, 'r> Fit<'a, 'r> {
             if !(self.go_on)() {
                 return Err(CalibrateError::Interrupted);
             }
-            let ran = bench.run(self.drive, point)?;
-            let both = ran.iter().zip(&bench.measured.delivered);
-            Ok(both.map(|(ours, theirs)| squared_distance(ours, theirs)).collect::<Vec<_>>())
+            bench.run(self.drive, point)
         };
-        let costs = parallel_map(self.benches.clone(), self.threads, one, |_, _| {});
-        let costs: Vec<Vec<f64>> = costs.into_iter().collect::<Result<_, _>>()?;
-        Ok(mean(&costs.concat()).sqrt())
+        let distinct = Distinct::of(self.benches.iter().map(|bench| bench.measured));
+        let benches = distinct.firsts.iter().map(|at| self.benches[*at]).collect();
+        let ran = parallel_map(benches, self.threads, one, |_, _| {});
+        let ran: Vec<Vec<Simulated>> = ran.into_iter().collect::<Result<_, _>>()?;
+        let costs = self.benches.iter().zip(&distinct.numbers).flat_map(|(bench, number)| {
+            let both = ran[*number].iter().zip(&bench.measured.delivered);
+            both.map(|(ours, theirs)| squared_distance(ours, theirs))
+        });
+        Ok(mean(&costs.collect::<Vec<_>>()).sqrt())
     }
 
     /// The constants that come closest, from those of `start` on.
@@ -424,21 +428,12 @@ pub(super) fn simulate(
     fits: &[bool],
     point: &Point,
 ) -> Result<Vec<JobResult>, CalibrateError> {
-    // Threads that share a depth differently are one job to the drive.
-    let mut distinct: Vec<&MeasuredJob> = Vec::new();
-    let mut numbers = Vec::new();
-    for job in jobs {
-        let number = distinct.iter().position(|other| is_same(other, job)).unwrap_or_else(|| {
-            distinct.push(job);
-            distinct.len() - 1
-        });
-        numbers.push(number);
-    }
-    let one = |job: &MeasuredJob| {
-        let ran = Bench::new(drive, point, job, JUDGED_EFFORT)?.run(drive, point)?;
+    let Distinct { firsts, numbers } = Distinct::of(jobs.iter());
+    let one = |at: usize| {
+        let ran = Bench::new(drive, point, &jobs[at], JUDGED_EFFORT)?.run(drive, point)?;
         Ok(ran.iter().map(Simulated::delivered).collect())
     };
-    let ran = parallel_map(distinct, processors(), one, |_, _| {});
+    let ran = parallel_map(firsts, processors(), one, |_, _| {});
     let ran: Vec<Vec<Delivered>> = ran.into_iter().collect::<Result<_, CalibrateError>>()?;
     let result = |((job, &fitted), number): ((&MeasuredJob, &bool), usize)| JobResult {
         measured: job.clone(),
@@ -446,6 +441,30 @@ pub(super) fn simulate(
         fitted,
     };
     Ok(jobs.iter().zip(fits).zip(numbers).map(result).collect())
+}
+
+/// Which jobs ask the same of a drive, as threads do that share a depth differently.
+struct Distinct {
+    /// Of each kind, the position of the first.
+    firsts: Vec<usize>,
+    /// The kind of each job.
+    numbers: Vec<usize>,
+}
+
+impl Distinct {
+    fn of<'j>(jobs: impl Iterator<Item = &'j MeasuredJob>) -> Self {
+        let jobs: Vec<&MeasuredJob> = jobs.collect();
+        let mut firsts: Vec<usize> = Vec::new();
+        let mut numbers = Vec::with_capacity(jobs.len());
+        for (at, job) in jobs.iter().enumerate() {
+            let known = firsts.iter().position(|first| is_same(jobs[*first], job));
+            numbers.push(known.unwrap_or_else(|| {
+                firsts.push(at);
+                firsts.len() - 1
+            }));
+        }
+        Self { firsts, numbers }
+    }
 }
 
 /// Whether both ask the same of a drive.

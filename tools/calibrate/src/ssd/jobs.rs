@@ -130,6 +130,9 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<MeasuredJob>, CalibrateError>
     }
 }
 
+/// Engines of fio that have one request outstanding at a time.
+const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
+
 /// The job that writes the whole drive before the others.
 const FILL: &str = "fill";
 
@@ -164,7 +167,16 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     if clones > 1 && option(&["group_reporting"]).is_none_or(|on| on == "0") {
         return Err("has `numjobs` without `group_reporting`, so it is one clone's result".into());
     }
-    let depth = number(&["iodepth"], 1)?.saturating_mul(clones);
+    let iodepth = number(&["iodepth"], 1)?;
+    let engine = option(&["ioengine"]);
+    if iodepth > 1 && engine.as_ref().is_some_and(|it| SYNCHRONOUS.contains(&it.as_str())) {
+        return Err(format!(
+            "`ioengine = {}` keeps one request outstanding whatever `iodepth` says; measure with \
+             io_uring or libaio",
+            engine.unwrap_or_default()
+        ));
+    }
+    let depth = iodepth.saturating_mul(clones);
     let read_percent = number(&["rwmixread"], 50)?;
     let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
     found.map(Some).ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))

@@ -220,6 +220,23 @@ fn what_the_latency_leaves_out_is_the_hosts() {
 }
 
 #[test]
+fn engines_that_wait_for_each_request_have_no_depth() {
+    let text = |engine: &str, depth: u32| {
+        format!(
+            r#"{{"global options":{{"ioengine":"{engine}"}},"jobs":[{{"job options":{{
+            "rw":"randread","bs":"4k","iodepth":"{depth}"}},
+            "read":{{"iops":9000,"clat_ns":{{"mean":100000}}}}}}]}}"#
+        )
+    };
+    let error = parse("fio.json", &text("psync", 16)).expect_err("one at a time");
+    assert!(error.to_string().contains("job 1: `ioengine = psync` keeps one"), "{error}");
+    for (engine, depth) in [("psync", 1), ("io_uring", 16)] {
+        let jobs = parse("fio.json", &text(engine, depth)).expect("a result");
+        assert_eq!(jobs[0].depth, u64::from(depth));
+    }
+}
+
+#[test]
 fn time_of_the_host_is_measured_and_not_fitted() {
     let registry = registry::standard();
     let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
