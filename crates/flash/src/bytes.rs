@@ -3,7 +3,7 @@
 //! Random accesses to a large table miss the processor's TLB as well as its caches. With huge pages
 //! of 2 MiB, which Linux provides on request, the TLB covers the whole table.
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -19,10 +19,9 @@ enum Kind {
 }
 
 impl Bytes {
-    pub fn filled(length: usize, value: u8) -> Self {
-        let Some(mut map) = mapped(length) else { return Self(Kind::Heap(vec![value; length])) };
-        map.fill(value);
-        Self(Kind::Mapped(map))
+    /// Zeros, which take no memory before they are written if they are many.
+    pub fn zeroed(length: usize) -> Self {
+        Self(mapped(length).map_or_else(|| Kind::Heap(vec![0; length]), Kind::Mapped))
     }
 
     pub fn copied(bytes: &[u8]) -> Self {
@@ -37,7 +36,8 @@ fn mapped(length: usize) -> Option<MmapMut> {
     if length < HUGE_MIN {
         return None;
     }
-    let map = MmapMut::map_anon(length).ok()?;
+    // Most of a large device may never be written, so nothing is reserved for it.
+    let map = MmapOptions::new().len(length).no_reserve_swap().map_anon().ok()?;
     // Only speed depends on the advice, so its failure is ignored.
     #[cfg(target_os = "linux")]
     drop(map.advise(memmap2::Advice::HugePage));
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn heap_and_mapped_arrays_behave_alike() {
         for length in [0, 1, HUGE_MIN - 1, HUGE_MIN, HUGE_MIN + 4097] {
-            let mut bytes = Bytes::filled(length, 0xff);
-            assert!(bytes.len() == length && bytes.iter().all(|byte| *byte == 0xff));
+            let mut bytes = Bytes::zeroed(length);
+            assert!(bytes.len() == length && bytes.iter().all(|byte| *byte == 0));
             bytes.iter_mut().step_by(4093).for_each(|byte| *byte = 7);
             let sevens = bytes.iter().filter(|byte| **byte == 7).count();
             assert_eq!(sevens, length.div_ceil(4093));

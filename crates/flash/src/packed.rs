@@ -2,6 +2,9 @@
 //!
 //! On a device of 64 GiB the tables from logical to physical pages and back take most of the memory
 //! and cause most cache misses; entries of 24 or 25 bits instead of 32 save a quarter of both.
+//!
+//! Entries are stored complemented, so that one without a number is zero: memory that the system
+//! provides zeroed is a table without numbers, and takes space only where one is stored.
 
 use crate::bytes::Bytes;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -26,7 +29,7 @@ pub struct Packed {
     length: usize,
     /// Bits of an entry.
     width: u32,
-    /// An entry with all bits set, which means none.
+    /// All bits of an entry: those of no number, before they are complemented.
     mask: u32,
 }
 
@@ -58,7 +61,7 @@ impl Packed {
     /// A table of `length` entries, none of which holds a number, for numbers up to `largest`.
     pub fn new(length: usize, largest: u32) -> Self {
         let width = width_for(largest);
-        let bytes = Bytes::filled(bytes_for(length, width), u8::MAX);
+        let bytes = Bytes::zeroed(bytes_for(length, width));
         Self { bytes, length, width, mask: u32::MAX >> (32 - width) }
     }
 
@@ -71,7 +74,7 @@ impl Packed {
         self.length == 0
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory once all entries hold numbers.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -91,7 +94,7 @@ impl Packed {
     pub fn get(&self, index: usize) -> u32 {
         assert!(index < self.length, "no entry {index}");
         let (at, shift) = self.position(index);
-        let value = (word(&self.bytes[at..at + WORD_BYTES]) >> shift) as u32 & self.mask;
+        let value = !(word(&self.bytes[at..at + WORD_BYTES]) >> shift) as u32 & self.mask;
         if value == self.mask { NONE } else { value }
     }
 
@@ -125,7 +128,8 @@ impl Packed {
             let (at, shift) = ((bit / 8) as usize, bit % 8);
             let stored = word_mut(bytes, at);
             let others = u64::from_le_bytes(*stored) & !(mask << shift);
-            *stored = (others | u64::from(number >> dropped) << shift).to_le_bytes();
+            let complement = mask ^ u64::from(number >> dropped);
+            *stored = (others | complement << shift).to_le_bytes();
         }
     }
 
@@ -142,9 +146,9 @@ impl Packed {
         let (at, shift) = self.position(index);
         let stored = word_mut(&mut self.bytes, at);
         let (both, mask) = (u64::from_le_bytes(*stored), u64::from(self.mask));
-        let new = both & !(mask << shift) | (u64::from(value) & mask) << shift;
+        let new = both & !(mask << shift) | (!u64::from(value) & mask) << shift;
         *stored = new.to_le_bytes();
-        let before = (both >> shift) as u32 & self.mask;
+        let before = !(both >> shift) as u32 & self.mask;
         if before == self.mask { NONE } else { before }
     }
 
@@ -166,7 +170,7 @@ impl Packed {
         let mut bits = u64::from(bytes[0]) & ((1 << shift) - 1);
         let mut filled = shift;
         for value in values {
-            bits |= u64::from(value & self.mask) << filled;
+            bits |= u64::from(!value & self.mask) << filled;
             filled += self.width;
             if filled >= u32::BITS {
                 let half: &mut [u8; 4] = bytes[at..].first_chunk_mut().expect("there is padding");
@@ -213,7 +217,7 @@ impl Packed {
     #[cold]
     fn widen(&mut self, largest: u32) {
         let mut wider = Self::new(self.length, largest);
-        for (index, value) in self.iter().enumerate() {
+        for (index, value) in self.iter().enumerate().filter(|(_, value)| *value != NONE) {
             wider.set(index, value);
         }
         *self = wider;
@@ -250,7 +254,7 @@ impl Packed {
             return Ok(());
         }
         // There may not be enough memory for two tables.
-        self.bytes = Bytes::filled(0, 0);
+        self.bytes = Bytes::zeroed(0);
         self.bytes = Bytes::copied(bytes);
         (self.width, self.mask) = (width, u32::MAX >> (u32::BITS - width));
         Ok(())

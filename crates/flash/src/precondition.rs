@@ -4,7 +4,7 @@
 use crate::ftl::{Ftl, FtlError};
 use crate::geometry::Lpn;
 use crate::ops::FlashOps;
-use hybridsim_engine::Stream;
+use hybridsim_engine::{Permutation, Stream};
 
 /// What is written before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +16,20 @@ pub enum Precondition {
     FillRandom,
     /// Every page once in order, then random pages until write amplification is stable.
     Steady,
+    /// The state that random writes lead to, drawn from its distribution.
+    SteadyDrawn,
 }
 
 impl Precondition {
-    pub const NAMES: &'static [&'static str] = &["none", "fill", "fill-random", "steady"];
+    pub const NAMES: &'static [&'static str] =
+        &["none", "fill", "fill-random", "steady", "steady-drawn"];
 
     pub fn named(name: &str) -> Self {
         match name {
             "fill" => Self::Fill,
             "fill-random" => Self::FillRandom,
             "steady" => Self::Steady,
+            "steady-drawn" => Self::SteadyDrawn,
             _ => Self::None,
         }
     }
@@ -47,8 +51,13 @@ const WINDOWS_MAX: u64 = 4 * WINDOWS_PER_FILL;
 const DRAWN_MAX: usize = 16;
 /// Progress is reported after this many page programs.
 const PROGRAMS_PER_REPORT: u64 = 1 << 14;
+/// A drawn steady state is overwritten by one of this many logical pages: in it greedy collection
+/// takes the blocks that lost more pages by chance, which no draw leaves out.
+const PAGES_PER_SETTLING: u32 = 16;
 /// Filling is at least this fraction of the work to reach the steady state.
 const FILL_FRACTION: f64 = 0.2;
+/// Drawing is about this fraction of the work to draw the steady state.
+const DRAWING_FRACTION: f64 = 0.7;
 
 /// Preconditions the first `pages` logical pages.
 ///
@@ -102,6 +111,7 @@ impl Preconditioning<'_> {
                 self.write_all(0..self.pages, FILL_FRACTION)?;
                 self.overwrite_until_steady()
             }
+            Precondition::SteadyDrawn => self.draw_steady(),
         }
     }
 
@@ -146,6 +156,25 @@ impl Preconditioning<'_> {
         Ok(count - left)
     }
 
+    /// Writes the flash once, up to the first collection, so that pages are valid as they would be
+    /// after many random writes, and lets collection begin.
+    fn draw_steady(&mut self) -> Result<(), FtlError> {
+        let flash_pages = self.ftl.pages_before_collection().unwrap_or(0);
+        let mut draw = SteadyDraw::new(u64::from(self.pages), flash_pages, self.stream);
+        let mut drawn = [Lpn(0); DRAWN_MAX];
+        while self.goes_on(DRAWING_FRACTION * draw.written as f64 / flash_pages as f64) {
+            let batch = drawn.iter_mut().zip(std::iter::from_fn(|| draw.next(self.stream)));
+            let count = batch.map(|(slot, lpn)| *slot = lpn).count();
+            self.ftl.expect(&drawn[..count], self.flash);
+            self.ftl.write_each(&drawn[..count], self.flash)?;
+            if count < DRAWN_MAX {
+                break;
+            }
+        }
+        let settling = self.pages.div_ceil(PAGES_PER_SETTLING);
+        self.overwrite(u64::from(settling), DRAWING_FRACTION).map(drop)
+    }
+
     fn overwrite_until_steady(&mut self) -> Result<(), FtlError> {
         let window = (u64::from(self.pages) / WINDOWS_PER_FILL).max(1);
         let (mut before, mut steady) = (0.0, 0);
@@ -171,6 +200,73 @@ impl Preconditioning<'_> {
     }
 }
 
+/// Writes after which the pages of a device are valid as in the steady state of uniform random
+/// writes.
+///
+/// With `L` logical pages in `P` pages of flash, collected in the order they were written, a page
+/// that was programmed `p` programs ago is still valid with probability `exp(-p (1 - u) / L)`, as
+/// the share `1 - u` of programs are host writes. `u`, the share of valid pages in a victim, is the
+/// probability at `p = P` (Desnoyers, SYSTOR 2012). A page written to be invalid holds a logical
+/// page that is written again later.
+struct SteadyDraw {
+    order: Permutation,
+    /// Logical pages, and how many have been written for the last time.
+    pages: u64,
+    settled: u64,
+    /// Pages of flash to write, and how many have been written.
+    flash_pages: u64,
+    written: u64,
+    /// Probability that the next page stays valid, before it is scaled, its ratio to that of the
+    /// page before, and its sum over all pages to come.
+    valid: f64,
+    growth: f64,
+    to_come: f64,
+}
+
+impl SteadyDraw {
+    fn new(pages: u64, flash_pages: u64, stream: &mut Stream) -> Self {
+        let ratio = flash_pages as f64 / pages as f64;
+        let decay = (1.0 - victim_utilisation(ratio)) / pages as f64;
+        let valid = libm::exp(-decay * (flash_pages as f64 - 1.0));
+        let to_come = -libm::expm1(-decay * flash_pages as f64) / -libm::expm1(-decay);
+        let order = Permutation::new(pages, stream);
+        let growth = libm::exp(decay);
+        Self { order, pages, settled: 0, flash_pages, written: 0, valid, growth, to_come }
+    }
+
+    /// The next logical page to write.
+    fn next(&mut self, stream: &mut Stream) -> Option<Lpn> {
+        let (pages_left, flash_left) = (self.pages - self.settled, self.flash_pages - self.written);
+        if pages_left == 0 || flash_left == 0 {
+            return None;
+        }
+        self.written += 1;
+        // Scaled so that the pages still to be written are as many as expected.
+        let chance = self.valid * pages_left as f64 / self.to_come;
+        self.to_come -= self.valid;
+        self.valid *= self.growth;
+        let stays = flash_left <= pages_left || stream.chance(chance);
+        let rank = if stays { 0 } else { stream.below(pages_left) };
+        let lpn = self.order.map(self.settled + rank);
+        self.settled += u64::from(stays);
+        Some(Lpn(lpn as u32))
+    }
+}
+
+/// The share of valid pages in a victim when `ratio` pages of flash for each logical one, more than
+/// one, are collected in the order they were written: the solution below one of
+/// `u = exp(-(1 - u) ratio)`.
+fn victim_utilisation(ratio: f64) -> f64 {
+    // The difference of both sides falls up to this point, and is negative there.
+    let (mut low, mut high) = (0.0, 1.0 - libm::log(ratio) / ratio);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        let is_below = libm::exp(-(1.0 - middle) * ratio) > middle;
+        *(if is_below { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,28 +285,81 @@ mod tests {
         spare_bytes: 0,
     };
 
+    /// A device with `entry`.
+    struct Device {
+        ftl: Box<dyn Ftl>,
+        flash: FlashOps,
+        stream: Stream,
+        pages: u32,
+    }
+
+    impl Device {
+        fn new(entry: FtlEntry, shape: &Shape, over_provisioning: f64) -> Self {
+            let registry = defaults::registry();
+            let geometry = Geometry::new(shape).expect("a sound shape");
+            let pages = geometry.exported_pages(over_provisioning);
+            let input = FtlInput {
+                settings: &defaults::settings(entry.description.params, &registry),
+                geometry: &geometry,
+                exported_pages: pages,
+                registry: &registry,
+                seed: 1,
+                path: "test",
+            };
+            let ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+            let flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, 100_000));
+            Self { ftl, flash, stream: Stream::new(1, "test"), pages }
+        }
+
+        fn precondition(&mut self, kind: Precondition) {
+            let Self { ftl, flash, stream, pages } = self;
+            let progress = &mut |done: f64| (0.0..=1.0).contains(&done);
+            run(kind, *pages, &mut **ftl, flash, stream, progress)
+                .expect("the flash is large enough");
+            assert_eq!(flash.violation(), None);
+            assert_eq!(flash.array().valid_pages(), u64::from(*pages));
+            ftl.audit(flash).expect("consistent tables");
+        }
+
+        /// The write amplification of `count` random writes.
+        fn amplification(&mut self, count: u32) -> f64 {
+            let before = self.flash.array().programs();
+            self.flash.set_recording(false);
+            for _ in 0..count {
+                let lpn = Lpn(self.stream.below(u64::from(self.pages)) as u32);
+                self.ftl.write_each(&[lpn], &mut self.flash).expect("there are free blocks");
+            }
+            (self.flash.array().programs() - before) as f64 / f64::from(count)
+        }
+    }
+
     /// Page programs to bring a device with `entry` to its steady state, per logical page.
     fn fills(entry: FtlEntry) -> f64 {
-        let registry = defaults::registry();
-        let geometry = Geometry::new(&SHAPE).expect("a sound shape");
-        let exported_pages = geometry.exported_pages(0.25);
-        let input = FtlInput {
-            settings: &defaults::settings(entry.description.params, &registry),
-            geometry: &geometry,
-            exported_pages,
-            registry: &registry,
-            seed: 1,
-            path: "test",
-        };
-        let mut ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, 100_000));
-        let mut stream = Stream::new(1, "test");
-        let progress = &mut |done: f64| (0.0..=1.0).contains(&done);
-        run(Precondition::Steady, exported_pages, &mut *ftl, &mut flash, &mut stream, progress)
-            .expect("the flash is large enough");
-        assert_eq!(flash.violation(), None);
-        assert_eq!(flash.array().valid_pages(), u64::from(exported_pages));
-        flash.array().programs() as f64 / f64::from(exported_pages)
+        let mut device = Device::new(entry, &SHAPE, 0.25);
+        device.precondition(Precondition::Steady);
+        device.flash.array().programs() as f64 / f64::from(device.pages)
+    }
+
+    #[test]
+    fn a_drawn_steady_state_amplifies_writes_as_one_that_was_reached() {
+        for (over_provisioning, pages_per_block) in
+            [(0.07, 1024), (0.07, 256), (0.28, 256), (0.28, 64)]
+        {
+            let blocks_per_plane = 102_400 / pages_per_block;
+            let shape = Shape { channels: 4, blocks_per_plane, pages_per_block, ..SHAPE };
+            let new = || Device::new(page::ENTRY, &shape, over_provisioning);
+            let (mut drawn, mut reached) = (new(), new());
+            drawn.precondition(Precondition::SteadyDrawn);
+            let programs = drawn.flash.array().programs();
+            let once = u64::from(drawn.flash.array().geometry().pages());
+            assert!(programs < 5 * once / 3, "{programs} of {once}");
+            let first = drawn.amplification(drawn.pages / 4);
+            reached.precondition(Precondition::Steady);
+            reached.amplification(3 * reached.pages);
+            let later = reached.amplification(2 * reached.pages);
+            let error = first / later - 1.0;
+            assert!(error.abs() < 0.005, "{first} instead of {later}: {shape:?}");
+        }
     }
 
     #[test]
@@ -221,5 +370,25 @@ mod tests {
         assert!((25.0..27.0).contains(&block), "{block}");
         let page = fills(page::ENTRY);
         assert!((1.75..20.0).contains(&page), "{page}");
+    }
+
+    #[test]
+    fn victims_of_fifo_collection_by_hand() {
+        // With u = 0.5 in the equation, the ratio is 2 ln 2.
+        assert!((victim_utilisation(2.0 * std::f64::consts::LN_2) - 0.5).abs() < 1e-12);
+        assert!(victim_utilisation(1.07) > 0.85 && victim_utilisation(1e3) < 1e-9);
+    }
+
+    #[test]
+    fn a_draw_writes_every_page_for_the_last_time_once() {
+        for (pages, flash_pages) in [(1, 2), (10, 11), (1000, 1070), (1000, 5000)] {
+            let mut stream = Stream::new(flash_pages, "draw");
+            let mut draw = SteadyDraw::new(pages, flash_pages, &mut stream);
+            let written: Vec<Lpn> = std::iter::from_fn(|| draw.next(&mut stream)).collect();
+            let distinct: std::collections::BTreeSet<u32> = written.iter().map(|it| it.0).collect();
+            assert_eq!(distinct.len() as u64, pages);
+            assert!(written.len() as u64 <= flash_pages);
+            assert!(written.len() as u64 + 5 >= flash_pages, "{} of {flash_pages}", written.len());
+        }
     }
 }

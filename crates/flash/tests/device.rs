@@ -234,6 +234,14 @@ fn invalid_devices_are_rejected_with_all_problems() {
     check(settings().and("blocks_per_plane", Value::Count(2)), &["over_provisioning"]);
     let huge = settings().and("blocks_per_plane", Value::Count(u64::from(u32::MAX)));
     check(huge.and("page_size", Value::Bytes(100)), &["page_size", "blocks_per_plane"]);
+    let registry = hybridsim_flash::defaults::registry();
+    let drawn = settings().and("precondition", text("steady-drawn"));
+    assert!(build(&drawn).is_ok());
+    let dftl = hybridsim_flash::defaults::entry("ftl", "dftl", &registry);
+    check(drawn.clone().and("ftl", dftl), &["precondition"]);
+    let mut keeps_free = drawn.entry("ftl").clone();
+    keeps_free.settings.set("gc_free_blocks", Value::Count(5));
+    check(drawn.and("ftl", Value::Entry(keeps_free)), &["precondition"]);
 }
 
 #[test]

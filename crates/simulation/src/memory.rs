@@ -25,6 +25,26 @@ pub fn needed(scenario: &Scenario) -> u64 {
     })
 }
 
+/// A warning that `scenario` may take more memory than is free.
+pub fn shortage(scenario: &Scenario) -> Option<String> {
+    let (needed, free) = (needed(scenario), available()?);
+    (needed > free).then(|| {
+        format!(
+            "once every page has been written, the tables of this system take about {} MiB, and \
+             {} MiB are free: the system may stop the run without results; write less of it, or \
+             use larger pages or a smaller device",
+            needed >> 20,
+            free >> 20
+        )
+    })
+}
+
+/// Whether there is memory for the devices of `scenario` and a copy of their states, which the
+/// cache of preconditioned devices takes while it is read or written.
+pub fn holds_states_twice(scenario: &Scenario) -> bool {
+    available().is_none_or(|free| needed(scenario).saturating_mul(2) <= free)
+}
+
 /// Pages of the flash device behind a cache.
 fn cached_pages(scenario: &Scenario, cache: &crate::scenario::ScenarioComponent) -> u64 {
     let name = cache.settings.text("flash");

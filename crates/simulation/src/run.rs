@@ -5,6 +5,7 @@ use crate::draw;
 pub use crate::error::RunError;
 use crate::error::section;
 use crate::faults;
+use crate::memory;
 use crate::observer;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
@@ -222,6 +223,7 @@ impl<'a> Assembled<'a> {
         on_progress: &mut Option<&mut OnProgress<'_>>,
     ) -> Result<(), Fault> {
         let keys = || state_keys(scenario, registry);
+        let cache = cache.filter(|_| memory::holds_states_twice(scenario));
         let mut cached = cache.map(|cache| CachedStates::new(cache, keys()));
         let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
         self.machine.prepare(cached, &mut |share| {
@@ -423,6 +425,7 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
         false => tenants(scenario, registry, host, capacity)?,
     };
     warnings.before.extend(warnings::without_effect(scenario, registry));
+    warnings.before.extend(memory::shortage(scenario));
     Ok(Parts { system, submitter, warnings })
 }
 

@@ -7,6 +7,7 @@
 
 use crate::build;
 pub use crate::error::RunError;
+use crate::memory;
 use crate::progress::{MeteredSource, OnProgress, ReportTimer, RunProgress, WorkloadProgress};
 use crate::run::{label, report, state_keys};
 use crate::scenario::Scenario;
@@ -135,6 +136,7 @@ pub fn count(
         workload::open_in_order(scenario, registry, ssd.capacity())?;
     let Options { mut on_progress, cache } = options;
     let constants = ssd.info().constants;
+    let cache = cache.filter(|_| memory::holds_states_twice(scenario));
     let mut cached =
         cache.as_ref().map(|cache| CachedStates::new(cache, state_keys(scenario, registry)));
     let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);

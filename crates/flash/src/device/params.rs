@@ -6,6 +6,7 @@ use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
+use crate::packed::width_for;
 use crate::precondition::Precondition;
 use crate::timing::{
     BufferPauses, ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
@@ -350,7 +351,8 @@ const PRECONDITION: &[Param] = &[
         "\"none\"",
         "Written before the run, without simulated time: `fill`, every page in order; \
          `fill-random`, every page in random order; `steady`, every page in order, then random \
-         pages until write amplification is stable.",
+         pages until write amplification is stable; `steady-drawn`, the state that random writes \
+         lead to, drawn from its distribution: for large devices with the FTL `page`.",
     ),
     Param::with(
         "precondition_fill",
@@ -365,16 +367,38 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_ssd(input)?))
 }
 
-/// Map, reverse map and page states, rounded up.
-const TABLE_BYTES_PER_PAGE: u64 = 10;
+/// Bits of a page in the map, of which every FTL has at most one that grows with the device.
+const MAP_BITS_PER_PAGE: f64 = u32::BITS as f64;
+/// Page states, as bits.
+const STATE_BITS_PER_PAGE: f64 = 2.0;
+/// State of a block, and its place in lists of the FTL and its policies.
+const BYTES_PER_BLOCK: u64 = 64;
 
-fn table_bytes(geometry: &Geometry) -> u64 {
-    u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE
+/// What the tables of a device take in memory once every page has been written, rounded up.
+fn table_bytes(geometry: &Geometry, exported_pages: u32) -> u64 {
+    let owner = f64::from(width_for(exported_pages.saturating_sub(1)));
+    let bits = f64::from(geometry.pages()) * (owner + STATE_BITS_PER_PAGE)
+        + f64::from(exported_pages) * MAP_BITS_PER_PAGE;
+    (bits / 8.0) as u64 + u64::from(geometry.blocks()) * BYTES_PER_BLOCK
 }
 
-/// Memory for the tables of an SSD with these settings, before it is built.
+/// Memory for the tables of an SSD with these settings once every page has been written, before it
+/// is built.
 pub(crate) fn ssd_table_bytes(settings: &Settings) -> u64 {
-    Geometry::new(&Shape::from_settings(settings)).as_ref().map_or(0, table_bytes)
+    Geometry::new(&Shape::from_settings(settings)).as_ref().map_or(0, |geometry| {
+        table_bytes(geometry, geometry.exported_pages(settings.number("over_provisioning")))
+    })
+}
+
+/// What of them is needed when the run begins: most memory is taken only as pages are written.
+fn initial_table_bytes(settings: &Settings, exported_pages: u32) -> u64 {
+    let written = match settings.text("precondition") {
+        "none" => 0.0,
+        _ => settings.number("precondition_fill"),
+    };
+    // Some FTLs fill in their map at once.
+    let map = (f64::from(exported_pages) * MAP_BITS_PER_PAGE / 8.0) as u64;
+    map.max((ssd_table_bytes(settings) as f64 * written) as u64)
 }
 
 /// Exported capacity of an SSD with these settings; factory-bad blocks, which reduce it, are not
@@ -387,8 +411,8 @@ pub(crate) fn ssd_capacity_bytes(settings: &Settings) -> u64 {
     })
 }
 
-/// Rejects a device whose tables do not fit in memory before allocating them. `param` sets the
-/// size.
+/// Rejects a device whose tables take more than the memory there is, before they are allocated.
+/// `param` sets the size.
 pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Problem>> {
     let mut probe: Vec<u8> = Vec::new();
     if usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok()) {
@@ -399,6 +423,20 @@ pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Pr
     Err(vec![Problem::new(param, message)])
 }
 
+/// Checks that a steady state of `pages` logical pages can be drawn for an FTL that writes this
+/// many pages before it collects garbage.
+fn check_drawn(pages: u32, before_collection: Option<u64>) -> Result<(), Vec<Problem>> {
+    let message = match before_collection {
+        None => "`steady-drawn` is for the FTL `page` without hot/cold separation; use `steady`",
+        Some(flash) if flash <= u64::from(pages) => {
+            "`steady-drawn` needs more free blocks than garbage collection keeps; raise \
+             over_provisioning or blocks_per_plane, or use `steady`"
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(vec![Problem::new("precondition", message)])
+}
+
 /// Builds the concrete type.
 ///
 /// # Errors
@@ -406,8 +444,8 @@ pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Pr
 pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let settings = input.settings;
     let geometry = Geometry::new(&Shape::from_settings(settings))?;
-    check_memory("blocks_per_plane", table_bytes(&geometry))?;
     let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
+    check_memory("blocks_per_plane", initial_table_bytes(settings, exported_pages))?;
     if exported_pages == 0 {
         let message = "leaves no page to export; lower it, or add blocks";
         return Err(vec![Problem::new("over_provisioning", message)]);
@@ -446,7 +484,12 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     flash.set_recording(false);
     ftl.prepare(&mut flash).map_err(|error| vec![Problem::new("ftl", error.to_string())])?;
     flash.set_recording(true);
+    let precondition = Precondition::named(settings.text("precondition"));
     let fill = settings.number("precondition_fill");
+    let precondition_pages = (f64::from(exported_pages) * fill) as u32;
+    if precondition == Precondition::SteadyDrawn {
+        check_drawn(precondition_pages, ftl.pages_before_collection())?;
+    }
     let sectors_per_page = geometry.sectors_per_page();
     let front = FrontEnd {
         capacity: u64::from(exported_pages) * u64::from(sectors_per_page),
@@ -462,8 +505,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         search_time: settings.duration("search_time"),
         timing,
         recovery: recovery(settings, &geometry),
-        precondition: Precondition::named(settings.text("precondition")),
-        precondition_pages: (f64::from(exported_pages) * fill) as u32,
+        precondition,
+        precondition_pages,
         precondition_stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
         versions: Contents::default(),
         page: vec![0; sectors_per_page as usize],

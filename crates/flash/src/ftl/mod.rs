@@ -146,6 +146,12 @@ pub trait Ftl: SavedState {
         false
     }
 
+    /// Pages the host can write to this new device before garbage collection begins, in whatever
+    /// order; `None` for an FTL that does not write them one after the other.
+    fn pages_before_collection(&self) -> Option<u64> {
+        None
+    }
+
     /// Controller memory its tables need on a real device, in bytes.
     fn mapping_ram_bytes(&self) -> u64;
 

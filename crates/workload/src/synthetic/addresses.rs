@@ -130,46 +130,6 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A pseudo-random permutation of `0..n`, without a table.
-///
-/// A Feistel network over the next power of four, walked until the value is in range
-/// (Black and Rogaway 2002, cycle walking); fewer than four steps on average.
-#[derive(Clone, Copy, Debug)]
-pub struct Shuffle {
-    n: u64,
-    half_bits: u32,
-    keys: [u64; 4],
-}
-
-impl Shuffle {
-    /// A permutation of `0..n` with keys drawn from `stream`; `n` at least 1.
-    pub fn new(n: u64, stream: &mut Stream) -> Self {
-        let n = n.max(1);
-        let bits = 64 - (n - 1).leading_zeros();
-        let keys = std::array::from_fn(|_| stream.bits());
-        Self { n, half_bits: bits.div_ceil(2).max(1), keys }
-    }
-
-    /// The image of `index`, which is below `n`.
-    #[inline]
-    pub fn map(&self, index: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
-        let mut value = index;
-        loop {
-            let (mut left, mut right) = (value >> self.half_bits, value & mask);
-            for key in self.keys {
-                let mixed = (right ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
-                (left, right) = (right, left ^ (mixed & mask));
-            }
-            value = (left << self.half_bits) | right;
-            if value < self.n {
-                return value;
-            }
-        }
-    }
-}
-
 /// The distribution of random requests over `n` slots.
 #[derive(Clone, Debug)]
 pub enum Popularity {
@@ -311,15 +271,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shuffles_are_permutations() {
+    fn scatter_is_a_permutation() {
         for n in [1, 2, 3, 4, 5, 7, 8, 100, 1023, 1024, 1025, 5000] {
-            let shuffle = Shuffle::new(n, &mut Stream::new(1, "shuffle"));
             let scatter = Scatter::new(n);
-            for map in [&(|i| shuffle.map(i)) as &dyn Fn(u64) -> u64, &|i| scatter.map(i)] {
-                let mut seen = vec![false; n as usize];
-                (0..n).for_each(|index| seen[map(index) as usize] = true);
-                assert!(seen.iter().all(|&seen| seen), "{n}");
-            }
+            let mut seen = vec![false; n as usize];
+            (0..n).for_each(|index| seen[scatter.map(index) as usize] = true);
+            assert!(seen.iter().all(|&seen| seen), "{n}");
         }
     }
 

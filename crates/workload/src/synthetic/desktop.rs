@@ -27,14 +27,14 @@
 //!   512 KB 4.0 and 6.9: two levels of clusters. With `hot_cluster` 30, `hot_run` 2, `hot_area`
 //!   128 KiB and two areas per `hot_zone` of 512 KiB it is 2.9 and 3.9, 4.2 and 6.6.
 
-use super::addresses::{REGION, Region, Shuffle};
+use super::addresses::{REGION, Region};
 use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Zipf, standard_exponential};
-use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
+use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
 
 /// Sectors of a hot block, and of most small writes.
 const BLOCK: u64 = 8;
@@ -67,9 +67,9 @@ impl HyperExponential {
 /// order. Extents start at any block, as files do: each boundary of a grid is moved independently.
 #[derive(Clone, Debug)]
 struct Extents {
-    order: Shuffle,
+    order: Permutation,
     /// Determines how far boundaries are moved.
-    jitter: Shuffle,
+    jitter: Permutation,
     /// First sector of the region, and mean sectors of an extent.
     start: u64,
     size: u64,
@@ -89,8 +89,8 @@ impl Extents {
         let count = (region.sectors / size).max(1);
         let mutable = libm::ceil(count as f64 * (1.0 - immutable)) as u64;
         Self {
-            order: Shuffle::new(count, stream),
-            jitter: Shuffle::new(count, stream),
+            order: Permutation::new(count, stream),
+            jitter: Permutation::new(count, stream),
             size,
             start: region.start,
             slack: (size - longest) / BLOCK + 1,
@@ -162,9 +162,9 @@ struct HotBlocks {
     /// The positions of zones in the region, of areas in a zone, and of runs in an area. (A scatter
     /// by multiplication would put clusters at regular distances, which collide in hash tables by
     /// remainder.)
-    zones: Shuffle,
-    areas: Shuffle,
-    runs: Shuffle,
+    zones: Permutation,
+    areas: Permutation,
+    runs: Permutation,
     runs_of_area: u64,
     /// Cluster of the last small write.
     last: Option<u64>,
@@ -454,7 +454,7 @@ fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>)
     let mut stream = input.stream("clusters");
     let runs_of_area = area / run;
     let (zones, runs) =
-        (Shuffle::new(zones.max(1), &mut stream), Shuffle::new(runs_of_area, &mut stream));
+        (Permutation::new(zones.max(1), &mut stream), Permutation::new(runs_of_area, &mut stream));
     HotBlocks {
         zipf: Zipf::new(blocks, theta),
         theta,
@@ -465,7 +465,7 @@ fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>)
         zone,
         zone_clusters,
         zones,
-        areas: Shuffle::new(zone, &mut stream),
+        areas: Permutation::new(zone, &mut stream),
         runs,
         runs_of_area,
         last: None,

@@ -5,7 +5,7 @@
 //! each continue at the end of the previous one, and random ones access every block once per pass
 //! unless `norandommap` is set or the distribution is not `random`.
 
-use super::addresses::{Popularity, REGION, Region, Shuffle, Zone, sectors_of};
+use super::addresses::{Popularity, REGION, Region, Zone, sectors_of};
 use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution, parse_percentages};
 use super::histogram::Sizes;
@@ -14,7 +14,7 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
-use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
+use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
 
 /// How offsets are generated.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ enum Offsets {
     Sequential,
     /// The random map: every block once per pass.
     RandomMap {
-        shuffle: Shuffle,
+        shuffle: Permutation,
         blocks: u64,
         next: u64,
     },
@@ -67,7 +67,7 @@ impl Fio {
             }
             Offsets::RandomMap { shuffle, blocks, next } if is_random => {
                 if *next == *blocks {
-                    *shuffle = Shuffle::new(*blocks, &mut self.stream);
+                    *shuffle = Permutation::new(*blocks, &mut self.stream);
                     *next = 0;
                 }
                 *next += 1;
@@ -234,7 +234,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
                            `norandommap = true`";
             problems.push(Problem::new("norandommap", message));
         }
-        Offsets::RandomMap { shuffle: Shuffle::new(blocks, &mut stream), blocks, next: 0 }
+        Offsets::RandomMap { shuffle: Permutation::new(blocks, &mut stream), blocks, next: 0 }
     } else {
         let popularity = popularity(distribution, blocks);
         Offsets::Random(popularity.unwrap_or_else(|message| {

@@ -5,9 +5,8 @@
 //! goes to the slot at that depth, which moves to the top. An LRU cache of n slots then has a hit
 //! ratio equal to the probability of a depth below n, whatever the skew of popularity that results.
 
-use super::addresses::Shuffle;
 use crate::fenwick::Fenwick;
-use hybridsim_engine::Stream;
+use hybridsim_engine::{Permutation, Stream};
 
 /// The distribution of depths: piecewise log-uniform.
 #[derive(Clone, Debug)]
@@ -75,7 +74,7 @@ pub struct LruStack {
 impl LruStack {
     /// All of `slots` slots in random order.
     pub fn new(slots: u32, depths: Depths, stream: &mut Stream) -> Self {
-        let order = Shuffle::new(u64::from(slots), stream);
+        let order = Permutation::new(u64::from(slots), stream);
         let positions = 2 * slots as usize;
         let mut slot_at = Vec::with_capacity(positions);
         slot_at.extend((0..slots).map(|at| order.map(u64::from(at)) as u32));

@@ -428,6 +428,15 @@ impl Ftl for PageMap {
         self.policy.check_saveable()
     }
 
+    fn pages_before_collection(&self) -> Option<u64> {
+        // Hot data would fill blocks of their own. Incremental collection begins when the last of
+        // these blocks is opened.
+        let kept = self.free_low + usize::from(self.incremental);
+        let blocks = self.pools.iter().map(|pool| pool.free.len().saturating_sub(kept) as u64);
+        let pages = blocks.sum::<u64>() * u64::from(self.geometry.pages_per_block());
+        (!self.separate_hot).then_some(pages)
+    }
+
     fn mapping_ram_bytes(&self) -> u64 {
         let policies =
             [self.policy.ram_bytes(), self.wear.ram_bytes(), self.classifier.ram_bytes()];
