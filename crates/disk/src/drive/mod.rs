@@ -28,7 +28,7 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
-    InFlightWrites, Inject, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    InFlightWrites, Inject, LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
     SimDuration, SimTime, Stream,
 };
 use positioner::DrivePositioner;
@@ -144,11 +144,39 @@ pub struct HardDisk {
 }
 
 /// Start of a command in the mechanism, and its latency until then.
+#[derive(Clone, Copy, Debug)]
 struct CommandStart {
     at: SimTime,
     /// When the drive has disconnected from the link after a read command.
     left_link: SimTime,
-    breakdown: hybridsim_engine::LatencyBreakdown,
+    spin_up: SimDuration,
+    overhead: SimDuration,
+    queue: SimDuration,
+}
+
+/// Latency of a command in the mechanism, from its start on.
+#[derive(Clone, Copy, Debug)]
+struct MediumLatency {
+    seek: SimDuration,
+    rotate: SimDuration,
+    transfer: SimDuration,
+    bus: SimDuration,
+}
+
+impl CommandStart {
+    /// The latency of the command.
+    #[inline]
+    fn latency(&self, medium: &MediumLatency) -> LatencyBreakdown {
+        LatencyBreakdown::of([
+            (LatencyPhase::SpinUp, self.spin_up),
+            (LatencyPhase::Overhead, self.overhead),
+            (LatencyPhase::Queue, self.queue),
+            (LatencyPhase::Seek, medium.seek),
+            (LatencyPhase::Rotate, medium.rotate),
+            (LatencyPhase::Transfer, medium.transfer),
+            (LatencyPhase::Bus, medium.bus),
+        ])
+    }
 }
 
 impl HardDisk {
@@ -265,13 +293,10 @@ impl HardDisk {
         let total = at.since(issued);
         let spin_up = spun_up.since(now);
         let overhead = delay.min(total - spin_up);
-        let mut breakdown = hybridsim_engine::LatencyBreakdown::NONE;
-        breakdown.add(LatencyPhase::SpinUp, spin_up);
-        breakdown.add(LatencyPhase::Overhead, overhead);
-        breakdown.add(LatencyPhase::Queue, total - spin_up - overhead);
+        let queue = total - spin_up - overhead;
         let left_link = at + self.electronics.read_disconnect();
         self.electronics.processed(item.request.op);
-        CommandStart { at, left_link, breakdown }
+        CommandStart { at, left_link, spin_up, overhead, queue }
     }
 
     /// Reads or writes sectors on the medium; the arm starts to move at `start`.
@@ -421,8 +446,7 @@ impl Component for HardDisk {
             Op::Trim => {
                 // A disk ignores trims: the data stay.
                 let overhead = self.electronics.overhead(Op::Trim, true);
-                let breakdown =
-                    hybridsim_engine::LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, overhead);
+                let breakdown = LatencyBreakdown::of([(LatencyPhase::Overhead, overhead)]);
                 ctx.complete_at(id, ctx.now() + overhead, breakdown);
             }
         }

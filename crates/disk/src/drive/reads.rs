@@ -1,10 +1,10 @@
 //! Reads: buffer hits, hits in a read-ahead in progress, and reads from the medium.
 
-use super::{CommandStart, Electronics, HardDisk, forced, outcome, request_id};
+use super::{CommandStart, HardDisk, MediumLatency, forced, outcome, request_id};
 use crate::cache::{ReadAhead, ReadAheadLimit, segments::Hit};
 use crate::event::DiskCacheOutcome;
 use crate::event::DiskEvent;
-use crate::mechanics::{Arm, Transfer};
+use crate::mechanics::{AccessTimes, Arm, Transfer};
 use crate::rotation::Rotation;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
@@ -15,6 +15,8 @@ use hybridsim_engine::{
 #[derive(Clone, Copy, Debug)]
 struct MediumRead {
     outcome: DiskCacheOutcome,
+    /// Its latency up to then.
+    medium: MediumLatency,
     /// When its data start to cross the link.
     link_start: SimTime,
     /// When they can have crossed it, as each track lets them.
@@ -72,10 +74,11 @@ impl HardDisk {
             + handshake.read_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
-        let breakdown = LatencyBreakdown::NONE
-            .plus(LatencyPhase::Overhead, overhead)
-            .plus(LatencyPhase::Queue, total - overhead)
-            .plus(LatencyPhase::Bus, link);
+        let breakdown = LatencyBreakdown::of([
+            (LatencyPhase::Overhead, overhead),
+            (LatencyPhase::Queue, total - overhead),
+            (LatencyPhase::Bus, link),
+        ]);
         self.electronics_free = ready + link;
         self.answered = ready + link;
         self.electronics.processed(Op::Read);
@@ -141,12 +144,15 @@ impl HardDisk {
         {
             return self.complete_hit(ctx, item, found);
         }
-        let (reading, electronics) =
-            (self.read_ahead.map(|read_ahead| read_ahead.segment), self.electronics);
+        let reading = self.read_ahead.as_ref().map(|read_ahead| read_ahead.segment);
+        let after_write = self.electronics.is_after_write();
         let lba = item.request.lba.0;
         let joining = !forced(&item.request) && self.is_ahead(lba);
-        let partly = joining && self.read_ahead.is_some_and(|read_ahead| lba < read_ahead.reported);
-        let begin = self.begin(ctx, item, electronics.overhead(Op::Read, partly), joining);
+        let partly =
+            joining && self.read_ahead.as_ref().is_some_and(|ahead| lba < ahead.reported);
+        let hit_overhead = self.electronics.overhead(Op::Read, true);
+        let overhead = self.electronics.overhead(Op::Read, partly);
+        let begin = self.begin(ctx, item, overhead, joining);
         if let Some(segment) = reading
             && joining
         {
@@ -155,7 +161,7 @@ impl HardDisk {
             let found = self.buffer.borrow().find_in(segment, lba);
             let whole = found.filter(|found| found.until >= item.request.end().0);
             if let Some(found) = whole {
-                self.electronics = electronics;
+                self.electronics.set_after_write(after_write);
                 return self.complete_hit(ctx, item, found);
             }
             if self.joins_read_ahead(item, begin.at) {
@@ -164,12 +170,12 @@ impl HardDisk {
         }
         self.read_ahead = None;
         let found = self.buffered_prefix(ctx.now(), item, reading);
-        self.read_medium(ctx, item, begin, found, electronics);
+        self.read_medium(ctx, item, begin, (found, hit_overhead));
     }
 
     /// Whether sector `lba` is in the range of the read-ahead.
     fn is_ahead(&self, lba: u64) -> bool {
-        self.read_ahead.is_some_and(|read_ahead| {
+        self.read_ahead.as_ref().is_some_and(|read_ahead| {
             (self.buffer.borrow().start_of(read_ahead.segment)..=read_ahead.limit).contains(&lba)
         })
     }
@@ -218,19 +224,20 @@ impl HardDisk {
         self.head = Lba(end);
         self.free_at = read;
         self.read_ahead = Some(read_ahead);
-        let breakdown = begin
-            .breakdown
-            .plus(LatencyPhase::Rotate, reached.since(start))
-            .plus(LatencyPhase::Transfer, read.since(reached));
-        let begin = CommandStart { breakdown, ..begin };
         let link = if partly {
             begin.at + self.electronics.handshake.preparation
         } else {
             let mark = lba + u64::from(self.electronics.read_mark(item.request.sectors));
             self.link_start(before.reach(&self.mechanics, mark).max(reached), &begin)
         };
+        let medium = MediumLatency {
+            seek: SimDuration::ZERO,
+            rotate: reached.since(start),
+            transfer: read.since(reached),
+            bus: SimDuration::ZERO,
+        };
         let outcome = DiskCacheOutcome::Partial;
-        let read = MediumRead { outcome, link_start: link, linked, end: read };
+        let read = MediumRead { outcome, medium, link_start: link, linked, end: read };
         self.finish_read(ctx, item, &begin, read);
     }
 
@@ -252,14 +259,14 @@ impl HardDisk {
         self.buffer.borrow().find(lba)
     }
 
-    /// Reads from the medium what is not in the buffer, which holds `found`.
+    /// Reads from the medium what is not in the buffer, which holds `found` and transfers it after
+    /// `hit_overhead`.
     fn read_medium(
         &mut self,
         ctx: &mut Ctx<'_>,
         item: &Queued,
         begin: CommandStart,
-        found: Option<Hit>,
-        before: Electronics,
+        (found, hit_overhead): (Option<Hit>, SimDuration),
     ) {
         let (lba, end) = (item.request.lba.0, item.request.end().0);
         let from = found.map_or(lba, |found| found.until);
@@ -295,22 +302,17 @@ impl HardDisk {
                 self.read_ahead = Some(read_ahead);
             }
         }
-        let breakdown = begin
-            .breakdown
-            .plus(LatencyPhase::Seek, seek)
-            .plus(LatencyPhase::Rotate, access.rotate)
-            .plus(LatencyPhase::Transfer, access.transfer);
-        let begin = CommandStart { breakdown, ..begin };
-        let (what, link) = match found {
+        let (outcome, link_start) = match found {
             // The buffered part is transferred at once.
             Some(_) => {
-                let ready = self.command_end(ctx.now(), item, before.overhead(Op::Read, true));
-                (DiskCacheOutcome::Partial, ready + before.handshake.preparation)
+                let ready = self.command_end(ctx.now(), item, hit_overhead);
+                (DiskCacheOutcome::Partial, ready + self.electronics.handshake.preparation)
             }
             None => (DiskCacheOutcome::Miss, self.link_start(access.marked, &begin)),
         };
-        let (linked, end) = (access.linked, access.end);
-        let read = MediumRead { outcome: what, link_start: link, linked, end };
+        let AccessTimes { rotate, transfer, linked, end, .. } = access;
+        let medium = MediumLatency { seek, rotate, transfer, bus: SimDuration::ZERO };
+        let read = MediumRead { outcome, medium, link_start, linked, end };
         self.finish_read(ctx, item, &begin, read);
     }
 
@@ -357,7 +359,7 @@ impl HardDisk {
         ctx: &mut Ctx<'_>,
         item: &Queued,
         begin: &CommandStart,
-        MediumRead { outcome: what, link_start, linked, end: read }: MediumRead,
+        MediumRead { outcome: what, medium, link_start, linked, end: read }: MediumRead,
     ) {
         let electronics = &self.electronics;
         let link = electronics.to_host(item.request.bytes());
@@ -365,11 +367,8 @@ impl HardDisk {
             + electronics.handshake.read_completion;
         self.answered = end;
         ctx.emit(outcome(Op::Read, what));
-        ctx.complete_at(
-            request_id(item),
-            end,
-            begin.breakdown.plus(LatencyPhase::Bus, end.since(read)),
-        );
+        let latency = begin.latency(&MediumLatency { bus: end.since(read), ..medium });
+        ctx.complete_at(request_id(item), end, latency);
         if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
@@ -377,7 +376,7 @@ impl HardDisk {
 
     /// Advances the read-ahead to `time`, reports the sectors read, and ends it at its limit.
     pub(super) fn advance_read_ahead(&mut self, ctx: &mut Ctx<'_>, time: SimTime) {
-        let Some(mut read_ahead) = self.read_ahead else { return };
+        let Some(read_ahead) = &mut self.read_ahead else { return };
         if time <= read_ahead.reported_at {
             return;
         }
@@ -389,14 +388,17 @@ impl HardDisk {
                 sectors,
                 duration: at.since(read_ahead.reported_at),
             });
-            let start = self.buffer.borrow().start_of(read_ahead.segment);
-            self.buffer.borrow_mut().fill(read_ahead.segment, start, progress.until, at);
+            let mut buffer = self.buffer.borrow_mut();
+            let start = buffer.start_of(read_ahead.segment);
+            buffer.fill(read_ahead.segment, start, progress.until, at);
             read_ahead.reported = progress.until;
         }
         read_ahead.reported_at = at;
         self.clock.plan(PowerState::Read, at);
         self.arm = read_ahead.arm();
         self.head = Lba(progress.until);
-        self.read_ahead = if progress.ended.is_some() { None } else { Some(read_ahead) };
+        if progress.ended.is_some() {
+            self.read_ahead = None;
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Writes, to the write buffer or to the medium; destaging and flushes.
 
-use super::{HardDisk, forced, outcome, request_id};
+use super::{HardDisk, MediumLatency, forced, outcome, request_id};
 use crate::cache::segments::BufferedWrite;
 use crate::event::DiskCacheOutcome;
 use crate::mechanics::Transfer;
@@ -113,10 +113,11 @@ impl HardDisk {
             preparation + self.electronics.from_host(request.bytes()) + handshake.write_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
-        let breakdown = LatencyBreakdown::NONE
-            .plus(LatencyPhase::Overhead, overhead)
-            .plus(waited, total - overhead)
-            .plus(LatencyPhase::Bus, link);
+        let breakdown = LatencyBreakdown::of([
+            (LatencyPhase::Overhead, overhead),
+            (waited, total - overhead),
+            (LatencyPhase::Bus, link),
+        ]);
         self.electronics_free = ready + link;
         self.answered = ready + link;
         self.electronics.processed(Op::Write);
@@ -181,14 +182,14 @@ impl HardDisk {
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
         let end = access.end.max(left) + times.report;
         let after = end.since(access.end);
-        let breakdown = begin
-            .breakdown
-            .plus(LatencyPhase::Seek, access.seek)
-            .plus(LatencyPhase::Bus, data_ready.since(begin.at + access.first_seek) + after)
-            .plus(LatencyPhase::Rotate, access.rotate)
-            .plus(LatencyPhase::Transfer, access.transfer);
+        let medium = MediumLatency {
+            seek: access.seek,
+            rotate: access.rotate,
+            transfer: access.transfer,
+            bus: data_ready.since(begin.at + access.first_seek) + after,
+        };
         ctx.emit(outcome(Op::Write, DiskCacheOutcome::Miss));
-        ctx.complete_at(request_id(item), end, breakdown);
+        ctx.complete_at(request_id(item), end, begin.latency(&medium));
         self.answered = end;
         self.undo.settle(item.key, Durable::At(end));
         if self.electronics.stays() {
