@@ -67,8 +67,9 @@ impl ReadAheadPolicy {
             ReadAheadLimit::Cylinder => end_of_cylinder(mechanics, end, last),
             ReadAheadLimit::Segment => u64::MAX,
             ReadAheadLimit::NextTrack => {
-                let (to, next) = end_of_track(mechanics, end, last);
-                match next.filter(|_| sequential) {
+                let (to, last) = end_of_track(mechanics, end, last);
+                let next = if sequential { mechanics.layout.next_track(&last) } else { None };
+                match next {
                     Some(next) => end_of_track(mechanics, to, &next).0,
                     // No read-ahead of a part of the track unless the stream is sequential.
                     None if !sequential && to > room.saturating_add(self.segment) => end,
@@ -82,22 +83,20 @@ impl ReadAheadPolicy {
     }
 }
 
-/// The block after the last one on the track of `place`, which is block `at`; and the next track.
+/// The block after the last one on the track of `address`, which is block `at`; and the address
+/// of the last blocks there that follow each other.
+#[inline]
 fn end_of_track(
     mechanics: &Mechanics,
     at: u64,
     address: &PhysicalAddress,
-) -> (u64, Option<PhysicalAddress>) {
+) -> (u64, PhysicalAddress) {
     let (mut to, mut address) = (at + u64::from(address.left_on_track), *address);
-    loop {
-        match mechanics.layout.next_track(&address) {
-            Some(next) if next.same_track(&address) => {
-                to += u64::from(next.left_on_track);
-                address = next;
-            }
-            next => return (to, next),
-        }
+    while let Some(next) = mechanics.layout.next_on_track(&address) {
+        to += u64::from(next.left_on_track);
+        address = next;
     }
+    (to, address)
 }
 
 fn end_of_cylinder(mechanics: &Mechanics, end: u64, last: &PhysicalAddress) -> u64 {

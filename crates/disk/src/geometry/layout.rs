@@ -50,6 +50,7 @@ impl PhysicalAddress {
     }
 
     /// Whether `other` is on the same track.
+    #[inline]
     pub fn same_track(&self, other: &Self) -> bool {
         self.cylinder == other.cylinder && self.head == other.head
     }
@@ -58,25 +59,41 @@ impl PhysicalAddress {
 /// How all sectors of a drive are counted.
 #[derive(Clone, Debug)]
 enum Tracks {
-    /// Zones, and the sectors of each.
-    Zones(Vec<Zone>, Ranges, Mapping),
+    Zones(Vec<Zone>, Mapping),
     Index(Index),
 }
+
+/// From block `from` on, block `from + n` is in sector `sector + n`, all of them in one zone.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    from: u64,
+    sector: u64,
+    zone: u32,
+}
+
+/// Look-ups remembered: a drive looks up a command's address when the scheduler compares it, when
+/// it starts, and when it reads ahead. A power of two.
+const RECENT: usize = 64;
+
+/// Multiplying by it spreads neighbouring blocks over the look-ups remembered.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// All zones of a drive.
 #[derive(Clone, Debug)]
 pub struct Layout {
     tracks: Tracks,
     /// Which of the sectors hold data.
-    pieces: Vec<Piece>,
-    /// The blocks of each piece.
+    runs: Vec<Run>,
+    /// The blocks of each run.
     blocks: Ranges,
+    /// Whether blocks ascend with the sectors of zones: then a track that has been left does not
+    /// come again.
+    ascends: bool,
     capacity: u64,
     heads: u32,
     cylinders: u32,
-    /// The last block looked up, and where it is: it is often looked up again.
-    last_block: Cell<u64>,
-    last_address: Cell<PhysicalAddress>,
+    /// The last blocks looked up, and where they are.
+    recent: Vec<Cell<(u64, PhysicalAddress)>>,
 }
 
 impl Layout {
@@ -111,11 +128,7 @@ impl Layout {
         if specs.is_empty() {
             problems.push(Problem::new("zones", "the list is empty; give at least one zone"));
         }
-        let sectors_of = Ranges::new(
-            zones.iter().map(|zone| zone.first).collect(),
-            zones.last().map_or(0, |zone| zone.end),
-        );
-        let tracks = Tracks::Zones(zones, sectors_of, mapping);
+        let tracks = Tracks::Zones(zones, mapping);
         Self::finish(tracks, pieces, (heads, free_cylinder), sectors, problems)
     }
 
@@ -136,17 +149,18 @@ impl Layout {
         }
         let capacity = sectors.unwrap_or(blocks);
         pieces.retain(|piece| piece.from < capacity);
-        let blocks = Ranges::new(pieces.iter().map(|piece| piece.from).collect(), capacity);
-        Ok(Self {
-            tracks,
-            pieces,
-            blocks,
-            capacity,
-            heads,
-            cylinders,
-            last_block: Cell::new(u64::MAX),
-            last_address: Cell::default(),
-        })
+        let (runs, ascends) = match &tracks {
+            Tracks::Zones(zones, _) => {
+                (by_zone(&pieces, zones, capacity), pieces.is_sorted_by_key(|piece| piece.sector))
+            }
+            Tracks::Index(_) => {
+                let run = |&Piece { from, sector }: &Piece| Run { from, sector, zone: 0 };
+                (pieces.iter().map(run).collect(), false)
+            }
+        };
+        let blocks = Ranges::new(runs.iter().map(|run| run.from).collect(), capacity);
+        let recent = vec![Cell::new((u64::MAX, PhysicalAddress::default())); RECENT];
+        Ok(Self { tracks, runs, blocks, ascends, capacity, heads, cylinders, recent })
     }
 
     /// Reads the layout parameters of a drive.
@@ -216,24 +230,23 @@ impl Layout {
     #[inline]
     pub fn locate(&self, lba: Lba) -> PhysicalAddress {
         let block = lba.0.min(self.capacity - 1);
-        if self.last_block.get() == block {
-            return self.last_address.get();
+        let recent = &self.recent[(block.wrapping_mul(SPREAD) >> 32) as usize % RECENT];
+        let (known, address) = recent.get();
+        if known == block {
+            return address;
         }
         let address = self.look_up(block);
-        self.last_block.set(block);
-        self.last_address.set(address);
+        recent.set((block, address));
         address
     }
 
-    #[inline]
     fn look_up(&self, block: u64) -> PhysicalAddress {
         let (at, end) = self.blocks.find(block);
-        let piece = self.pieces[at];
-        let (sector, left) = (piece.sector + (block - piece.from), end - block);
+        let run = &self.runs[at];
+        let (sector, left) = (run.sector + (block - run.from), end - block);
         match &self.tracks {
-            Tracks::Zones(zones, sectors, mapping) => {
-                let zone = &zones[sectors.find(sector).0];
-                self.in_zone(zone, *mapping, sector, left, block)
+            Tracks::Zones(zones, mapping) => {
+                self.in_zone(&zones[run.zone as usize], *mapping, sector, left, block)
             }
             Tracks::Index(index) => index.address(sector, left, block),
         }
@@ -275,6 +288,31 @@ impl Layout {
     pub fn next_track(&self, address: &PhysicalAddress) -> Option<PhysicalAddress> {
         (address.next < self.capacity).then(|| self.locate(Lba(address.next)))
     }
+
+    /// As [`Layout::next_track`], if it is on the same track.
+    #[inline]
+    pub fn next_on_track(&self, address: &PhysicalAddress) -> Option<PhysicalAddress> {
+        let end = address.sector + address.left_on_track;
+        if self.ascends && end == address.sectors_per_track {
+            return None;
+        }
+        self.next_track(address).filter(|next| next.same_track(address))
+    }
+}
+
+/// `pieces`, cut where zones begin, which is between tracks.
+fn by_zone(pieces: &[Piece], zones: &[Zone], capacity: u64) -> Vec<Run> {
+    let mut runs = Vec::with_capacity(pieces.len() + zones.len());
+    for (number, &Piece { mut from, mut sector }) in pieces.iter().enumerate() {
+        let end = pieces.get(number + 1).map_or(capacity, |next| next.from);
+        while from < end {
+            let zone = zones.partition_point(|zone| zone.end <= sector).min(zones.len() - 1);
+            runs.push(Run { from, sector, zone: zone as u32 });
+            let sectors = zones[zone].end.saturating_sub(sector).max(1);
+            (from, sector) = (from.saturating_add(sectors), sector + sectors);
+        }
+    }
+    runs
 }
 
 /// The data of a layout by index: all sectors but the slips, moved ones moved.

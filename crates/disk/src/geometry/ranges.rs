@@ -7,31 +7,39 @@ const ENTRIES_MAX: u64 = 1024;
 /// few ranges that begin near it.
 #[derive(Clone, Debug)]
 pub(super) struct Ranges {
-    /// The first number of each range, ascending.
+    /// The first number of each range, ascending, and the first one behind the last range.
     firsts: Vec<u64>,
-    /// The first number behind the last range.
-    end: u64,
     shift: u32,
-    /// The range that holds the first number of each group with the same upper bits.
-    table: Vec<u32>,
+    /// The ranges that hold the first numbers of each group with the same upper bits and of the
+    /// next group.
+    table: Vec<(u32, u32)>,
 }
 
 impl Ranges {
     /// Ranges that begin at `firsts`, the first of them at 0, and end at `end`.
-    pub fn new(firsts: Vec<u64>, end: u64) -> Self {
+    pub fn new(mut firsts: Vec<u64>, end: u64) -> Self {
         let shift = u64::BITS - (end / ENTRIES_MAX).leading_zeros();
         let holding = |number: u64| firsts.partition_point(|first| *first <= number).max(1) - 1;
-        let table = (0..=(end >> shift) + 1).map(|group| holding(group << shift) as u32).collect();
-        Self { firsts, end, shift, table }
+        let holding = |group: u64| holding(group << shift) as u32;
+        let table = (0..=end >> shift).map(|group| (holding(group), holding(group + 1))).collect();
+        firsts.push(end);
+        Self { firsts, shift, table }
     }
 
     /// The number of the range that holds `number`, and the end of the range.
     #[inline]
     pub fn find(&self, number: u64) -> (usize, u64) {
-        let group = (number >> self.shift) as usize;
-        let (low, high) = (self.table[group] as usize, self.table[group + 1] as usize);
-        let at = low + self.firsts[low + 1..=high].partition_point(|first| *first <= number);
-        (at, self.firsts.get(at + 1).copied().unwrap_or(self.end))
+        let (low, high) = self.table[(number >> self.shift) as usize];
+        let (mut low, mut high) = (low as usize, high as usize);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.firsts[middle] <= number {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        (low, self.firsts[low + 1])
     }
 }
 
