@@ -172,6 +172,9 @@ impl Mechanics {
             self.pass(&mut access, &first, span, &mut mark, over_link);
             if left == 0 {
                 access.last = address.skip(last);
+                // The next decision of a scheduler is from here.
+                let behind = transfer.lba.0 + u64::from(transfer.sectors) - 1;
+                self.asked.set((behind, address.cylinder, address.head));
                 return access;
             }
             let Some(next) = next else {

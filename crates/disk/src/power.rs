@@ -107,8 +107,12 @@ impl StateClock {
     /// Reports the states up to `now` that have not been reported.
     #[inline]
     pub fn report(&mut self, now: SimTime, mut report: impl FnMut(PowerState, SimDuration)) {
-        while let Some(&(state, until)) = self.plan.get(self.at) {
-            self.report_span(state, until.min(now), &mut report);
+        for &(state, until) in &self.plan[self.at..] {
+            let reported = until.min(now);
+            if reported > self.reported {
+                report(state, reported.since(self.reported));
+                self.reported = reported;
+            }
             if until > now {
                 return;
             }
@@ -119,7 +123,10 @@ impl StateClock {
         if self.stopped {
             return self.report_span(PowerState::Standby, now, &mut report);
         }
-        let stop = self.spin_down.after.map_or(SimTime::NEVER, |after| self.idle_from + after);
+        let Some(after) = self.spin_down.after else {
+            return self.report_span(PowerState::Idle, now, &mut report);
+        };
+        let stop = self.idle_from + after;
         let standby = stop + self.spin_down.down;
         self.report_span(PowerState::Idle, stop.min(now), &mut report);
         self.report_span(PowerState::SpinDown, standby.min(now), &mut report);

@@ -1,5 +1,7 @@
 //! The on-board buffer: segments, read-ahead and buffered writes.
 
+mod coverage;
+mod order;
 pub mod read_ahead;
 pub mod segments;
 

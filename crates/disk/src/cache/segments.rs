@@ -3,7 +3,9 @@
 //! No sector is dirty in two segments, except that a segment being destaged keeps its old data
 //! while newer data of the same sectors are in another; the old segment is invalidated at the end.
 
-use hybridsim_engine::SimTime;
+use super::coverage::Coverage;
+use super::order::Order;
+use hybridsim_engine::{SimTime, StateError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -42,7 +44,7 @@ impl Segment {
 }
 
 /// How the buffer is divided.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentsSpec {
     /// Number of segments; 0 for no buffer.
     pub count: usize,
@@ -69,6 +71,15 @@ pub struct Segments {
     write_end: u64,
     /// Segments with data the medium does not have.
     unwritten: usize,
+    /// Segments without data.
+    #[serde(skip)]
+    free: usize,
+    /// The segments by last use.
+    #[serde(skip)]
+    order: Order,
+    /// What the segments hold, roughly.
+    #[serde(skip)]
+    coverage: Coverage,
 }
 
 /// A segment that holds the beginning of a read.
@@ -109,7 +120,31 @@ impl Segments {
             writes: 0,
             write_end: 0,
             unwritten: 0,
+            free: spec.count,
+            order: Order::new(0..spec.count as u32),
+            coverage: Coverage::new(spec.count, spec.sectors),
         }
+    }
+
+    /// Derives what is not in a saved state from what is.
+    ///
+    /// # Errors
+    /// When the state is of a buffer that is divided differently.
+    pub fn restored(mut self, spec: &SegmentsSpec) -> Result<Self, StateError> {
+        let fits = |s: &Segment| s.start <= s.end && s.end - s.start <= spec.sectors;
+        if self.spec != *spec
+            || self.segments.len() != spec.count
+            || !self.segments.iter().all(fits)
+        {
+            return Err(StateError("its buffer has other segments".to_owned()));
+        }
+        let mut by_use: Vec<u32> = (0..spec.count as u32).collect();
+        by_use.sort_by_key(|segment| self.segments[*segment as usize].used);
+        self.order = Order::new(by_use.into_iter());
+        self.free = self.segments.iter().filter(|s| s.state == State::Free).count();
+        self.coverage = Coverage::new(spec.count, spec.sectors);
+        self.segments.iter().for_each(|s| self.coverage.replace((0, 0), (s.start, s.end)));
+        Ok(self)
     }
 
     /// How it is divided.
@@ -118,10 +153,14 @@ impl Segments {
     }
 
     /// The segment that holds sector `lba` and the most after it.
+    #[inline]
     pub fn find(&self, lba: u64) -> Option<Hit> {
+        if self.coverage.may_hold(lba) { self.search(lba) } else { None }
+    }
+
+    fn search(&self, lba: u64) -> Option<Hit> {
         let mut best: Option<Hit> = None;
         for (segment, s) in self.segments.iter().enumerate() {
-            // The common case first: every read checks every segment.
             if !s.holds(lba) || (s.written && !self.spec.read_written) {
                 continue;
             }
@@ -141,14 +180,18 @@ impl Segments {
     }
 
     /// Whether any segment holds sector `a` or sector `b`.
+    #[inline]
     pub fn holds_either(&self, a: u64, b: u64) -> bool {
-        self.segments.iter().any(|s| s.holds(a) || s.holds(b))
+        let may_hold = self.coverage.may_hold(a) || self.coverage.may_hold(b);
+        may_hold && self.segments.iter().any(|s| s.holds(a) || s.holds(b))
     }
 
     /// Notes that `segment` was used.
+    #[inline]
     pub fn touch(&mut self, segment: usize) {
         self.tick += 1;
         self.segments[segment].used = self.tick;
+        self.order.move_last(segment as u32);
     }
 
     /// A segment for data read, the least recently used clean one; it is emptied.
@@ -157,36 +200,53 @@ impl Segments {
     }
 
     fn allocate_from(&mut self, segments: Range<usize>) -> Option<usize> {
-        let first = segments.start;
-        let (mut least, mut oldest) = (u64::MAX, None);
-        for (at, s) in self.segments[segments].iter().enumerate() {
-            let used = match s.state {
-                State::Free => {
-                    oldest = Some(at);
-                    break;
-                }
-                State::Clean => s.used,
-                State::Dirty(_) | State::Destaging(..) => continue,
-            };
-            if used < least {
-                (least, oldest) = (used, Some(at));
-            }
-        }
-        let segment = first + oldest?;
+        let segment = match self.first_free(&segments) {
+            Some(free) => free,
+            None => self.order.iter().map(|segment| segment as usize).find(|segment| {
+                self.segments[*segment].state == State::Clean && segments.contains(segment)
+            })?,
+        };
         self.drop_data(segment);
         self.touch(segment);
         Some(segment)
     }
 
+    #[inline]
+    fn first_free(&self, segments: &Range<usize>) -> Option<usize> {
+        let is_free = |s: &Segment| s.state == State::Free;
+        // A dedicated segment may be free when no other is.
+        let others = self.segments[..segments.start].iter().filter(|s| is_free(s)).count();
+        if self.free == others {
+            return None;
+        }
+        let at = self.segments[segments.clone()].iter().position(is_free)?;
+        Some(segments.start + at)
+    }
+
+    /// Sets the sectors `segment` holds.
+    #[inline]
+    fn set_range(&mut self, segment: usize, start: u64, end: u64) {
+        let s = &mut self.segments[segment];
+        self.coverage.replace((s.start, s.end), (start, end));
+        (s.start, s.end) = (start, end);
+    }
+
+    /// Sets what `segment` is.
+    #[inline]
+    fn set_state(&mut self, segment: usize, state: State) {
+        let s = &mut self.segments[segment];
+        self.free -= usize::from(s.state == State::Free);
+        self.free += usize::from(state == State::Free);
+        s.state = state;
+    }
+
     /// `segment` holds the medium's sectors `start..end`, the last of it from `ready` on; of more
     /// than fits, the end is kept.
     pub fn fill(&mut self, segment: usize, start: u64, end: u64, ready: SimTime) {
-        let sectors = self.spec.sectors;
+        self.set_state(segment, State::Clean);
+        self.set_range(segment, start.max(end.saturating_sub(self.spec.sectors)), end);
         let s = &mut self.segments[segment];
-        (s.state, s.written) = (State::Clean, false);
-        s.start = start.max(end.saturating_sub(sectors));
-        s.end = end;
-        s.ready = ready;
+        (s.written, s.ready) = (false, ready);
     }
 
     /// The first sector `segment` holds.
@@ -208,9 +268,8 @@ impl Segments {
         }
         if let Some(segment) = self.joinable(start, end) {
             self.overwrite(start, end, Some(segment));
-            let s = &mut self.segments[segment];
-            s.start = s.start.min(start);
-            s.end = s.end.max(end);
+            let s = &self.segments[segment];
+            self.set_range(segment, s.start.min(start), s.end.max(end));
             self.writes += 1;
             self.write_end = end;
             self.touch(segment);
@@ -225,10 +284,10 @@ impl Segments {
         self.writes += 1;
         self.write_end = end;
         self.unwritten += 1;
-        let state = State::Dirty(self.writes);
-        let ready = SimTime::ZERO;
-        let used = self.tick;
-        self.segments[segment] = Segment { start, end, ready, used, state, written: true };
+        self.set_state(segment, State::Dirty(self.writes));
+        self.set_range(segment, start, end);
+        let s = &mut self.segments[segment];
+        (s.written, s.ready) = (true, SimTime::ZERO);
         Some(BufferedWrite { segment, joined: false })
     }
 
@@ -247,7 +306,7 @@ impl Segments {
     }
 
     fn joinable(&self, start: u64, end: u64) -> Option<usize> {
-        self.segments.iter().position(|s| {
+        self.unwritten().iter().position(|s| {
             let dirty = matches!(s.state, State::Dirty(_));
             let inside = s.start <= start && end <= s.end;
             let follows = self.spec.combine && (s.end == start || s.start == end);
@@ -258,6 +317,9 @@ impl Segments {
 
     /// Newer data of `start..end` exist elsewhere: invalidates these sectors, except in `keep`.
     pub fn overwrite(&mut self, start: u64, end: u64, keep: Option<usize>) {
+        if !self.coverage.may_hold_any(start, end) {
+            return;
+        }
         for segment in 0..self.segments.len() {
             let s = &mut self.segments[segment];
             if Some(segment) == keep || s.start >= end || start >= s.end {
@@ -268,12 +330,10 @@ impl Segments {
                 // The newer data replaces the old in place; it will be written again.
                 State::Dirty(_) if s.start < start && end < s.end => {}
                 State::Free | State::Clean | State::Dirty(_) => {
-                    if start <= s.start {
-                        s.start = end;
+                    let kept = if start <= s.start { (end, s.end) } else { (s.start, start) };
+                    if kept.0 < kept.1 {
+                        self.set_range(segment, kept.0, kept.1);
                     } else {
-                        s.end = start;
-                    }
-                    if s.start >= s.end {
                         self.drop_data(segment);
                     }
                 }
@@ -292,11 +352,11 @@ impl Segments {
     }
 
     fn drop_data(&mut self, segment: usize) {
-        let s = &mut self.segments[segment];
-        if matches!(s.state, State::Dirty(_) | State::Destaging(..)) {
+        if matches!(self.segments[segment].state, State::Dirty(_) | State::Destaging(..)) {
             self.unwritten -= 1;
         }
-        (s.start, s.end, s.state) = (0, 0, State::Free);
+        self.set_state(segment, State::Free);
+        self.set_range(segment, 0, 0);
     }
 
     /// Segments with data the medium does not have.

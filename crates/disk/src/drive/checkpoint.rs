@@ -4,6 +4,7 @@
 //! medium and the spindle's idle time-out go on in the next run where they were.
 
 use super::HardDisk;
+use crate::cache::Segments;
 use hybridsim_engine::{Checkpoint, Loader, Saver, StateError};
 
 impl Checkpoint for HardDisk {
@@ -14,7 +15,7 @@ impl Checkpoint for HardDisk {
         to.put(&(self.arm, self.head, self.written));
         to.put(&(self.free_at, self.held_until, self.wake_at));
         to.put(&(&self.clock, &self.power, self.slow));
-        self.scheduler.save(to)
+        self.queue.save(to)
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
@@ -22,11 +23,12 @@ impl Checkpoint for HardDisk {
         (after_write, self.electronics_free, self.answered) = from.take()?;
         self.electronics.set_after_write(after_write);
         // Its drive_positioner share the buffer.
-        *self.buffer.borrow_mut() = from.take()?;
+        let spec = *self.buffer.borrow().spec();
+        *self.buffer.borrow_mut() = from.take::<Segments>()?.restored(&spec)?;
         (self.owes_destage, self.read_ahead, self.destaging) = from.take()?;
         (self.arm, self.head, self.written) = from.take()?;
         (self.free_at, self.held_until, self.wake_at) = from.take()?;
         (self.clock, self.power, self.slow) = from.take()?;
-        self.scheduler.restore(from)
+        self.queue.restore(from)
     }
 }

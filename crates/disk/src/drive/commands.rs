@@ -46,7 +46,7 @@ impl HardDisk {
 
     /// Whether commands or buffered writes are waiting for the medium.
     fn has_work(&self) -> bool {
-        !self.scheduler.is_empty()
+        !self.queue.is_empty()
             || !self.stalled_writes.is_empty()
             || !self.flushes.is_empty()
             || self.buffer.borrow().dirty() > 0

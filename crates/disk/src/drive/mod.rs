@@ -9,6 +9,7 @@ mod electronics;
 mod params;
 mod positioner;
 mod power_cut;
+mod queue;
 mod reads;
 mod writes;
 
@@ -28,10 +29,11 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
-    InFlightWrites, Inject, LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
-    SimDuration, SimTime, Stream,
+    InFlightWrites, Inject, LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState,
+    Request, RequestId, SimDuration, SimTime, Stream,
 };
 use positioner::DrivePositioner;
+use queue::CommandQueue;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -106,14 +108,10 @@ pub struct HardDisk {
     destage_delay: SimDuration,
     /// Settling time of a read after the drive was idle.
     settle: SimDuration,
-    scheduler: Box<dyn Scheduler>,
-    /// The scheduler has chosen between commands, or held one.
-    chose: bool,
-    /// Whether the scheduler may hold commands, and until when it does.
-    holds: bool,
+    /// Commands waiting for the mechanism.
+    queue: CommandQueue,
+    /// Until when the scheduler holds commands.
     held_until: SimTime,
-    /// Commands beyond the queue depth, in order of arrival.
-    overflow_queue: VecDeque<Queued>,
     /// Writes waiting for buffer space, in order of arrival.
     stalled_writes: VecDeque<Queued>,
     /// Whether the queue had the last turn of the mechanism while writes were stalled.
@@ -209,11 +207,8 @@ impl HardDisk {
             hits_overtake: parts.hits_overtake,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
-            holds: parts.scheduler.sees_all(),
+            queue: CommandQueue::new(parts.scheduler, parts.electronics.queue_depth),
             held_until: SimTime::ZERO,
-            scheduler: parts.scheduler,
-            chose: false,
-            overflow_queue: VecDeque::new(),
             stalled_writes: VecDeque::new(),
             owes_destage: false,
             flushes: VecDeque::new(),
@@ -343,15 +338,6 @@ impl HardDisk {
         }
     }
 
-    /// Adds a command that needs the mechanism to the queue, or to the overflow queue.
-    fn enqueue(&mut self, item: Queued) {
-        if self.scheduler.len() < self.electronics.queue_depth {
-            self.scheduler.push(item);
-        } else {
-            self.overflow_queue.push_back(item);
-        }
-    }
-
     /// Starts work in the mechanism while it is free, and sets the next timer.
     fn schedule_next(&mut self, ctx: &mut Ctx<'_>) {
         if !self.stalled_writes.is_empty() || !self.flushes.is_empty() {
@@ -372,28 +358,20 @@ impl HardDisk {
             return self.destage(ctx, until, SimTime::NEVER);
         }
         let stalled_writes = !self.stalled_writes.is_empty();
-        if stalled_writes && (self.owes_destage || self.scheduler.is_empty()) {
+        if stalled_writes && (self.owes_destage || self.queue.is_empty()) {
             self.owes_destage = false;
             return self.destage(ctx, u64::MAX, SimTime::NEVER);
         }
         let positioner: &dyn Positioner = &*self.drive_positioner;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
-        if self.holds
-            && let Some(until) = self.scheduler.hold_until(&head)
-            && until > ctx.now()
-        {
+        if let Some(until) = self.queue.held_until(&head) {
             self.held_until = until;
-            self.chose = true;
             return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         }
-        self.chose = self.chose || self.scheduler.len() > 1;
-        let Some(item) = self.scheduler.pop(&head) else {
+        let Some(item) = self.queue.pop(&head) else {
             return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         };
         self.owes_destage = stalled_writes;
-        if let Some(next) = self.overflow_queue.pop_front() {
-            self.scheduler.push(next);
-        }
         match item.request.op {
             Op::Read => self.serve_read(ctx, &item),
             Op::Write if self.is_cached(&item.request) => self.buffer_queued_write(ctx, &item),
@@ -404,7 +382,7 @@ impl HardDisk {
 
     fn order_wake(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        let waiting = !self.scheduler.is_empty()
+        let waiting = !self.queue.is_empty()
             || !self.stalled_writes.is_empty()
             || !self.flushes.is_empty()
             || !self.commands.is_empty();
@@ -428,7 +406,7 @@ impl Component for HardDisk {
     }
 
     fn info(&self) -> ComponentInfo {
-        let idle_policies = idle_scheduler("scheduler", self.chose);
+        let idle_policies = idle_scheduler("scheduler", self.queue.has_chosen());
         ComponentInfo { idle_policies, loses_writes: self.write_cache, ..self.info.clone() }
     }
 

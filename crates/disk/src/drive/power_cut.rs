@@ -3,7 +3,6 @@
 use super::HardDisk;
 use crate::cache::segments::Segments;
 use hybridsim_engine::CommonEvent;
-use hybridsim_engine::schedule::Head;
 use hybridsim_engine::{Ctx, PowerState, SimTime};
 
 impl HardDisk {
@@ -13,10 +12,7 @@ impl HardDisk {
         let mut buffer = self.buffer.borrow_mut();
         *buffer = Segments::new(*buffer.spec());
         drop(buffer);
-        // At the end of time no scheduler holds requests.
-        let head = Head { now: SimTime::NEVER, last: self.head, positioner: None };
-        while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
-        self.overflow_queue.clear();
+        self.queue.clear(self.head);
         self.stalled_writes.clear();
         self.flushes.clear();
         self.commands.clear();

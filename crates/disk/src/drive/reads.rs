@@ -40,7 +40,7 @@ impl HardDisk {
             }
             _ => {
                 self.looked_up = (request.lba.0, found);
-                self.enqueue(item);
+                self.queue.push(item);
             }
         }
     }
@@ -49,7 +49,7 @@ impl HardDisk {
     /// hits may overtake. Background work of the drive does not count.
     fn may_overtake(&self, now: SimTime) -> bool {
         let busy = now < self.free_at && self.destaging.is_none();
-        self.hits_overtake || !busy && self.scheduler.is_empty()
+        self.hits_overtake || !busy && self.queue.is_empty()
     }
 
     /// The segment that holds an entire read.
@@ -96,7 +96,7 @@ impl HardDisk {
     fn read_ahead_after_hit(&mut self, ctx: &mut Ctx<'_>, item: &Queued, found: Hit) {
         let (now, segment) = (ctx.now(), found.segment);
         let idle = now >= self.free_at
-            && self.scheduler.is_empty()
+            && self.queue.is_empty()
             && self.buffer.borrow().dirty() == 0
             && !self.clock.is_stopped(now);
         let reading = self.read_ahead.is_some_and(|read_ahead| read_ahead.segment == segment);
@@ -148,8 +148,7 @@ impl HardDisk {
         let after_write = self.electronics.is_after_write();
         let lba = item.request.lba.0;
         let joining = !forced(&item.request) && self.is_ahead(lba);
-        let partly =
-            joining && self.read_ahead.as_ref().is_some_and(|ahead| lba < ahead.reported);
+        let partly = joining && self.read_ahead.as_ref().is_some_and(|ahead| lba < ahead.reported);
         let hit_overhead = self.electronics.overhead(Op::Read, true);
         let overhead = self.electronics.overhead(Op::Read, partly);
         let begin = self.begin(ctx, item, overhead, joining);

@@ -29,11 +29,11 @@ impl HardDisk {
             self.contents.write(request.lba.0, versions);
         }
         if !self.is_cached(request) || !self.may_prebuffer(request, ctx.now()) {
-            return self.enqueue(item);
+            return self.queue.push(item);
         }
         self.stop_read_ahead_over(request.lba.0, request.end().0);
         // Writes keep their order: none overtakes one that waits for buffer space.
-        let owns_arm = self.scheduler.is_empty() && self.flushes.is_empty();
+        let owns_arm = self.queue.is_empty() && self.flushes.is_empty();
         if !self.stalled_writes.is_empty()
             || !self.try_buffer(ctx, &item, LatencyPhase::Queue, owns_arm)
         {
@@ -53,7 +53,7 @@ impl HardDisk {
     /// obstacle.
     #[inline]
     fn may_prebuffer(&self, request: &Request, now: SimTime) -> bool {
-        self.prebuffers || now >= self.free_at && self.scheduler.is_empty() || {
+        self.prebuffers || now >= self.free_at && self.queue.is_empty() || {
             let buffer = self.buffer.borrow();
             buffer.dirty() > 0 && buffer.last_write_end() == request.lba.0
         }
@@ -155,7 +155,7 @@ impl HardDisk {
     pub(super) fn retry_stalled_writes(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(item) = self.stalled_writes.front().copied() {
             self.stop_read_ahead_over(item.request.lba.0, item.request.end().0);
-            let owns_arm = self.scheduler.is_empty() && self.flushes.is_empty();
+            let owns_arm = self.queue.is_empty() && self.flushes.is_empty();
             if !self.try_buffer(ctx, &item, LatencyPhase::Destage, owns_arm) {
                 break;
             }
