@@ -480,6 +480,7 @@ impl Members {
 
     /// The next step of the rebuild, if one may start now; see [`Members::may_start_step`]. Must be
     /// called whenever `idle` changes. Steps for which `concerns` is false need no work.
+    #[inline]
     pub fn next_step(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -487,6 +488,15 @@ impl Members {
         concerns: impl Fn(u64, usize) -> bool,
     ) -> Option<Step> {
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(ctx.now()));
+        if self.rebuild.is_none() { None } else { self.next_rebuild_step(ctx, idle, concerns) }
+    }
+
+    fn next_rebuild_step(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        idle: bool,
+        concerns: impl Fn(u64, usize) -> bool,
+    ) -> Option<Step> {
         loop {
             let steps = self.steps;
             let rebuild = self.rebuild.as_mut()?;

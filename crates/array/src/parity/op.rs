@@ -132,6 +132,7 @@ impl StripeOp {
     }
 
     /// The sectors of data unit `unit` it touches; none if both are equal.
+    #[inline]
     pub fn touched(&self, unit: usize, chunk: u32) -> (u32, u32) {
         let first = unit as u32 * chunk;
         let from = self.from.clamp(first, first + chunk) - first;
@@ -140,6 +141,7 @@ impl StripeOp {
     }
 
     /// The sectors within a chunk that parity is computed for.
+    #[inline]
     pub fn span(&self, chunk: u32) -> (u32, u32) {
         let (head, tail) = (self.from / chunk, (self.to - 1) / chunk);
         if head == tail {
@@ -151,6 +153,7 @@ impl StripeOp {
     }
 
     /// Its data for sector `sector` of unit `unit`.
+    #[inline]
     pub fn data_at(&self, unit: usize, sector: u32, chunk: u32) -> DataSlice {
         if self.origin.data.is_none() {
             return DataSlice::NONE;
@@ -160,11 +163,13 @@ impl StripeOp {
 }
 
 impl ParityArray {
+    #[inline]
     pub(super) fn chunk32(&self) -> u32 {
         self.chunk as u32
     }
 
     /// The child and the row that hold a unit, unless it is missing.
+    #[inline]
     pub(super) fn holder(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
         if !self.lost.is_empty() && self.lost.contains(&(stripe, unit)) {
             return None;
@@ -367,7 +372,8 @@ impl ParityArray {
     fn read_directly(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
         let units = (op.from / chunk) as usize..=((op.to - 1) / chunk) as usize;
-        if units.clone().any(|unit| self.holder(op.stripe, unit).is_none()) {
+        let is_missing = |unit| self.holder(op.stripe, unit).is_none();
+        if !self.is_whole() && units.clone().any(is_missing) {
             return false;
         }
         self.ops[index as usize].plan = Plan::Direct;
@@ -574,7 +580,7 @@ impl ParityArray {
                 for unit in data..self.width() {
                     // A full-stripe write also restores units lost in a rebuild.
                     let full = self.is_full(&op) && self.position(op.stripe, unit).is_some();
-                    if full || self.holder(op.stripe, unit).is_some() {
+                    if full || self.is_whole() || self.holder(op.stripe, unit).is_some() {
                         self.write_computed(ctx, index, unit);
                     }
                 }
@@ -645,9 +651,10 @@ impl ParityArray {
 
 /// The last `time` of `breakdown`, assuming the usual order of phases in a device.
 fn last_of(breakdown: &LatencyBreakdown, time: SimDuration) -> LatencyBreakdown {
-    if breakdown.total() <= time {
+    let total: SimDuration = breakdown.phases().map(|(_, time)| time).sum();
+    if total <= time {
         // It was issued later than the step began.
-        return breakdown.plus(LatencyPhase::Queue, time - breakdown.total());
+        return breakdown.plus(LatencyPhase::Queue, time - total);
     }
     let (mut left, mut last) = (time, LatencyBreakdown::NONE);
     let order = [
