@@ -17,9 +17,12 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
-use hybridsim_engine::{Flags, Lba, Loader, Op, Request, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{
+    Flags, Lba, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
+};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry as Place;
 
 /// The order of requests.
 pub const SCHEDULER: Param = Param::with(
@@ -109,16 +112,27 @@ struct Timeout {
     half: bool,
 }
 
+/// A request of the parent.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuedRequest {
+    /// The parent's name for it.
+    pub id: RequestId,
+    /// The request.
+    pub item: Queued,
+}
+
 /// A waiting request, and the scheduler it was last added to.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    item: Queued,
+    request: QueuedRequest,
     with: usize,
 }
 
 /// A device's queue. Keys of items are given by the queue.
 pub struct IoQueue {
     schedulers: [Option<Box<dyn Scheduler>>; 3],
+    /// Whether there is more than one scheduler.
+    several: bool,
     waiting: FxHashMap<u64, Waiting>,
     /// By address, for merging and overlaps; arrival numbers are the keys.
     by_address: Option<Sorted>,
@@ -164,6 +178,7 @@ impl IoQueue {
         let overlap = settings.text("overlap");
         let both = joins == "both";
         Ok(Self {
+            several: schedulers.iter().flatten().count() > 1,
             schedulers,
             waiting: FxHashMap::default(),
             by_address: (joins != "none" || overlap != "independent").then(Sorted::default),
@@ -221,8 +236,8 @@ impl IoQueue {
         self.waiting.is_empty()
     }
 
-    /// Adds a request; returns its key.
-    pub fn push(&mut self, request: Request, since: SimTime) -> u64 {
+    /// Adds request `id` of the parent.
+    pub fn push(&mut self, id: RequestId, request: Request, since: SimTime) {
         let key = self.arrivals;
         self.arrivals += 1;
         let item = Queued { key, request, since };
@@ -231,12 +246,11 @@ impl IoQueue {
         }
         let with =
             if self.priority && request.flags.contains(Flags::SYNC) { PRIORITISED } else { BASE };
-        self.give(item, with);
+        self.give(QueuedRequest { id, item }, with);
         if let Some(timeout) = self.timeout {
             let after = if timeout.half { timeout.after / 2 } else { timeout.after };
             self.remember(since + after, key, timeout.half);
         }
-        key
     }
 
     /// Records when a request will have waited for half of its time-out, or all of it.
@@ -249,28 +263,28 @@ impl IoQueue {
         }
     }
 
-    fn give(&mut self, item: Queued, with: usize) {
-        self.waiting.insert(item.key, Waiting { item, with });
-        self.schedulers[with].as_mut().expect("built when it may be used").push(item);
+    fn give(&mut self, request: QueuedRequest, with: usize) {
+        self.waiting.insert(request.item.key, Waiting { request, with });
+        self.schedulers[with].as_mut().expect("built when it may be used").push(request.item);
     }
 
     /// Moves requests whose time-out has expired to the schedulers for them.
     fn expire(&mut self, now: SimTime) {
         while self.ages.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((at, key, half)) = self.ages.pop_front() else { return };
-            let Some(&Waiting { item, with }) = self.waiting.get(&key) else { continue };
+            let Some(&Waiting { request, with }) = self.waiting.get(&key) else { continue };
             if half {
                 let rest = self.timeout.map_or(SimDuration::ZERO, |timeout| timeout.after / 2);
                 self.remember(at + rest, key, false);
                 if with == BASE {
-                    self.give(item, TIMED_OUT);
+                    self.give(request, TIMED_OUT);
                 }
                 continue;
             }
             let first = self.priority || self.timeout.is_some_and(|timeout| timeout.half);
             let late = if first { PRIORITISED } else { TIMED_OUT };
             if with != late {
-                self.give(item, late);
+                self.give(request, late);
             }
         }
     }
@@ -289,24 +303,28 @@ impl IoQueue {
     /// Head position for scheduler `at`: each of several continues from its own last request, so
     /// that requests served before it do not reset a sweep.
     fn own<'a>(&self, head: &Head<'a>, at: usize) -> Head<'a> {
-        let several = self.schedulers.iter().flatten().count() > 1;
-        Head { last: if several { self.last[at] } else { head.last }, ..*head }
+        Head { last: if self.several { self.last[at] } else { head.last }, ..*head }
     }
 
     /// The next request.
-    pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+    pub fn pop(&mut self, head: &Head<'_>) -> Option<QueuedRequest> {
         self.expire(head.now);
         for at in [PRIORITISED, TIMED_OUT, BASE] {
+            if self.schedulers[at].is_none() {
+                continue;
+            }
             let head = &self.own(head, at);
             self.refill_if_stale(at, head);
-            let Some(scheduler) = &mut self.schedulers[at] else { continue };
-            while let Some(item) = scheduler.pop(head) {
-                if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
-                    self.take(item.key);
+            while let Some(item) = self.schedulers[at].as_mut()?.pop(head) {
+                if let Place::Occupied(place) = self.waiting.entry(item.key)
+                    && place.get().with == at
+                {
+                    let Waiting { request, .. } = place.remove();
+                    self.forget_address(&item);
                     if item.request.op != Op::Flush {
                         self.last[at] = item.request.end();
                     }
-                    return Some(item);
+                    return Some(request);
                 }
             }
         }
@@ -331,17 +349,31 @@ impl IoQueue {
     }
 
     /// Removes a waiting request out of turn.
-    fn take(&mut self, key: u64) -> Option<Queued> {
-        let Waiting { item, .. } = self.waiting.remove(&key)?;
+    fn take(&mut self, key: u64) -> Option<QueuedRequest> {
+        let Waiting { request, .. } = self.waiting.remove(&key)?;
+        self.forget_address(&request.item);
+        Some(request)
+    }
+
+    #[inline]
+    fn forget_address(&mut self, item: &Queued) {
         if let Some(by_address) = &mut self.by_address {
-            by_address.take((item.request.lba.0, key));
+            by_address.take((item.request.lba.0, item.key));
         }
-        Some(item)
+    }
+
+    fn waiting_item(&self, key: u64) -> Option<Queued> {
+        Some(self.waiting.get(&key)?.request.item)
     }
 
     /// A waiting request that continues one of the same kind that ends at `end`, the joined request
     /// having `sectors` sectors so far.
-    pub fn continuing(&mut self, request: &Request, end: u64, sectors: u32) -> Option<Queued> {
+    pub fn continuing(
+        &mut self,
+        request: &Request,
+        end: u64,
+        sectors: u32,
+    ) -> Option<QueuedRequest> {
         let joins = match request.op {
             Op::Read => self.joins.reads,
             Op::Write => self.joins.writes,
@@ -356,7 +388,7 @@ impl IoQueue {
             if from.0 != end {
                 return None;
             }
-            let next = self.waiting.get(&from.1)?.item.request;
+            let next = self.waiting_item(from.1)?.request;
             let fits = sectors.saturating_add(next.sectors) <= self.joins.sectors_max;
             if next.op == request.op && next.flags == request.flags && fits {
                 return self.take(from.1);
@@ -368,13 +400,14 @@ impl IoQueue {
 
     /// A waiting request that lies within `done`, which came later (its key is `key`) and has been
     /// completed.
-    pub fn covered(&mut self, done: &Request, key: u64) -> Option<Queued> {
+    #[inline]
+    pub fn covered(&mut self, done: &Request, key: u64) -> Option<QueuedRequest> {
         if !self.overlaps || !matches!(done.op, Op::Read | Op::Write) {
             return None;
         }
         let mut from = self.by_address.as_ref()?.at_or_after(done.lba.0)?;
         loop {
-            let item = self.waiting.get(&from.1)?.item;
+            let item = self.waiting_item(from.1)?;
             let request = item.request;
             let covers = match done.op {
                 Op::Read => request.op == Op::Read,
@@ -400,7 +433,7 @@ impl IoQueue {
         let mut at = by_address.below(read.lba.0.saturating_add(1))?;
         // Writes that start far before are rare; check a few.
         for _ in 0..8 {
-            let request = self.waiting.get(&at.1)?.item.request;
+            let request = self.waiting_item(at.1)?.request;
             if request.op == Op::Write && request.end() >= read.end() {
                 return Some(request);
             }
@@ -419,6 +452,7 @@ mod tests {
         let fcfs = || Some(Box::new(Fcfs::default()) as Box<dyn Scheduler>);
         IoQueue {
             schedulers: [fcfs(), fcfs(), fcfs()],
+            several: true,
             waiting: FxHashMap::default(),
             by_address: None,
             ages: VecDeque::new(),
@@ -439,10 +473,10 @@ mod tests {
         for &(ms, urgent) in requests {
             let flags = if urgent { Flags::SYNC } else { Flags::NONE };
             let request = Request { flags, ..Request::new(Op::Read, Lba(ms), 1) };
-            queue.push(request, at(ms));
+            queue.push(RequestId(0), request, at(ms));
         }
         let head = Head { now: at(now), last: Lba(0), positioner: None };
-        std::iter::from_fn(|| queue.pop(&head)).map(|item| item.request.lba.0).collect()
+        std::iter::from_fn(|| queue.pop(&head)).map(|it| it.item.request.lba.0).collect()
     }
 
     #[test]

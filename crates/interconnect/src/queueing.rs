@@ -5,8 +5,8 @@
 //! limit for all; a smart one schedules.
 
 use super::queue::{
-    CONCATENATE, CONCATENATE_MAX, IoQueue, OVERLAP, PRIORITY, PRIORITY_SCHEDULER, SCHEDULER,
-    TIMEOUT, TIMEOUT_AFTER, TIMEOUT_SCHEDULER,
+    CONCATENATE, CONCATENATE_MAX, IoQueue, OVERLAP, PRIORITY, PRIORITY_SCHEDULER, QueuedRequest,
+    SCHEDULER, TIMEOUT, TIMEOUT_AFTER, TIMEOUT_SCHEDULER,
 };
 use super::{BUSES, COMMAND_TIME, check_buses};
 use crate::targets::Targets;
@@ -20,7 +20,6 @@ use hybridsim_engine::{
     LatencyPhase, Lba, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
     Target,
 };
-use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 const DEVICE_QUEUE_DEPTH: Param = Param::with(
@@ -144,8 +143,6 @@ fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Component>
 /// A device's queue and what is at the device.
 struct Queue {
     queue: IoQueue,
-    /// The parent's requests by queue key; only looked up.
-    owners: FxHashMap<u64, RequestId>,
     active: u32,
     /// The first sector after the last request handed on.
     last: Lba,
@@ -156,16 +153,8 @@ struct Queue {
 
 impl Queue {
     fn new(queue: IoQueue) -> Self {
-        let (owners, last) = (FxHashMap::default(), Lba(0));
-        Self { queue, owners, active: 0, last, held_until: SimTime::ZERO, chose: false }
+        Self { queue, active: 0, last: Lba(0), held_until: SimTime::ZERO, chose: false }
     }
-}
-
-/// A request of the parent.
-#[derive(Clone, Copy, Debug)]
-struct QueuedRequest {
-    id: RequestId,
-    item: Queued,
 }
 
 /// A request to a device, for one or more requests of the parent.
@@ -227,20 +216,19 @@ impl Queueing {
             ctx.complete(id, LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, total));
             return;
         }
-        let key = queue.queue.push(request, ctx.now());
-        queue.owners.insert(key, id);
+        queue.queue.push(id, request, ctx.now());
         self.dispatch(ctx, target);
     }
 
     /// Dispatches requests to `target` as far as its queue depth allows.
     fn dispatch(&mut self, ctx: &mut Ctx<'_>, target: usize) {
         while self.queues[target].active < self.depth && self.active < self.depth_all {
-            let positioner = self.targets.positioner(target).cloned();
+            let positioner = self.targets.positioner(target).map(|positioner| &**positioner);
             let queue = &mut self.queues[target];
             if queue.queue.is_empty() {
                 break;
             }
-            let head = Head { now: ctx.now(), last: queue.last, positioner: positioner.as_deref() };
+            let head = Head { now: ctx.now(), last: queue.last, positioner };
             if let Some(until) = queue.queue.hold_until(&head)
                 && until > ctx.now()
             {
@@ -252,30 +240,26 @@ impl Queueing {
                 break;
             }
             queue.chose = queue.chose || queue.queue.len() > 1;
-            let Some(item) = queue.queue.pop(&head) else { break };
-            self.start(ctx, target, item);
+            let Some(first) = queue.queue.pop(&head) else { break };
+            self.start(ctx, target, first);
         }
         self.report_depth(ctx);
     }
 
-    /// Issues `item`, merged with the requests that continue it.
-    fn start(&mut self, ctx: &mut Ctx<'_>, target: usize, item: Queued) {
+    /// Issues `first`, merged with the requests that continue it.
+    fn start(&mut self, ctx: &mut Ctx<'_>, target: usize, first: QueuedRequest) {
         let job = self.open(target);
         self.active += 1;
         let queue = &mut self.queues[target];
         queue.active += 1;
         let DeviceRequest { members, request, delay, .. } = &mut self.jobs[job as usize];
-        let mut whole = item.request;
-        let mut next = Some(item);
-        while let Some(item) = next {
-            let id = queue.owners.remove(&item.key).expect("every queued request has an owner");
-            members.push(QueuedRequest { id, item });
-            if members.len() > 1 {
-                whole.sectors += item.request.sectors;
-            }
-            next = queue.queue.continuing(&whole, whole.end().0, whole.sectors);
+        let mut whole = first.item.request;
+        members.push(first);
+        while let Some(next) = queue.queue.continuing(&whole, whole.end().0, whole.sectors) {
+            members.push(next);
+            whole.sectors += next.item.request.sectors;
         }
-        if members.len() > 1 && !item.request.data.is_none() {
+        if members.len() > 1 && !first.item.request.data.is_none() {
             whole.data = ctx.take_data(whole.sectors);
             if whole.op == Op::Write {
                 members.iter().for_each(|member| copy(ctx, &member.item.request, &whole));
@@ -318,8 +302,8 @@ impl Queueing {
     /// Completes the waiting requests within the range of a completed one.
     fn complete_covered(&mut self, ctx: &mut Ctx<'_>, target: usize, done: &QueuedRequest) {
         let queue = &mut self.queues[target];
-        while let Some(item) = queue.queue.covered(&done.item.request, done.item.key) {
-            let id = queue.owners.remove(&item.key).expect("every queued request has an owner");
+        while let Some(covered) = queue.queue.covered(&done.item.request, done.item.key) {
+            let QueuedRequest { id, item } = covered;
             if item.request.op == Op::Read {
                 copy(ctx, &done.item.request, &item.request);
             }
