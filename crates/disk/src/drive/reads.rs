@@ -276,21 +276,25 @@ impl HardDisk {
         let transfer = Transfer { lba: Lba(from), sectors, write: false, mark, sector_over_link };
         let access = self.move_sectors(ctx, begin.at, &transfer, track_acquired);
         let seek = access.seek + track_acquired.since(begin.at + access.first_seek);
+        let mut buffer = self.buffer.borrow_mut();
         let segment = match found {
-            Some(found) if self.buffer.borrow().is_clean(found.segment) => Some(found.segment),
-            _ => self.buffer.borrow_mut().allocate(),
+            Some(found) if buffer.is_clean(found.segment) => Some(found.segment),
+            _ => buffer.allocate(),
         };
+        drop(buffer);
         if let Some(segment) = segment {
             let sequential = self.follows_a_read(lba);
+            let arrived = track_acquired.max(begin.at + access.first_seek);
+            let free = if found.is_none() { self.passing_before(arrived, from) } else { 0 };
+            let mut buffer = self.buffer.borrow_mut();
             let kept = if found.is_some_and(|found| found.segment == segment) {
-                self.buffer.borrow().start_of(segment)
+                buffer.start_of(segment)
             } else {
                 from
             };
-            let arrived = track_acquired.max(begin.at + access.first_seek);
-            let free = if found.is_none() { self.passing_before(arrived, from) } else { 0 };
-            self.buffer.borrow_mut().fill(segment, kept - free, end, access.end);
-            self.buffer.borrow_mut().touch(segment);
+            buffer.fill(segment, kept - free, end, access.end);
+            buffer.touch(segment);
+            drop(buffer);
             let limit = self.ahead.end(&self.mechanics, kept, end, &access.last, sequential);
             if limit > end {
                 let read_ahead = ReadAhead::new(segment, end, access.end, access.last, limit);

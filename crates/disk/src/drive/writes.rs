@@ -89,13 +89,14 @@ impl HardDisk {
         owns_arm: bool,
     ) -> bool {
         let request = &item.request;
-        let goes_on = !self.appends_only
-            || self.buffer.borrow().dirty() == 0
-            || self.buffer.borrow().last_write_end() == request.lba.0;
+        let mut buffer = self.buffer.borrow_mut();
+        let goes_on =
+            !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == request.lba.0;
         if !goes_on {
             return false;
         }
-        let taken = self.buffer.borrow_mut().buffer(request.lba.0, request.end().0);
+        let taken = buffer.buffer(request.lba.0, request.end().0);
+        drop(buffer);
         let Some(BufferedWrite { segment, joined }) = taken else { return false };
         let now = ctx.now();
         let overhead = self.electronics.overhead(Op::Write, true);
@@ -270,6 +271,9 @@ impl HardDisk {
 
     /// Completes flushes whose writes are on the medium.
     pub(super) fn complete_flushes(&mut self, ctx: &mut Ctx<'_>) {
+        if self.flushes.is_empty() {
+            return;
+        }
         let oldest = self.buffer.borrow().oldest_write().unwrap_or(u64::MAX);
         while let Some(&(id, until)) = self.flushes.front() {
             if oldest <= until {
