@@ -88,6 +88,15 @@ pub struct AccessTimes {
     pub last: PhysicalAddress,
 }
 
+/// Sectors of a track, from the first one of a run on.
+#[derive(Clone, Copy, Debug)]
+struct Sectors {
+    /// The angle at which the first one begins.
+    begin: Angle,
+    /// The angle of each.
+    angle: Angle,
+}
+
 /// Arrival of the head at a sector.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadArrival {
@@ -166,10 +175,10 @@ impl Mechanics {
         let mut left = transfer.sectors;
         let mut mark = transfer.mark;
         loop {
-            let (first, remaining) = (address, left);
+            let over_link = transfer.sector_over_link * u64::from(left);
+            let first = Sectors { begin: address.angle(), angle: address.sector_angle };
             let (span, last, next) = self.on_track(&mut address, &mut left);
-            let over_link = transfer.sector_over_link * u64::from(remaining);
-            self.pass(&mut access, &first, span, &mut mark, over_link);
+            self.pass(&mut access, first, span, &mut mark, over_link);
             if left == 0 {
                 access.last = address.skip(last);
                 // The next decision of a scheduler is from here.
@@ -223,33 +232,35 @@ impl Mechanics {
         }
     }
 
-    /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`;
-    /// `mark` of them are still to come up to the mark. From the first of them on, what is left of
-    /// the access takes `over_link`.
+    /// The first `take` of `sectors`, the head being on the track at `access.end`; `mark` of them
+    /// are still to come up to the mark. From the first of them on, what is left of the access
+    /// takes `over_link`.
     #[inline]
     fn pass(
         &self,
         access: &mut AccessTimes,
-        address: &PhysicalAddress,
+        sectors: Sectors,
         take: u32,
         mark: &mut u32,
         over_link: SimDuration,
     ) {
         let rotation = &self.rotation;
         let (begin, angle) = (access.end, rotation.angle_at(access.end));
-        let mut wait = u128::from(Rotation::ahead(angle, address.angle()));
-        let span = u128::from(address.sector_angle) * u128::from(take);
+        let mut wait = u128::from(Rotation::ahead(angle, sectors.begin));
+        let span = u128::from(sectors.angle) * u128::from(take);
+        let first = rotation.time_of(wait + u128::from(sectors.angle));
         if !over_link.is_zero() {
-            let first = rotation.time_of(wait + u128::from(address.sector_angle));
             access.linked = access.linked.max(begin + first + over_link);
         }
-        if (1..=take).contains(mark) {
-            let to_mark = u128::from(address.sector_angle) * u128::from(*mark);
+        if *mark == 1 {
+            access.marked = begin + first;
+        } else if (1..=take).contains(mark) {
+            let to_mark = u128::from(sectors.angle) * u128::from(*mark);
             access.marked = begin + rotation.time_of(wait + to_mark);
         }
         *mark = mark.saturating_sub(take);
         if self.zero_latency {
-            wait = landing_wait(wait, angle, address, take);
+            wait = landing_wait(wait, angle, sectors, take);
         }
         let rotate = rotation.time_of(wait);
         access.end = begin + rotation.time_of(wait + span);
@@ -260,13 +271,13 @@ impl Mechanics {
 
 /// The wait of a head that reads whatever part of the run comes first: when it lands among the
 /// wanted sectors it is done one turn after the next sector boundary.
-fn landing_wait(wait: u128, angle: Angle, address: &PhysicalAddress, take: u32) -> u128 {
-    let span = u128::from(address.sector_angle) * u128::from(take);
-    let into = angle.wrapping_sub(address.angle());
+fn landing_wait(wait: u128, angle: Angle, sectors: Sectors, take: u32) -> u128 {
+    let span = u128::from(sectors.angle) * u128::from(take);
+    let into = angle.wrapping_sub(sectors.begin);
     if wait == 0 || u128::from(into) >= span {
         return wait;
     }
-    let to_boundary = address.sector_angle - into % address.sector_angle;
+    let to_boundary = sectors.angle - into % sectors.angle;
     (u128::from(to_boundary) + (1 << 64)).saturating_sub(span)
 }
 

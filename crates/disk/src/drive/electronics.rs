@@ -221,13 +221,26 @@ pub struct Link {
     pub write_bytes_per_s: u64,
 }
 
+impl Link {
+    /// The time `sectors` take.
+    fn time(&self, op: Op, sectors: u32) -> SimDuration {
+        let rate = if op == Op::Read { self.read_bytes_per_s } else { self.write_bytes_per_s };
+        SimDuration::transfer(u64::from(sectors) * SECTOR_BYTES, rate)
+    }
+}
+
+/// Transfers of fewer sectors are computed once.
+const SHORT_TRANSFER: u32 = 129;
+
 /// Overheads, link and command slots.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Electronics {
     overheads: Overheads,
     /// What passes around the data.
     pub handshake: Handshake,
     rates: Link,
+    /// Short transfers over the link by their sectors, reading and writing.
+    short_transfers: [Vec<SimDuration>; 2],
     /// One sector over the link, reading and writing.
     pub sector: [SimDuration; 2],
     /// Commands the drive can choose from.
@@ -246,9 +259,18 @@ impl Electronics {
         queue_depth: usize,
         preseek: bool,
     ) -> Self {
-        let sector = [rates.read_bytes_per_s, rates.write_bytes_per_s]
-            .map(|rate| SimDuration::transfer(SECTOR_BYTES, rate));
-        Self { overheads, handshake, rates, sector, queue_depth, preseek, after_write: false }
+        let short_transfers = [Op::Read, Op::Write]
+            .map(|op| (0..SHORT_TRANSFER).map(|sectors| rates.time(op, sectors)).collect());
+        Self {
+            overheads,
+            handshake,
+            rates,
+            short_transfers,
+            sector: [Op::Read, Op::Write].map(|op| rates.time(op, 1)),
+            queue_depth,
+            preseek,
+            after_write: false,
+        }
     }
 
     /// Whether the last command was a write.
@@ -280,16 +302,22 @@ impl Electronics {
         self.after_write = op == Op::Write;
     }
 
-    /// `bytes` towards the host.
+    /// `sectors` towards the host.
     #[inline]
-    pub fn to_host(&self, bytes: u64) -> SimDuration {
-        SimDuration::transfer(bytes, self.rates.read_bytes_per_s)
+    pub fn to_host(&self, sectors: u32) -> SimDuration {
+        self.over_link(Op::Read, sectors)
     }
 
-    /// `bytes` from the host.
+    /// `sectors` from the host.
     #[inline]
-    pub fn from_host(&self, bytes: u64) -> SimDuration {
-        SimDuration::transfer(bytes, self.rates.write_bytes_per_s)
+    pub fn from_host(&self, sectors: u32) -> SimDuration {
+        self.over_link(Op::Write, sectors)
+    }
+
+    #[inline]
+    fn over_link(&self, op: Op, sectors: u32) -> SimDuration {
+        let known = &self.short_transfers[usize::from(op != Op::Read)];
+        known.get(sectors as usize).copied().unwrap_or_else(|| self.rates.time(op, sectors))
     }
 
     /// How the next write to the medium begins and ends, that does or does not go on where the last
@@ -320,6 +348,9 @@ impl Electronics {
     #[inline]
     pub fn read_mark(&self, sectors: u32) -> u32 {
         let share = self.handshake.read_watermark;
+        if share == 0.0 {
+            return 1;
+        }
         let mark = match self.handshake.watermark_sectors {
             None => (f64::from(sectors) * share) as u32,
             // DiskSim rounds up here and down there.

@@ -189,6 +189,7 @@ impl HardDisk {
             prebuffers: parts.prebuffers,
             appends_only: parts.appends_only,
         });
+        let queue_depth = parts.electronics.queue_depth;
         Self {
             buffer,
             drive_positioner,
@@ -207,7 +208,7 @@ impl HardDisk {
             hits_overtake: parts.hits_overtake,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
-            queue: CommandQueue::new(parts.scheduler, parts.electronics.queue_depth),
+            queue: CommandQueue::new(parts.scheduler, queue_depth),
             held_until: SimTime::ZERO,
             stalled_writes: VecDeque::new(),
             owes_destage: false,
@@ -270,6 +271,7 @@ impl HardDisk {
 
     /// Start of a command in the mechanism, selected now: after its overhead `delay` and spin-up. A
     /// read-ahead continues meanwhile if the command is `joining` it, and stops otherwise.
+    #[inline]
     fn begin(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -303,8 +305,10 @@ impl HardDisk {
         data_ready: SimTime,
     ) -> AccessTimes {
         let Transfer { lba, sectors, write, .. } = *transfer;
-        let access = self.mechanics.access(start, self.arm, transfer, data_ready);
-        let access = self.slowed(access, start);
+        let mut access = self.mechanics.access(start, self.arm, transfer, data_ready);
+        if !self.slow.is_none() {
+            self.slow_down(&mut access, start);
+        }
         if !access.seek.is_zero() {
             ctx.emit(DiskEvent::Seek { distance: access.distance, duration: access.seek });
         }
@@ -321,21 +325,16 @@ impl HardDisk {
         access
     }
 
-    /// `access`, which started at `start`, of a mechanism that may be slow. It takes longer by the
-    /// factor, not by whole turns; read-ahead goes on from its last sector.
-    fn slowed(&self, access: AccessTimes, start: SimTime) -> AccessTimes {
-        if self.slow.is_none() {
-            return access;
-        }
+    /// `access`, which started at `start`, is of a slow mechanism. It takes longer by the factor,
+    /// not by whole turns; read-ahead goes on from its last sector.
+    #[cold]
+    fn slow_down(&self, access: &mut AccessTimes, start: SimTime) {
         let took = access.end.since(start);
         let lost = self.slow.of(took).saturating_sub(took);
-        AccessTimes {
-            rotate: access.rotate + lost,
-            marked: access.marked + lost,
-            linked: access.linked + lost,
-            end: access.end + lost,
-            ..access
-        }
+        access.rotate += lost;
+        access.marked += lost;
+        access.linked += lost;
+        access.end += lost;
     }
 
     /// Starts work in the mechanism while it is free, and sets the next timer.

@@ -70,7 +70,7 @@ impl HardDisk {
         let ready = ready.max(self.electronics_free).max(found.ready);
         let handshake = &self.electronics.handshake;
         let link = handshake.preparation
-            + self.electronics.to_host(request.bytes())
+            + self.electronics.to_host(request.sectors)
             + handshake.read_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
@@ -357,6 +357,7 @@ impl HardDisk {
     }
 
     /// Completes a read whose data cross the link while they come off the medium.
+    #[inline]
     fn finish_read(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -365,7 +366,7 @@ impl HardDisk {
         MediumRead { outcome: what, medium, link_start, linked, end: read }: MediumRead,
     ) {
         let electronics = &self.electronics;
-        let link = electronics.to_host(item.request.bytes());
+        let link = electronics.to_host(item.request.sectors);
         let end = (read + electronics.sector[0]).max(link_start + link).max(linked)
             + electronics.handshake.read_completion;
         self.answered = end;
@@ -378,11 +379,15 @@ impl HardDisk {
     }
 
     /// Advances the read-ahead to `time`, reports the sectors read, and ends it at its limit.
+    #[inline]
     pub(super) fn advance_read_ahead(&mut self, ctx: &mut Ctx<'_>, time: SimTime) {
-        let Some(read_ahead) = &mut self.read_ahead else { return };
-        if time <= read_ahead.reported_at {
-            return;
+        if self.read_ahead.as_ref().is_some_and(|read_ahead| time > read_ahead.reported_at) {
+            self.report_read_ahead(ctx, time);
         }
+    }
+
+    fn report_read_ahead(&mut self, ctx: &mut Ctx<'_>, time: SimTime) {
+        let Some(read_ahead) = &mut self.read_ahead else { return };
         let progress = read_ahead.advance(&self.mechanics, time);
         let at = progress.ended.unwrap_or(time);
         if progress.until > read_ahead.reported {

@@ -7,7 +7,7 @@ use crate::mechanics::Transfer;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
     Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime,
+    SimDuration, SimTime,
 };
 
 /// Consecutive sectors to write.
@@ -111,7 +111,7 @@ impl HardDisk {
         let handshake = &self.electronics.handshake;
         let preparation = handshake.preparation;
         let link =
-            preparation + self.electronics.from_host(request.bytes()) + handshake.write_completion;
+            preparation + self.electronics.from_host(request.sectors) + handshake.write_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
         let breakdown = LatencyBreakdown::of([
@@ -180,7 +180,7 @@ impl HardDisk {
         let access = self.move_sectors(ctx, begin.at, &transfer, data_ready);
         self.undo.destage(request.lba.0, request.end().0, access.end);
         // A short write near the head may be on the medium before the drive disconnects.
-        let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
+        let left = asked + self.electronics.from_host(request.sectors) + times.disconnect;
         let end = access.end.max(left) + times.report;
         let after = end.since(access.end);
         let medium = MediumLatency {
@@ -203,10 +203,10 @@ impl HardDisk {
     fn link_lead(&self, request: &Request) -> SimDuration {
         let electronics = &self.electronics;
         let first = electronics.write_lead(request.sectors);
-        let first = electronics.from_host(u64::from(first) * SECTOR_BYTES);
+        let first = electronics.from_host(first);
         let address = self.mechanics.layout.locate(request.lba);
         let before_last = u128::from(address.sector_angle) * u128::from(request.sectors - 1);
-        let all = electronics.from_host(request.bytes());
+        let all = electronics.from_host(request.sectors);
         all.saturating_sub(self.mechanics.rotation.time_of(before_last)).max(first)
     }
 
