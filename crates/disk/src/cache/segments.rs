@@ -472,6 +472,28 @@ mod tests {
     }
 
     #[test]
+    fn a_restored_buffer_finds_and_replaces_as_the_one_saved() {
+        let mut buffer = segments(3, 100, 3);
+        for start in [0, 200, 400] {
+            let segment = buffer.allocate().unwrap();
+            buffer.fill(segment, start, start + 10, NOW);
+        }
+        buffer.touch(buffer.find(5).unwrap().segment);
+        let mut saver = hybridsim_engine::Saver::default();
+        saver.put(&buffer);
+        let bytes = saver.into_bytes();
+        let load = || hybridsim_engine::Loader::new(&bytes).take::<Segments>().unwrap();
+        let mut restored = load().restored(buffer.spec()).unwrap();
+        for lba in [5, 205, 405, 600] {
+            assert_eq!(restored.find(lba), buffer.find(lba));
+        }
+        assert_eq!(restored.allocate(), buffer.allocate());
+        assert!(restored.find(205).is_none() && restored.find(405).is_some());
+        let smaller = SegmentsSpec { sectors: 5, ..*buffer.spec() };
+        assert!(load().restored(&smaller).is_err());
+    }
+
+    #[test]
     fn newer_data_is_never_hidden_by_older() {
         let mut buffer = segments(3, 20, 3);
         let old = buffer.buffer(100, 110).unwrap().segment;

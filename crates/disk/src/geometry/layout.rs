@@ -151,7 +151,10 @@ impl Layout {
         pieces.retain(|piece| piece.from < capacity);
         let (runs, ascends) = match &tracks {
             Tracks::Zones(zones, _) => {
-                (by_zone(&pieces, zones, capacity), pieces.is_sorted_by_key(|piece| piece.sector))
+                let follows = |it: &[Piece]| it[1].sector - it[0].sector >= it[1].from - it[0].from;
+                let ascends =
+                    pieces.is_sorted_by_key(|piece| piece.sector) && pieces.windows(2).all(follows);
+                (by_zone(&pieces, zones, capacity), ascends)
             }
             Tracks::Index(_) => {
                 let run = |&Piece { from, sector }: &Piece| Run { from, sector, zone: 0 };
@@ -440,6 +443,26 @@ mod tests {
                     * u64::from(heads * zone.sectors_per_track) - zone.spare_sectors
             }).sum();
             prop_assert_eq!(layout.capacity(), all);
+        }
+    }
+
+    #[test]
+    fn the_next_blocks_of_a_track_are_found_with_slips_and_moved_sectors() {
+        let sparings = [Sparing::None, Sparing::CylinderFront, Sparing::TrackEnd, Sparing::ZoneEnd];
+        for (sparing, moved) in sparings.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+            let spares = if sparing == Sparing::None { 0 } else { 2 };
+            let skew = Skew::default();
+            let slips = if moved { vec![] } else { vec![3, 17, 30] };
+            // The sector after the first track moves to the front of that track.
+            let defects = if moved { vec![8, 0] } else { vec![] };
+            let first = ZoneSpec { spares, slips, defects, ..zone(0, 3, skew) };
+            let specs = [first, ZoneSpec { spares, ..zone(4, 6, skew) }];
+            let layout = Layout::new(2, &specs, Mapping::Cylinder, sparing, None).unwrap();
+            for lba in 0..layout.capacity() {
+                let address = layout.locate(Lba(lba));
+                let next = layout.next_track(&address).filter(|next| next.same_track(&address));
+                assert_eq!(layout.next_on_track(&address), next, "{sparing:?} {moved} {lba}");
+            }
         }
     }
 
