@@ -106,6 +106,6 @@ impl LatencyBreakdown {
 
     /// The sum of all phases.
     pub fn total(&self) -> SimDuration {
-        self.times.iter().copied().sum()
+        self.phases().map(|(_, time)| time).sum()
     }
 }

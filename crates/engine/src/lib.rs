@@ -13,6 +13,7 @@ pub mod component;
 pub mod contents;
 pub mod event;
 pub mod fault;
+mod fifo;
 pub mod inject;
 pub mod latency;
 pub mod machine;

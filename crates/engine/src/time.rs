@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
+const NS_PER_S: u64 = 1_000_000_000;
+
 /// An instant, in nanoseconds since the start of the run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -75,12 +77,20 @@ impl SimDuration {
     /// The time `bytes` take at `bytes_per_s`, rounded once to the nearest nanosecond.
     ///
     /// A rate of zero stands for "takes no time".
+    #[inline]
     pub fn transfer(bytes: u64, bytes_per_s: u64) -> Self {
         if bytes_per_s == 0 {
             return Self::ZERO;
         }
+        // 128-bit division is a function call, which most transfers do without.
+        let scaled = bytes.checked_mul(NS_PER_S).and_then(|it| it.checked_add(bytes_per_s / 2));
+        scaled.map_or_else(|| Self::long_transfer(bytes, bytes_per_s), |it| Self(it / bytes_per_s))
+    }
+
+    #[cold]
+    fn long_transfer(bytes: u64, bytes_per_s: u64) -> Self {
         let rate = u128::from(bytes_per_s);
-        let ns = (u128::from(bytes) * 1_000_000_000 + rate / 2) / rate;
+        let ns = (u128::from(bytes) * u128::from(NS_PER_S) + rate / 2) / rate;
         Self(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
@@ -203,6 +213,12 @@ mod tests {
         assert_eq!(SimDuration::transfer(2, 3_000_000_000).as_ns(), 1);
         assert_eq!(SimDuration::transfer(u64::MAX, 1).as_ns(), u64::MAX);
         assert_eq!(SimDuration::transfer(4096, 0), SimDuration::ZERO);
+        for bytes in [0, 1, 4096, u64::MAX / NS_PER_S - 1, u64::MAX / NS_PER_S + 1] {
+            for rate in [1, 3, 100_000_000, 7_000_000_001, u64::MAX] {
+                let transfer = SimDuration::transfer(bytes, rate);
+                assert_eq!(transfer, SimDuration::long_transfer(bytes, rate), "{bytes} {rate}");
+            }
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! time, need the list only. The sequence number makes the order total, so results do not depend on
 //! where a timer is kept.
 
+use crate::fifo::Fifo;
 use crate::time::SimTime;
-use std::collections::VecDeque;
 
 /// The order of events of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ impl<T> Entry<T> {
 #[derive(Debug)]
 pub struct TimerQueue<T> {
     /// In ascending order.
-    sorted: VecDeque<Entry<T>>,
+    sorted: Fifo<Entry<T>>,
     heap: Vec<Entry<T>>,
     sequence: u64,
     /// The root was popped and its place not filled: most pops are followed by a push, which then
@@ -48,7 +48,7 @@ pub struct TimerQueue<T> {
 
 impl<T: Copy> Default for TimerQueue<T> {
     fn default() -> Self {
-        let (sorted, heap) = (VecDeque::with_capacity(64), Vec::with_capacity(64));
+        let (sorted, heap) = (Fifo::default(), Vec::with_capacity(64));
         Self { sorted, heap, sequence: 0, vacant: false }
     }
 }
@@ -83,7 +83,7 @@ impl<T: Copy> TimerQueue<T> {
     #[inline]
     fn insert(&mut self, entry: Entry<T>) {
         if self.sorted.back().is_none_or(|last| last.key < entry.key) {
-            self.sorted.push_back(entry);
+            self.sorted.push(entry);
         } else {
             self.insert_into_heap(entry);
         }
@@ -120,8 +120,8 @@ impl<T: Copy> TimerQueue<T> {
     fn first(&mut self) -> Option<(Entry<T>, bool)> {
         let of_heap = self.first_of_heap().copied();
         match (self.sorted.front(), of_heap) {
-            (Some(first), None) => Some((*first, true)),
-            (Some(first), Some(other)) if first.key < other.key => Some((*first, true)),
+            (Some(first), None) => Some((first, true)),
+            (Some(first), Some(other)) if first.key < other.key => Some((first, true)),
             (_, other) => other.map(|entry| (entry, false)),
         }
     }
@@ -141,7 +141,7 @@ impl<T: Copy> TimerQueue<T> {
     pub fn pop(&mut self) -> Option<(SimTime, T)> {
         let (first, is_sorted) = self.first()?;
         if is_sorted {
-            self.sorted.pop_front();
+            self.sorted.pop();
         } else {
             self.vacant = true;
         }
@@ -151,7 +151,7 @@ impl<T: Copy> TimerQueue<T> {
     /// All pending events, earliest first.
     pub fn in_order(&self) -> Vec<(SimTime, T)> {
         let mut entries = self.heap[usize::from(self.vacant)..].to_vec();
-        entries.extend(&self.sorted);
+        entries.extend(self.sorted.as_slice());
         entries.sort_unstable_by_key(|entry| entry.key);
         entries.into_iter().map(|entry| (entry.time(), entry.item)).collect()
     }

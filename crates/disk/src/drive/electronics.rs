@@ -223,24 +223,20 @@ pub struct Link {
 
 impl Link {
     /// The time `sectors` take.
+    #[inline]
     fn time(&self, op: Op, sectors: u32) -> SimDuration {
         let rate = if op == Op::Read { self.read_bytes_per_s } else { self.write_bytes_per_s };
         SimDuration::transfer(u64::from(sectors) * SECTOR_BYTES, rate)
     }
 }
 
-/// Transfers of fewer sectors are computed once.
-const SHORT_TRANSFER: u32 = 129;
-
 /// Overheads, link and command slots.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Electronics {
     overheads: Overheads,
     /// What passes around the data.
     pub handshake: Handshake,
     rates: Link,
-    /// Short transfers over the link by their sectors, reading and writing.
-    short_transfers: [Vec<SimDuration>; 2],
     /// One sector over the link, reading and writing.
     pub sector: [SimDuration; 2],
     /// Commands the drive can choose from.
@@ -259,13 +255,10 @@ impl Electronics {
         queue_depth: usize,
         preseek: bool,
     ) -> Self {
-        let short_transfers = [Op::Read, Op::Write]
-            .map(|op| (0..SHORT_TRANSFER).map(|sectors| rates.time(op, sectors)).collect());
         Self {
             overheads,
             handshake,
             rates,
-            short_transfers,
             sector: [Op::Read, Op::Write].map(|op| rates.time(op, 1)),
             queue_depth,
             preseek,
@@ -305,19 +298,13 @@ impl Electronics {
     /// `sectors` towards the host.
     #[inline]
     pub fn to_host(&self, sectors: u32) -> SimDuration {
-        self.over_link(Op::Read, sectors)
+        self.rates.time(Op::Read, sectors)
     }
 
     /// `sectors` from the host.
     #[inline]
     pub fn from_host(&self, sectors: u32) -> SimDuration {
-        self.over_link(Op::Write, sectors)
-    }
-
-    #[inline]
-    fn over_link(&self, op: Op, sectors: u32) -> SimDuration {
-        let known = &self.short_transfers[usize::from(op != Op::Read)];
-        known.get(sectors as usize).copied().unwrap_or_else(|| self.rates.time(op, sectors))
+        self.rates.time(Op::Write, sectors)
     }
 
     /// How the next write to the medium begins and ends, that does or does not go on where the last

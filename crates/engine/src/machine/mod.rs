@@ -12,13 +12,14 @@ use crate::component::{Component, ComponentInfo, ComponentTree};
 use crate::contents::DataPool;
 use crate::event::{ComponentId, EventSink};
 use crate::fault::Fault;
+use crate::fifo::Fifo;
 use crate::power::PowerFailureInjector;
 use crate::request::RequestId;
 use crate::state::{Loader, Saver};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
 use faults::ScheduledFault;
-use traffic::{BROADCAST, Core, Inbox, Link, Message, Sent, Timer, TreePosition};
+use traffic::{BROADCAST, Core, Link, Message, Sent, Timer, TreePosition};
 
 /// Events between two calls of a progress function.
 const PROGRESS_EVERY: u64 = 256;
@@ -111,7 +112,7 @@ impl Machine {
             core: Core {
                 now: SimTime::ZERO,
                 timers: TimerQueue::default(),
-                inbox: Inbox::default(),
+                inbox: Fifo::default(),
                 slots: Vec::with_capacity(64),
                 free: Vec::with_capacity(64),
                 expected: Vec::with_capacity(64),

@@ -4,6 +4,7 @@ use crate::component::{Completion, Outcome};
 use crate::contents::DataPool;
 use crate::event::{ComponentId, EventRecord};
 use crate::fault::Fault;
+use crate::fifo::Fifo;
 use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Request, RequestId};
 use crate::time::SimTime;
@@ -28,52 +29,6 @@ pub(super) enum Message {
     Completion(RequestId),
     /// The requests in [`Core::expected`] are for this component.
     Expect(ComponentId),
-}
-
-/// Delivered messages are removed when there are this many, and together when none is left.
-const DELIVERED_MAX: usize = 1024;
-
-/// Messages of this instant, delivered in the order they were sent.
-#[derive(Default)]
-pub(super) struct Inbox {
-    messages: Vec<Message>,
-    /// Those before it have been delivered.
-    next: usize,
-}
-
-impl Inbox {
-    #[inline]
-    pub(super) fn push(&mut self, message: Message) {
-        self.messages.push(message);
-    }
-
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<Message> {
-        let Some(message) = self.messages.get(self.next).copied() else {
-            self.clear();
-            return None;
-        };
-        self.next += 1;
-        if self.next >= DELIVERED_MAX {
-            self.remove_delivered();
-        }
-        Some(message)
-    }
-
-    /// Moves those left only if they are no more than those removed.
-    #[cold]
-    fn remove_delivered(&mut self) {
-        if 2 * self.next >= self.messages.len() {
-            self.messages.drain(..self.next);
-            self.next = 0;
-        }
-    }
-
-    #[inline]
-    pub(super) fn clear(&mut self) {
-        self.messages.clear();
-        self.next = 0;
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +85,8 @@ pub(super) struct Link {
 pub(super) struct Core {
     pub(super) now: SimTime,
     pub(super) timers: TimerQueue<Timer>,
-    pub(super) inbox: Inbox,
+    /// Messages of this instant, delivered in the order they were sent.
+    pub(super) inbox: Fifo<Message>,
     pub(super) slots: Vec<Slot>,
     pub(super) free: Vec<RequestId>,
     pub(super) expected: Vec<Request>,
