@@ -18,7 +18,7 @@ use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
-    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, Timed,
+    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
     TimingModel, WriteBuffer,
 };
 use std::collections::BTreeMap;
@@ -85,7 +85,8 @@ fn a_full_schedule_table_sends_transfers_to_the_end() {
 
 #[test]
 fn an_overloaded_queue_takes_as_many_slots_as_it_needs() {
-    let overload = queued(64)
+    // Writes that wait for a buffer take no slots meanwhile; without one all are scheduled at once.
+    let overload = queued(0)
         .and("dies_per_channel", Value::Count(4))
         .and("channel_rate", Value::Rate(204_800_000));
     let mut stream = Stream::new(1, "writes");
@@ -149,8 +150,8 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
     (geometry, delays)
 }
 
-/// A copy of a page from block 0 to block `target`, timed by `clock`.
-fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
+/// When a copy of a page from block 0 to block `target` ends, timed by `clock`.
+fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> SimTime {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -158,7 +159,7 @@ fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
     assert_eq!(flash.violation(), None);
     clock.begin_background(SimTime::ZERO);
     clock.page(flash.list(), 0, 0);
-    clock.end()
+    clock.end().busy_until()
 }
 
 /// Dies without suspension and multi-plane operations.
@@ -188,7 +189,7 @@ fn background(
     assert_eq!(flash.violation(), None);
     clock.begin_background(SimTime::ZERO);
     clock.page(flash.list(), 0, 0);
-    clock.end().idle_from.as_ns()
+    clock.end().busy_until().as_ns()
 }
 
 #[test]
@@ -242,9 +243,9 @@ fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
         "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, delays))),
         _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
-    let timed = copied(geometry, &mut clock, target);
-    assert_eq!(timed.idle_from.as_ns() % 1_000, 0);
-    timed.idle_from.as_ns() / 1_000
+    let end = copied(geometry, &mut clock, target);
+    assert_eq!(end.as_ns() % 1_000, 0);
+    end.as_ns() / 1_000
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
     ];
     for (mut clock, command, programs_from) in clocks {
         clock.record_busy_intervals();
-        let timed = copied(geometry, &mut clock, 4);
+        let end = copied(geometry, &mut clock, 4);
         let mut pieces = Vec::new();
         clock.report_busy_intervals(SimTime::ZERO, true, |event| {
             let busy = event.event::<FlashBusy>();
@@ -279,7 +280,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         pieces.sort_by_key(|piece| (piece.0, piece.2));
         let last = (FlashUnit::Die(1), Program, programs_from, 349);
         assert_eq!(pieces, [command, &rest[..], &[last][..]].concat());
-        assert_eq!(timed.idle_from, SimTime::from_ns(349_000));
+        assert_eq!(end, SimTime::from_ns(349_000));
     }
 }
 
@@ -379,11 +380,36 @@ fn reads_precede_queued_programs_and_suspend_running_ones() {
 fn a_full_write_buffer_makes_writes_wait() {
     use Op::{Read, Write};
     let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (2, Write, 2, 1), (50, Read, 5, 1)];
-    // The third write gets a buffer page when the first is programmed. That time was reported, so
-    // the read does not suspend the first program, but precedes the second.
-    assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 300, 325]);
+    // The third write gets a buffer page when the first is programmed: at 340, as the read suspends
+    // that program at 50 for 10, takes until 85, and leaves 250 + 5 of it.
+    assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 340, 85]);
+    // One program after the other without suspension, and the read after the first.
+    assert_eq!(answers(&queued(2), &asked), [0, 1, 300, 325]);
     // Without a buffer a write completes when it is programmed, and nothing precedes it.
     assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
+}
+
+#[test]
+fn waiting_writes_get_entries_in_order_of_arrival() {
+    use Op::{Flush, Read, Write};
+    // Two pages are in the buffer, programmed 0..300 and 300..600. The third and the fourth page
+    // of the first write take their entries, the second write that of the third page, which is
+    // programmed 600..900. The flush waits for what is in the buffer when it arrives.
+    let asked = [(0, Write, 0, 4), (1, Write, 4, 1), (2, Flush, 0, 0)];
+    assert_eq!(answers(&queued(2), &asked), [600, 900, 600]);
+    // Programs of waiting writes are not in the queue of the die yet: the read at 610 precedes all
+    // but that of the third page.
+    let asked = [(0, Write, 0, 4), (1, Write, 4, 1), (610, Read, 6, 1)];
+    assert_eq!(answers(&queued(2), &asked), [600, 900, 925]);
+    // The wait is queueing, page by page, and nothing else.
+    let listed = vec![(SimTime::ZERO, Request::new(Op::Write, Lba(0), 16))];
+    let slow = queued(2).and("write_overhead", us(7)).and("ram_time", us(3));
+    let (done, _, end) = run(build(&slow).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
+    // Received at 7, in RAM at 10; programs end at 310 and 610, so the fourth page is in RAM at 613.
+    let part = |part| done[0].breakdown.get(part).as_ns() / 1_000;
+    assert_eq!(done[0].completed.as_ns(), 613_000);
+    assert_eq!((part(LatencyPhase::Queue), part(LatencyPhase::Overhead)), (603, 10));
 }
 
 #[test]
@@ -397,11 +423,10 @@ fn a_paused_write_buffer_frees_no_entry() {
     let mut asked = vec![(0, Write, 0, 1), (350, Write, 1, 1), (360, Write, 2, 1)];
     asked.extend([(370, Write, 3, 1), (380, Write, 4, 1), (390, Write, 5, 1)]);
     assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 1_000, 1_300]);
-    // The fourth write depends on the second's program, not on the rest of the pause: a read waits
-    // for that program only.
+    // A read suspends the second's program, for which the fourth write waits, until the pause ends.
     asked.truncate(4);
     asked.push((500, Read, 5, 1));
-    assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 675]);
+    assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 535]);
     let words = |settings: Settings| match build(&settings) {
         Ok(_) => String::new(),
         Err(problems) => problems[0].message.clone(),

@@ -84,6 +84,23 @@ fn devices_and_volumes_keep_what_they_acknowledged() {
 }
 
 #[test]
+fn an_ssd_keeps_what_it_acknowledged_from_a_write_buffer() {
+    // Requests are larger than the smallest buffer, in which almost every write waits.
+    for (buffer, more) in [
+        ("8KiB", ""),
+        ("16KiB", "free_flush = true\n"),
+        ("64KiB", "buffer_pause_time = \"2ms\"\nbuffer_pause_interval = \"5ms\"\n"),
+    ] {
+        let system = format!(
+            "[component.ssd]\npreset = \"sata-ssd\"\ntiming = \"queued\"\n\
+             write_buffer = \"{buffer}\"\n{more}\
+             over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n"
+        );
+        survives(buffer, &system);
+    }
+}
+
+#[test]
 fn every_ftl_keeps_what_it_acknowledged() {
     // Raw flash needs a host that erases.
     for entry in

@@ -261,6 +261,11 @@ fn with_every_timing_model_and_inside_volumes() {
         "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
          program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
     ));
+    // Most writes wait for the write buffer.
+    resumed_equals_uninterrupted(&ssd(
+        "timing = \"queued\"\nwrite_buffer = \"8KiB\"\nbuffer_pause_time = \"1ms\"\n\
+         buffer_pause_interval = \"3ms\"\nbuffer_pause_full_max = \"700us\"\n",
+    ));
     let (first, second) = (ssd(""), ssd("").replace("[component.ssd]", "[component.ssd2]"));
     resumed_equals_uninterrupted(&format!(
         "[component.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\

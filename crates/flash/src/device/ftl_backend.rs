@@ -10,7 +10,7 @@ use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::{BlockId, Lpn};
 use crate::ops::{FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
-use crate::timing::TimingModel;
+use crate::timing::{Scheduled, TimingModel};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Contents, Ctx, Injected, Loader, Lookahead, Op, PowerState, Prepare, Request, SECTOR_BYTES,
@@ -189,8 +189,15 @@ impl FlashBackend for FtlBackend {
             // Writes are acknowledged when they are programmed or in the write buffer.
             Op::Flush => Ok(()),
         };
-        let timed = self.timing.end();
-        Service { result, end: timed.end, breakdown: timed.breakdown, busy_until: timed.idle_from }
+        if result.is_err() {
+            // The request fails now, so the rest of it does not wait for the write buffer.
+            self.timing.drop_current();
+        }
+        Service { result, scheduled: self.timing.end() }
+    }
+
+    fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
+        self.timing.admit_waiting(now)
     }
 
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
@@ -199,7 +206,7 @@ impl FlashBackend for FtlBackend {
         let more = self.ftl.idle(&mut self.flash);
         self.schedule_search(ctx);
         self.timing.page(self.flash.list(), 0, 0);
-        let busy_until = self.timing.end().idle_from;
+        let busy_until = self.timing.end().busy_until();
         if ctx.verifying() {
             self.move_versions(0);
         }
@@ -250,6 +257,7 @@ impl FlashBackend for FtlBackend {
 
     /// Operations under way are not cut short.
     fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
+        self.timing.drop_waiting();
         Ok(busy_until)
     }
 

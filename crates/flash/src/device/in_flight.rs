@@ -21,13 +21,19 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// `request` completes at `end`.
-    pub fn record(&mut self, ctx: &mut Ctx<'_>, request: &Request, per_page: u32, end: SimTime) {
+    /// `request` has been served; its data become `durable` if it is a write.
+    pub fn record(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        per_page: u32,
+        durable: Durable,
+    ) {
         match request.op {
             Op::Write => {
                 let now = ctx.now();
                 let versions = ctx.data().versions(request.data, request.sectors);
-                let (at, durable) = (request.lba.0, Durable::At(end));
+                let at = request.lba.0;
                 self.writes.note(&self.versions, at, versions, durable, now);
                 self.versions.write(at, versions);
             }
@@ -41,6 +47,11 @@ impl InFlight {
             }
             Op::Read | Op::Flush => {}
         }
+    }
+
+    /// The write `id`, which waited for the write buffer, completes at `end`.
+    pub fn settle(&mut self, id: RequestId, end: SimTime) {
+        self.writes.settle(u64::from(id.0), Durable::At(end));
     }
 
     /// Drops waiting requests and undoes writes in flight at `now`. Returns the sectors that hold

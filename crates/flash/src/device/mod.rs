@@ -10,6 +10,7 @@ mod params;
 mod split;
 mod untimed;
 mod versions;
+mod waiting;
 
 pub use ftl_backend::{FtlBackend, Ssd};
 pub use params::{ENTRIES, PARAMS, SSD_KIND, build_ssd};
@@ -19,6 +20,7 @@ pub use untimed::{Served, Untimed};
 use crate::array::Array;
 use crate::event::FlashEvent;
 use crate::ftl::FtlError;
+use crate::timing::Scheduled;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Fault, Inject, Injected,
@@ -27,21 +29,20 @@ use hybridsim_engine::{
 };
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use waiting::{WaitingWrite, complete, durable_from};
 
 /// Tokens of the device's timers.
 const IDLE: u64 = 0;
 const RECOVERED: u64 = 1;
 const BACKGROUND_CONTINUES: u64 = 2;
+const BUFFER_FREED: u64 = 3;
 
 /// How a backend served a request.
 pub struct Service {
     pub result: Result<(), FtlError>,
-    pub end: SimTime,
-    /// Of the time from the call of [`FlashBackend::serve`] to `end`.
-    pub breakdown: LatencyBreakdown,
-    /// End of the last flash operation the request caused; may be later than `end`.
-    pub busy_until: SimTime,
+    /// When it completes; a request that failed does not wait.
+    pub scheduled: Scheduled,
 }
 
 /// A period whose power states have not been reported.
@@ -69,6 +70,12 @@ pub trait FlashBackend {
     /// Executes `request` on a device busy until `busy_until`, and reports its flash operations.
     fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, busy_until: SimTime) -> Service;
 
+    /// Admits the first of the writes that wait for the write buffer, as far as it has entries;
+    /// `None` if no write waits.
+    fn admit_waiting(&mut self, _now: SimTime) -> Option<Scheduled> {
+        None
+    }
+
     /// Executes one step of background work. Returns when the flash is idle again, and whether
     /// there is more to do.
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>);
@@ -87,7 +94,7 @@ pub trait FlashBackend {
     /// The first violation of a rule of NAND flash.
     fn violation(&self) -> Option<String>;
 
-    /// The power failed at `now`. Returns until when operations under way still occupy the flash.
+    /// The power failed at `now`; writes that waited are lost. Returns until when operations under way still occupy the flash.
     ///
     /// # Errors
     /// When the mapping cannot be rebuilt.
@@ -179,6 +186,8 @@ pub struct SsdDevice<B> {
     front: FrontEnd,
     state: State,
     in_flight: InFlight,
+    /// Writes that wait for the write buffer, in order of arrival. A timer is set for the first.
+    waiting: VecDeque<WaitingWrite>,
 }
 
 impl<B: FlashBackend> SsdDevice<B> {
@@ -191,7 +200,8 @@ impl<B: FlashBackend> SsdDevice<B> {
             recovering: None,
             end_of_life: EndOfLife::EndsRun,
         };
-        Self { backend, front, state, in_flight: InFlight::default() }
+        let (in_flight, waiting) = (InFlight::default(), VecDeque::new());
+        Self { backend, front, state, in_flight, waiting }
     }
 
     pub const fn backend_mut(&mut self) -> &mut B {
@@ -204,22 +214,22 @@ impl<B: FlashBackend> SsdDevice<B> {
             return;
         }
         self.report_states(ctx, false);
-        let mut service = self.backend.serve(ctx, request, self.state.busy_until);
+        let service = self.backend.serve(ctx, request, self.state.busy_until);
         let failed = self.ended(ctx, service.result);
-        self.state.busy_until = self.state.busy_until.max(service.busy_until);
+        self.state.busy_until = self.state.busy_until.max(service.scheduled.busy_until());
         if ctx.power_may_fail() && !failed {
-            self.in_flight.record(ctx, request, self.backend.sectors_per_page(), service.end);
+            let durable = durable_from(id, &service.scheduled);
+            self.in_flight.record(ctx, request, self.backend.sectors_per_page(), durable);
         }
         let queued = ctx.now().since(ctx.issued(id));
-        // A request waits here only after a power failure.
-        if !queued.is_zero() {
-            service.breakdown.add(LatencyPhase::Queue, queued);
-        }
-        match failed {
-            false => ctx.complete_at(id, service.end, service.breakdown),
+        match service.scheduled {
             // The flash has just worn out.
-            true if self.refuses(ctx, id, request) => {}
-            true => ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued)),
+            _ if failed && self.refuses(ctx, id, request) => {}
+            _ if failed => {
+                ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued));
+            }
+            Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
+            Scheduled::Waits(until) => self.wait(ctx, WaitingWrite { id, queued }, until),
         }
         self.backend.report_busy(ctx, false);
         self.report_free_blocks(ctx);
@@ -235,7 +245,7 @@ impl<B: FlashBackend> SsdDevice<B> {
         if self.state.end_of_life == EndOfLife::Reached {
             return;
         }
-        if ctx.now() < self.state.busy_until + delay {
+        if ctx.now() < self.state.busy_until + delay || !self.waiting.is_empty() {
             self.set_idle_timer(ctx);
             return;
         }
@@ -360,6 +370,7 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         match token {
             RECOVERED => self.recovered(ctx),
+            BUFFER_FREED => self.buffer_freed(ctx),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
     }
@@ -409,6 +420,7 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.state.busy_until = self.backend.power_lost(now, self.state.busy_until)?;
         (self.state.recovering, self.state.timer_set) = (None, false);
+        self.waiting.clear();
         for (sector, version) in self.in_flight.undo(now, &mut self.front.power_failures) {
             self.backend.restore_sector(sector, version);
         }

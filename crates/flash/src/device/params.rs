@@ -239,7 +239,7 @@ const TIMING: &[Param] = &[
         Kind::Bytes,
         "\"0B\"",
         "`queued`: size of the write buffer. A write completes when its data are in the buffer; \
-         without one, when they are programmed.",
+         without one, when they are programmed. Writes that find it full wait in order of arrival.",
     )
     .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(

@@ -12,6 +12,7 @@ use crate::event::FlashEvent;
 use crate::event::FlashUnit;
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
+use crate::timing::{Scheduled, Timed};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
@@ -153,7 +154,8 @@ impl FlashBackend for HybridBackend {
         breakdown.add(LatencyPhase::Overhead, self.overhead);
         let begin = start + self.overhead;
         let end = begin + self.run_operations(ctx, begin, &mut breakdown);
-        Service { result, end, breakdown, busy_until: end }
+        let timed = Timed { end, breakdown, idle_from: end };
+        Service { result, scheduled: Scheduled::Completes(timed) }
     }
 
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {

@@ -1,7 +1,8 @@
 //! Timing models: when flash operations execute. The translation layer only decides which.
 //!
 //! A model reserves time on dies, channels and the host link when a request arrives, so a request
-//! costs one event however many flash operations it causes.
+//! costs one event however many flash operations it causes. Writes that wait for a full write
+//! buffer are the exception: their operations are scheduled when they get their entries.
 
 mod bus;
 mod busy;
@@ -12,6 +13,7 @@ mod queued;
 mod request;
 mod serial;
 mod slowdown;
+mod waiting;
 mod write_buffer;
 
 pub use bus::Bus;
@@ -203,6 +205,26 @@ pub struct Timed {
     pub idle_from: SimTime,
 }
 
+/// What becomes of a request all of whose pages have been passed to the model.
+#[derive(Clone, Copy, Debug)]
+pub enum Scheduled {
+    Completes(Timed),
+    /// A write that waits for entries of the write buffer: [`TimingModel::admit_waiting`] has to
+    /// be called at this time, and schedules it.
+    Waits(SimTime),
+}
+
+impl Scheduled {
+    /// Until when the device is busy with it, as far as it is known.
+    #[inline]
+    pub const fn busy_until(&self) -> SimTime {
+        match self {
+            Self::Completes(timed) => timed.idle_from,
+            Self::Waits(until) => *until,
+        }
+    }
+}
+
 /// The timing model of a device.
 pub enum TimingModel {
     Interleaved(Box<Interleaved>),
@@ -297,13 +319,42 @@ impl TimingModel {
         }
     }
 
-    /// All pages of the request have been scheduled.
+    /// All pages of the request have been passed to the model.
     #[inline]
-    pub fn end(&mut self) -> Timed {
-        dispatch!(self, timing => timing.end(), arrived => {
-            let tick = SimDuration::from_ns(1);
-            let breakdown = LatencyBreakdown::of([(LatencyPhase::Overhead, tick)]);
-            Timed { end: *arrived + tick, breakdown, idle_from: *arrived + tick }
-        })
+    pub fn end(&mut self) -> Scheduled {
+        let timed = match self {
+            Self::Interleaved(timing) => timing.end(),
+            Self::Queued(timing) => return timing.end(),
+            Self::Serial(timing) => timing.end(),
+            Self::None(arrived) => {
+                let tick = SimDuration::from_ns(1);
+                let breakdown = LatencyBreakdown::of([(LatencyPhase::Overhead, tick)]);
+                Timed { end: *arrived + tick, breakdown, idle_from: *arrived + tick }
+            }
+        };
+        Scheduled::Completes(timed)
+    }
+
+    /// Schedules the first of the writes that wait for the write buffer, in order of arrival, as
+    /// far as there are entries for it; `None` if no write waits.
+    pub fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
+        match self {
+            Self::Queued(timing) => timing.admit_waiting(now),
+            Self::Interleaved(_) | Self::Serial(_) | Self::None(_) => None,
+        }
+    }
+
+    /// Drops the operations of the current request that wait for the write buffer.
+    pub fn drop_current(&mut self) {
+        if let Self::Queued(timing) = self {
+            timing.drop_current();
+        }
+    }
+
+    /// Drops all writes that wait for the write buffer.
+    pub fn drop_waiting(&mut self) {
+        if let Self::Queued(timing) = self {
+            timing.drop_waiting();
+        }
     }
 }

@@ -6,12 +6,15 @@
 //! its data are in the write buffer, or without one when they are programmed.
 //!
 //! Once a completion time has been reported to the host, no operation is inserted before it
-//! ([`Die::committed_until`]), so each request still costs one event.
+//! ([`Die::committed_until`]), so each request still costs one event. A write that finds the write
+//! buffer full waits in its queue ([`WaitingWrites`]): its operations are scheduled, and its
+//! completion time is known, when it gets an entry, so reads may delay the programs it waits for.
 
 use super::chip::{ChipPages, OpenProgram};
 use super::request::RequestSchedule;
+use super::waiting::{WaitingWrite, WaitingWrites};
 use super::{
-    BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Milestone, OperationTimes, Timed,
+    BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Milestone, OperationTimes, Scheduled,
     WriteBuffer, serves_request, split_copy,
 };
 use crate::event::Cause;
@@ -180,11 +183,16 @@ pub struct Queued {
     sensed: Option<Sensed>,
     interconnect: Interconnect,
     buffer: WriteBuffer,
+    waiting: WaitingWrites,
     now: SimTime,
+    /// Requests so far, background work included.
+    requests: u64,
     request: RequestSchedule,
     request_number: u64,
     /// Ends of the operations of the current page, for operations that depend on them.
     op_ends: Vec<Milestone>,
+    /// The operations of a page that waited.
+    admitted: Vec<FlashOp>,
 }
 
 impl Queued {
@@ -204,10 +212,13 @@ impl Queued {
             dies: vec![Die::default(); geometry.dies() as usize],
             interconnect: Interconnect::new(geometry, &times),
             buffer,
+            waiting: WaitingWrites::default(),
             now: SimTime::ZERO,
+            requests: 0,
             request: RequestSchedule::new(),
             request_number: 0,
             op_ends: Vec::with_capacity(1024),
+            admitted: Vec::new(),
         }
     }
 
@@ -229,7 +240,7 @@ impl Queued {
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.dies, self.request_number));
+        to.put(&(&self.dies, self.requests));
         self.slow.save(to);
         self.interconnect.save(to);
         self.buffer.save(to);
@@ -237,7 +248,7 @@ impl Queued {
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the list of dies", &mut self.dies)?;
-        self.request_number = from.take()?;
+        self.requests = from.take()?;
         self.slow.restore(self.geometry.dies(), from)?;
         self.interconnect.restore(from)?;
         self.buffer.restore(from)
@@ -245,7 +256,7 @@ impl Queued {
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         self.now = now;
-        self.request_number += 1;
+        self.number_request();
         self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
         if op == Op::Flush {
             let received = &mut self.request.received;
@@ -261,8 +272,14 @@ impl Queued {
     pub(super) fn begin_background(&mut self, now: SimTime) {
         self.now = now;
         self.interconnect.advance(now);
-        self.request_number += 1;
+        self.number_request();
         self.request = RequestSchedule::background(now);
+    }
+
+    #[inline]
+    fn number_request(&mut self) {
+        self.requests += 1;
+        self.request_number = self.requests;
     }
 
     pub(super) fn delay(&mut self, time: SimDuration) {
@@ -270,18 +287,39 @@ impl Queued {
     }
 
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64) {
+        let writes = self.request.op == Op::Write && !ops.is_empty();
+        if writes && self.buffer.exists() && self.must_wait() {
+            self.waiting.push_page(ops, bytes);
+            return;
+        }
+        self.schedule_page(ops, bytes);
+    }
+
+    /// Whether a page of the current request waits for the write buffer, or for writes before it.
+    #[inline]
+    fn must_wait(&mut self) -> bool {
+        if !self.waiting.is_empty() {
+            return true;
+        }
+        let ready = self.request.received.at;
+        let entry = self.buffer.wait_for_entry(ready, ready);
+        if let Some(until) = entry {
+            self.waiting.until = until;
+        }
+        entry.is_some()
+    }
+
+    /// Schedules the operations of a page that has its entry of the write buffer.
+    fn schedule_page(&mut self, ops: &[FlashOp], bytes: u64) {
         let mut ready = self.request.received;
         let ram = (!ops.is_empty()).then_some(self.times.ram);
         let writes = self.request.op == Op::Write && !ops.is_empty();
         let buffered = writes && self.buffer.exists();
         if buffered {
-            let (at, freed_by) = self.buffer.admit(ready.at);
-            if let Some((die, until)) = freed_by {
-                // The completion time of this write depends on the end of that program.
-                self.dies[usize::from(die.0)].commit_until(until);
-            }
+            // Later than its arrival if it waited.
+            let at = ready.at.max(self.now);
             ready.latency.queue += at.since(ready.at);
-            ready.at = at.max(ready.at);
+            ready.at = at;
         }
         if writes {
             ready = ready.through_ram(self.times.ram);
@@ -309,8 +347,41 @@ impl Queued {
         self.request.end_page(&mut self.interconnect, result, ram, bytes);
     }
 
-    pub(super) fn end(&mut self) -> Timed {
-        self.request.end()
+    #[inline]
+    pub(super) fn end(&mut self) -> Scheduled {
+        if self.waiting.end_current(&self.request, self.request_number) {
+            return Scheduled::Waits(self.waiting.until);
+        }
+        Scheduled::Completes(self.request.end())
+    }
+
+    pub(super) fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
+        let mut write = self.waiting.pop_write()?;
+        self.now = now;
+        self.interconnect.advance(now);
+        (self.request, self.request_number) = (write.schedule, write.number);
+        let since = self.request.received.at;
+        while write.pages > 0 {
+            if let Some(until) = self.buffer.wait_for_entry(since.max(now), since) {
+                self.waiting.until = until;
+                self.waiting.put_back(WaitingWrite { schedule: self.request, ..write });
+                return Some(Scheduled::Waits(until));
+            }
+            let mut ops = std::mem::take(&mut self.admitted);
+            let bytes = self.waiting.pop_page(&mut ops);
+            self.schedule_page(&ops, bytes);
+            self.admitted = ops;
+            write.pages -= 1;
+        }
+        Some(Scheduled::Completes(self.request.end()))
+    }
+
+    pub(super) fn drop_current(&mut self) {
+        self.waiting.drop_current();
+    }
+
+    pub(super) fn drop_waiting(&mut self) {
+        self.waiting.clear();
     }
 
     fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {

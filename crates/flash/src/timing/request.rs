@@ -3,6 +3,7 @@
 use super::{Interconnect, Latency, Milestone, OperationTimes, Timed};
 use hybridsim_engine::{Op, SimDuration, SimTime};
 
+#[derive(Clone, Copy, Debug)]
 pub struct RequestSchedule {
     pub op: Op,
     /// All data of the request are in the device, or its command if it brings none.

@@ -87,51 +87,43 @@ impl WriteBuffer {
         self.pages_max > 0
     }
 
-    /// When a page that arrives at `ready` gets an entry, and the program that frees it.
+    /// When an entry becomes free for a page that needs it at `ready` and has waited `since`, as far
+    /// as known now: reads may still delay the program that frees it. `None` if one is free.
     #[inline]
-    pub fn admit(&mut self, ready: SimTime) -> (SimTime, Option<(DieId, SimTime)>) {
-        if self.pages < self.pages_max {
-            return (ready, None);
-        }
-        let mut first: Option<(SimTime, usize)> = None;
-        for (die, queue) in self.dies.iter_mut().enumerate() {
+    pub fn wait_for_entry(&mut self, ready: SimTime, since: SimTime) -> Option<SimTime> {
+        if self.pages < self.pages_max { None } else { self.wait_if_full(ready, since) }
+    }
+
+    fn wait_if_full(&mut self, ready: SimTime, since: SimTime) -> Option<SimTime> {
+        let mut first: Option<SimTime> = None;
+        for queue in &mut self.dies {
             while let Some(pages) = queue.front() {
                 if self.pauses.freed(pages.until, &self.short) > ready {
-                    if first.is_none_or(|(until, _)| pages.until < until) {
-                        first = Some((pages.until, die));
-                    }
+                    first = Some(first.map_or(pages.until, |until| until.min(pages.until)));
                     break;
                 }
                 self.pages -= pages.count;
                 queue.pop_front();
             }
         }
-        let Some((until, die)) = first.filter(|_| self.pages >= self.pages_max) else {
-            return (ready, None);
-        };
-        self.pages -= 1;
-        let pages = self.dies[die].front_mut().expect("its first pages were found");
-        pages.count -= 1;
-        if pages.count == 0 {
-            self.dies[die].pop_front();
-        }
-        self.shorten(ready, until);
-        (self.pauses.freed(until, &self.short), Some((DieId(die as u16), until)))
+        let until = first.filter(|_| self.pages >= self.pages_max)?;
+        self.shorten(since, until);
+        Some(self.pauses.freed(until, &self.short))
     }
 
-    /// A write waits from `ready` on for a page that is programmed at `until`: a pause that it
+    /// A write waits from `since` on for a page that is programmed at `until`: a pause that it
     /// waits for ends early.
-    fn shorten(&mut self, ready: SimTime, until: SimTime) {
+    fn shorten(&mut self, since: SimTime, until: SimTime) {
         let Some(full_max) = self.pauses.full_max else { return };
         let Some(interval_end) = self.pauses.interval_end(until) else { return };
         if self.short.iter().any(|pause| pause.interval_end == interval_end) {
             return;
         }
-        while self.short.front().is_some_and(|pause| pause.interval_end <= ready) {
+        while self.short.front().is_some_and(|pause| pause.interval_end <= since) {
             self.short.pop_front();
         }
         let begin = SimTime::from_ns(interval_end.as_ns() - self.pauses.length.as_ns());
-        let end = (ready.max(begin) + full_max).min(interval_end);
+        let end = (since.max(begin) + full_max).min(interval_end);
         self.short.push_back(ShortPause { interval_end, end });
     }
 
@@ -212,15 +204,16 @@ mod tests {
             buffer.insert(DieId(0), us(until));
         }
         // Both are programmed in the pause from 400 to 1,000, and a write waits from 450 on.
-        assert_eq!(buffer.admit(us(450)), (us(550), Some((DieId(0), us(500)))));
-        buffer.insert(DieId(0), us(700));
+        assert_eq!(buffer.wait_for_entry(us(450), us(450)), Some(us(550)));
         let mut saver = Saver::default();
         buffer.save(&mut saver);
         let bytes = saver.into_bytes();
         let mut restored = new();
         restored.restore(&mut Loader::new(&bytes)).expect("just saved");
         for buffer in [&mut buffer, &mut restored] {
-            assert_eq!(buffer.admit(us(540)), (us(550), Some((DieId(0), us(530)))));
+            assert_eq!(buffer.wait_for_entry(us(549), us(545)), Some(us(550)));
+            assert_eq!(buffer.wait_for_entry(us(550), us(450)), None);
+            assert_eq!(buffer.pages, 0, "both programs ended before the pause");
         }
     }
 }

@@ -1,0 +1,63 @@
+//! Writes that wait for entries of the write buffer, and the completion of requests.
+
+use super::{BUFFER_FREED, FlashBackend, SsdDevice};
+use crate::timing::{Scheduled, Timed};
+use hybridsim_engine::{Ctx, Durable, LatencyPhase, RequestId, SimDuration, SimTime};
+
+/// A write that waits for the write buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitingWrite {
+    pub id: RequestId,
+    /// How long it waited for a recovery before.
+    pub queued: SimDuration,
+}
+
+impl<B: FlashBackend> SsdDevice<B> {
+    /// `write` waits for the write buffer, whose first waiting write gets an entry at `until`.
+    pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingWrite, until: SimTime) {
+        if self.waiting.is_empty() {
+            ctx.wake_at(until, BUFFER_FREED);
+        }
+        self.waiting.push_back(write);
+    }
+
+    /// Entries of the write buffer are free, unless reads have delayed the programs that free them.
+    pub(super) fn buffer_freed(&mut self, ctx: &mut Ctx<'_>) {
+        self.report_states(ctx, false);
+        while let Some(scheduled) = self.backend.admit_waiting(ctx.now()) {
+            self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
+            let timed = match scheduled {
+                Scheduled::Completes(timed) => timed,
+                Scheduled::Waits(until) => {
+                    ctx.wake_at(until, BUFFER_FREED);
+                    break;
+                }
+            };
+            let write = self.waiting.pop_front().expect("it waits here as well");
+            if ctx.power_may_fail() {
+                self.in_flight.settle(write.id, timed.end);
+            }
+            complete(ctx, (write.id, write.queued), timed);
+        }
+        self.backend.report_busy(ctx, false);
+        self.set_idle_timer(ctx);
+    }
+}
+
+/// Completes a request, which waited for a recovery for `queued` before it was served.
+#[inline]
+pub fn complete(ctx: &mut Ctx<'_>, (id, queued): (RequestId, SimDuration), timed: Timed) {
+    let mut breakdown = timed.breakdown;
+    if !queued.is_zero() {
+        breakdown.add(LatencyPhase::Queue, queued);
+    }
+    ctx.complete_at(id, timed.end, breakdown);
+}
+
+/// When the data of a write are durable: when it completes, which is not known while it waits.
+pub fn durable_from(id: RequestId, scheduled: &Scheduled) -> Durable {
+    match scheduled {
+        Scheduled::Completes(timed) => Durable::At(timed.end),
+        Scheduled::Waits(_) => Durable::Served(u64::from(id.0)),
+    }
+}
