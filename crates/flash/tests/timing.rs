@@ -18,8 +18,8 @@ use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
-    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
-    TimingModel, WriteBuffer,
+    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel,
+    WriteBuffer,
 };
 use std::collections::BTreeMap;
 
@@ -406,7 +406,7 @@ fn waiting_writes_get_entries_in_order_of_arrival() {
     let slow = queued(2).and("write_overhead", us(7)).and("ram_time", us(3));
     let (done, _, end) = run(build(&slow).expect("valid settings"), Host::new(listed));
     end.expect("a run without a fault");
-    // Received at 7, in RAM at 10; programs end at 310 and 610, so the fourth page is in RAM at 613.
+    // Received at 7, in RAM at 10; programs end at 310 and 610: the fourth page is in RAM at 613.
     let part = |part| done[0].breakdown.get(part).as_ns() / 1_000;
     assert_eq!(done[0].completed.as_ns(), 613_000);
     assert_eq!((part(LatencyPhase::Queue), part(LatencyPhase::Overhead)), (603, 10));

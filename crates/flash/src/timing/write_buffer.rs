@@ -87,11 +87,14 @@ impl WriteBuffer {
         self.pages_max > 0
     }
 
-    /// When an entry becomes free for a page that needs it at `ready` and has waited `since`, as far
-    /// as known now: reads may still delay the program that frees it. `None` if one is free.
+    /// When an entry becomes free for a page that needs it at `ready` and waits `since`, as far as
+    /// it is known: reads may still delay the program that frees it. `None` if one is free.
     #[inline]
     pub fn wait_for_entry(&mut self, ready: SimTime, since: SimTime) -> Option<SimTime> {
-        if self.pages < self.pages_max { None } else { self.wait_if_full(ready, since) }
+        if self.pages < self.pages_max {
+            return None;
+        }
+        self.wait_if_full(ready, since)
     }
 
     fn wait_if_full(&mut self, ready: SimTime, since: SimTime) -> Option<SimTime> {
