@@ -68,6 +68,7 @@ enum QueuedKind {
 }
 
 impl QueuedOp {
+    #[inline]
     const fn is_background(&self) -> bool {
         !serves_request(self.cause)
     }
@@ -142,6 +143,18 @@ impl Die {
     fn update_free(&mut self) {
         let end = |at: SimTime, op: &QueuedOp| at.max(op.ready) + op.length;
         self.free = self.queue.iter().fold(self.at, end);
+    }
+
+    /// How long the background operations in the queue take, or `most` if that is less.
+    #[inline]
+    fn background_time(&self, most: SimDuration) -> SimDuration {
+        if most.is_zero() {
+            return most;
+        }
+        let add = |time: SimDuration, op: &QueuedOp| {
+            if op.is_background() { time + op.length } else { time }
+        };
+        self.queue.iter().fold(SimDuration::ZERO, add).min(most)
     }
 
     /// The first slot from `earliest` on for a host read.
@@ -642,10 +655,9 @@ impl Queued {
         if queued.is_background() {
             latency.gc += at.since(from.at);
         } else {
-            let background = die.queue.iter().filter(|queued| queued.is_background());
-            let gc = background.map(|queued| queued.length).sum::<SimDuration>();
             let sent = ready.since(from.at).min(waited);
-            let gc = gc.min(before.min(at - length).since(ready).min(waited - sent));
+            let gc_max = before.min(at - length).since(ready).min(waited - sent);
+            let gc = die.background_time(gc_max);
             latency.gc += gc;
             latency.flash_bus += sent;
             latency.queue += waited - sent - gc;
