@@ -4,6 +4,7 @@ mod bundle;
 mod drive;
 mod fit;
 mod grids;
+mod interference;
 mod offered;
 mod sata;
 mod saturated;
@@ -22,6 +23,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     grids::S980_PRO,
     grids::NVME_A,
     grids::NVME_B,
+    interference::EXPERIMENT,
     sata::EXPERIMENT,
 ];
 

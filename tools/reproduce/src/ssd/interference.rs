@@ -1,0 +1,272 @@
+//! Random reads beside sequential writes at a limited rate: how much the writes slow the reads.
+
+use super::fit::solve;
+use super::tables;
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_report::study::{Axis, Curve, Plot};
+use serde::Deserialize;
+
+pub const EXPERIMENT: Experiment = Experiment { id: "ssd/reads-beside-writes", run };
+
+/// The drive that is fitted, and one of which nothing is used: names, and their runs in the table.
+const DRIVES: [(&str, &str); 2] =
+    [("WD Ultrastar DC ZN540", "zns"), ("nvme-a (not named)", "nvme")];
+/// Rates of the writes in MiB/s.
+const RATES: [u32; 7] = [0, 10, 50, 100, 250, 500, 1_000];
+/// The rate that is fitted to, at one read outstanding, beside the unloaded drive.
+const FITTED: u32 = 250;
+/// Reads outstanding.
+const DEPTHS: [u32; 5] = [1, 4, 8, 16, 32];
+/// Depths of the pictures.
+const DRAWN: [u32; 2] = [1, 16];
+/// Pages of 4 KiB that one program may take.
+const PROGRAM_PAGES: [u32; 6] = [2, 3, 4, 6, 8, 12];
+/// About the highest rate of writes of both drives, in MiB/s: for the predictor that shares the
+/// bandwidth.
+const WRITES_ALONE: f64 = 1_160.0;
+/// Reads of a run, and its shortest duration.
+const READS: f64 = 20_000.0;
+const SECONDS_MIN: f64 = 0.5;
+/// What is offered, of what the unloaded drive serves.
+const OFFERED: f64 = 1.5;
+/// Goal of the mean error of a ratio.
+const GOAL: f64 = 0.10;
+
+/// A row of the table of fio's results.
+#[derive(Debug, Deserialize)]
+struct Row {
+    engine: String,
+    dir: String,
+    iops: f64,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    member: String,
+}
+
+/// Rate, median and 99th percentile of the reads of a run.
+#[derive(Clone, Copy)]
+struct Reads {
+    iops: f64,
+    p50_us: f64,
+    p99_us: f64,
+}
+
+/// What is compared, of a run.
+type Value = fn(&Reads) -> f64;
+
+const VALUES: [(&str, Value); 3] = [
+    ("reads per second", |reads| reads.iops),
+    ("the median", |reads| reads.p50_us),
+    ("the 99th percentile", |reads| reads.p99_us),
+];
+
+impl Reads {
+    fn simulated(ran: &JobOutput) -> Self {
+        let tenants = ran.results.tenants.as_ref();
+        let reads = tenants.and_then(|it| it.by_name.get("reads"));
+        let us = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e3);
+        let none = Self { iops: f64::NAN, p50_us: f64::NAN, p99_us: f64::NAN };
+        reads.map_or(none, |reads| Self {
+            iops: reads.iops.unwrap_or(f64::NAN),
+            p50_us: us(reads.latency_ns.read.p50),
+            p99_us: us(reads.latency_ns.read.p99),
+        })
+    }
+}
+
+/// The measured reads of one drive.
+struct Measured<'a> {
+    rows: &'a [Row],
+    runs: &'static str,
+}
+
+impl Measured<'_> {
+    fn at(&self, rate: u32, depth: u32) -> Result<Reads, ExperimentError> {
+        let member = format!("rate_inteference/{}_{rate}_{depth}", self.runs);
+        let is_it = |row: &&Row| {
+            (row.member.as_str(), row.engine.as_str(), row.dir.as_str())
+                == (member.as_str(), "spdk", "read")
+        };
+        let found = self.rows.iter().find(is_it).and_then(|row| {
+            Some(Reads { iops: row.iops, p50_us: row.p50_us?, p99_us: row.p99_us? })
+        });
+        found.ok_or_else(|| ExperimentError::Failed(format!("nothing measured: {member}")))
+    }
+}
+
+/// The constants that are fitted.
+#[derive(Clone, Copy)]
+struct Constants {
+    read_us: f64,
+    program_us: f64,
+    program_pages: u32,
+}
+
+impl Constants {
+    /// Reads at `depth` beside writes of `rate` MiB/s, where the unloaded drive serves `unloaded`.
+    fn job(&self, rate: u32, depth: u32, unloaded: f64) -> Job {
+        let seconds = (READS / unloaded).max(SECONDS_MIN);
+        // Two writes in the whole run are none.
+        let between_ms = if rate == 0 { 450.0 * seconds } else { 125.0 / f64::from(rate) };
+        let duration = format!("\"{:.0}us\"", 1e6 * seconds);
+        Job::paper("ssd/interference.toml")
+            .named(format!("{rate} MiB/s, {depth} outstanding"))
+            .in_full()
+            .set("workload.reads.queue_depth", depth)
+            .set("workload.reads.generator.interarrival_ms", 1e3 / (OFFERED * unloaded))
+            .set("workload.reads.generator.duration", &duration)
+            .set("workload.writes.generator.interarrival_ms", between_ms)
+            .set("workload.writes.generator.duration", &duration)
+            .set("component.ssd.read_time", format!("\"{:.2}us\"", self.read_us))
+            .set("component.ssd.program_time", format!("\"{:.2}us\"", self.program_us))
+            .set("component.ssd.program_pages", self.program_pages)
+            .set("component.ssd.ftl.stripe_pages", self.program_pages)
+    }
+}
+
+/// The read time by the rate of the unloaded drive; the time of a program by the 99th percentile at
+/// one rate of the writes, for the size of a program that meets the rate of reads there.
+fn fitted(runner: &Runner, measured: &Measured<'_>) -> Result<Constants, ExperimentError> {
+    let (unloaded, loaded) = (measured.at(0, 1)?, measured.at(FITTED, 1)?);
+    let run = |with: Constants, rate: u32| -> Result<Reads, ExperimentError> {
+        Ok(Reads::simulated(&runner.run(&[with.job(rate, 1, unloaded.iops)])?[0]))
+    };
+    let start = Constants { read_us: 60.0, program_us: 400.0, program_pages: 4 };
+    let read_us = solve("read time", (30.0, 90.0), unloaded.iops, |read_us| {
+        Ok(run(Constants { read_us, ..start }, 0)?.iops)
+    })?;
+    let mut best: Option<(f64, Constants)> = None;
+    for program_pages in PROGRAM_PAGES {
+        let with = Constants { read_us, program_pages, ..start };
+        let range = (50.0, 2_000.0);
+        let program_us = solve("program time", range, loaded.p99_us, |program_us| {
+            Ok(run(Constants { program_us, ..with }, FITTED)?.p99_us)
+        })?;
+        let with = Constants { program_us, ..with };
+        let error = libm::log(run(with, FITTED)?.iops / loaded.iops).abs();
+        if best.is_none_or(|(least, _)| error < least) {
+            best = Some((error, with));
+        }
+    }
+    Ok(best.expect("sizes are tried").1)
+}
+
+/// A run with and without writes, measured and simulated.
+struct Point {
+    rate: u32,
+    depth: u32,
+    theirs: [Reads; 2],
+    ours: [Reads; 2],
+}
+
+impl Point {
+    /// The ratio of the loaded to the unloaded drive.
+    fn ratio(reads: &[Reads; 2], value: Value) -> f64 {
+        value(&reads[1]) / value(&reads[0])
+    }
+}
+
+/// What a predictor says the ratio is at a point.
+type Predictor<'a> = &'a dyn Fn(&Point) -> f64;
+
+/// Mean error of a ratio, in percent.
+fn mean_error(points: &[&Point], value: Value, predicted: Predictor<'_>) -> f64 {
+    let error =
+        |point: &&Point| libm::log(predicted(point) / Point::ratio(&point.theirs, value)).abs();
+    100.0 * libm::expm1(points.iter().map(error).sum::<f64>() / points.len() as f64)
+}
+
+fn points(
+    runner: &Runner,
+    measured: &Measured<'_>,
+    with: Constants,
+) -> Result<Vec<Point>, ExperimentError> {
+    let mut points = Vec::new();
+    for depth in DEPTHS {
+        let unloaded = measured.at(0, depth)?;
+        let jobs = RATES.map(|rate| with.job(rate, depth, unloaded.iops));
+        let ran: Vec<Reads> = runner.run(&jobs)?.iter().map(Reads::simulated).collect();
+        for (&rate, &ours) in RATES.iter().zip(&ran).skip(1) {
+            let theirs = [unloaded, measured.at(rate, depth)?];
+            points.push(Point { rate, depth, theirs, ours: [ran[0], ours] });
+        }
+    }
+    Ok(points)
+}
+
+/// Rows of the mean errors of the ratios at `depths`.
+fn rows(findings: &mut Findings, name: &str, words: &str, judged: &[&Point]) {
+    for (what, value) in VALUES {
+        let ours = mean_error(judged, value, &|point| Point::ratio(&point.ours, value));
+        let none = mean_error(judged, value, &|_| 1.0);
+        let mut remark = format!("reads that no write slows would be off by {none:.0} %");
+        if what == VALUES[0].0 {
+            let shared = |point: &Point| 1.0 - (f64::from(point.rate) / WRITES_ALONE).min(0.99);
+            let shared = mean_error(judged, value, &shared);
+            remark += &format!("; a share of the bandwidth, by {shared:.0} %");
+        }
+        findings.row(
+            Claim::new("–", format!("{name}: {what} beside writes, {words}, mean error"))
+                .unit("%")
+                .at_most("", 100.0 * GOAL)
+                .ours(ours)
+                .remark(&remark)
+                .if_it_differs("see the pictures for the rates at which it does"),
+        );
+    }
+}
+
+/// Pictures of the ratios by the rate of the writes.
+fn plots(findings: &mut Findings, name: &str, points: &[Point]) {
+    for depth in DRAWN {
+        let drawn = || points.iter().filter(|point| point.depth == depth);
+        let mut curves = Vec::new();
+        for (what, value) in VALUES {
+            let of = |reads: fn(&Point) -> &[Reads; 2]| {
+                drawn().map(|it| (f64::from(it.rate), Point::ratio(reads(it), value))).collect()
+            };
+            curves.push(Curve::ours(&format!("{what} simulated"), of(|point| &point.ours)));
+            curves.push(Curve::published(&format!("{what} measured"), of(|point| &point.theirs)));
+        }
+        findings.plot(Plot {
+            title: format!("{name}: {depth} reads outstanding beside writes"),
+            caption: "Of the values without writes.".to_owned(),
+            x: Axis::logarithmic("Writes", "MiB/s"),
+            y: Axis::logarithmic("Ratio", ""),
+            curves,
+        });
+    }
+}
+
+fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let all: Vec<Row> = tables::read(runner, "mixed_interference")?;
+    let mut findings = Findings::default();
+    let drives = DRIVES.map(|(name, runs)| (name, Measured { rows: &all, runs }));
+    let with = fitted(runner, &drives[0].1)?;
+    let Constants { read_us, program_us, program_pages } = with;
+    for ((name, measured), is_fitted) in drives.iter().zip([true, false]) {
+        let points = points(runner, measured, with)?;
+        if is_fitted {
+            let is_it = |point: &&Point| (point.rate, point.depth) == (FITTED, 1);
+            let point = points.iter().find(is_it).expect("the fitted rate is simulated");
+            let words = format!("{name}: reads per second beside {FITTED} MiB/s, of those without");
+            findings.row(
+                Claim::new("–", words)
+                    .within_share(Point::ratio(&point.theirs, VALUES[0].1), GOAL)
+                    .ours(Point::ratio(&point.ours, VALUES[0].1))
+                    .remark(&format!(
+                        "32 dies; read {read_us:.1} us, program of {} KiB {program_us:.0} us",
+                        4 * program_pages
+                    ))
+                    .given(),
+            );
+        }
+        let wanted = |point: &&Point| !is_fitted || point.rate != FITTED;
+        let (one, more): (Vec<_>, Vec<_>) =
+            points.iter().filter(wanted).partition(|point| point.depth == 1);
+        rows(&mut findings, name, "one read outstanding", &one);
+        rows(&mut findings, name, "4 to 32 reads outstanding", &more);
+        plots(&mut findings, name, &points);
+    }
+    Ok(findings)
+}
