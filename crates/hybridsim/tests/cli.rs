@@ -684,6 +684,9 @@ fn figures_that_mislead_come_with_a_warning() {
         "component.ssd.planes_per_die=16",
     ];
     assert!(warned(&slow).contains("fell behind"), "{}", warned(&slow));
+    assert!(warned(&slow).contains("latencies grow"), "{}", warned(&slow));
+    let issued = [&slow[..], &["host.queue_depth=4", "host.latency_from=\"issue\""]].concat();
+    assert!(warned(&issued).contains("do not include the wait"), "{}", warned(&issued));
     let closed = [&slow[..], &["host.mode=\"closed\""]].concat();
     assert!(!warned(&closed).contains("fell behind"), "{}", warned(&closed));
 }

@@ -134,16 +134,24 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
     let rest = done.saturating_sub(arrived) as f64;
     let queued = run.breakdown.all().mean_ns()[LatencyPhase::Queue as usize];
     let waited_long = queued > 0.5 * run.latency.all().mean().unwrap_or(0.0);
-    let behind = arrived > 0 && rest > arrived as f64 * BEHIND_SHARE && waited_long;
     let whole = run.ending.by == EndedBy::Completion && count >= BEHIND_REQUESTS_MIN;
-    (behind && whole && queued > rest * BEHIND_SHARE).then(|| {
-        format!(
-            "the system fell behind: it served queued requests for {} after the last arrival, \
-             so latencies grow with the length of the run; slow the workload down (time_scale) \
-             or replay it in a closed loop (host.mode)",
-            SimDuration::from_ns(rest as u64)
-        )
-    })
+    let behind = whole && arrived > 0 && rest > arrived as f64 * BEHIND_SHARE;
+    // Requests that complete later after the last arrival than any latency lasts were issued after
+    // it: latencies begin at the issue and leave the wait out.
+    let not_measured = run.latency.all().max().is_some_and(|longest| rest > 1.05 * longest as f64);
+    let effect = match behind {
+        true if not_measured => "latencies do not include the wait before (host.latency_from)",
+        true if waited_long && queued > rest * BEHIND_SHARE => {
+            "latencies grow with the length of the run"
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "the system fell behind: it served queued requests for {} after the last arrival, \
+         so {effect}; slow the workload down (time_scale) \
+         or replay it in a closed loop (host.mode)",
+        SimDuration::from_ns(rest as u64)
+    ))
 }
 
 /// Names the devices whose energy is missing in a sum that looks like that of the whole system.
