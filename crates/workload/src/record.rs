@@ -76,6 +76,9 @@ pub struct Warning {
     pub message: String,
 }
 
+/// Records of a batch where the reader does not have them together.
+pub(crate) const BATCH_RECORDS: usize = 512;
+
 /// Delivers the records of a trace, one after the other, in constant memory.
 pub trait RecordReader {
     /// The next record, `None` at the end and after an error. Times never decrease: readers of
@@ -84,6 +87,20 @@ pub trait RecordReader {
     /// # Errors
     /// A [`TraceError`] that names the location. A trace without a single request is an error.
     fn next(&mut self) -> Result<Option<Record>, TraceError>;
+
+    /// Replaces `batch` with the next records, at most 65,536; with none at the end. Faster than
+    /// as many calls of [`RecordReader::next`].
+    ///
+    /// # Errors
+    /// As [`RecordReader::next`]; `batch` then has the records before the error.
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while batch.len() < BATCH_RECORDS {
+            let Some(record) = self.next()? else { break };
+            batch.push(record);
+        }
+        Ok(())
+    }
 
     /// Irregularities so far, one entry per kind.
     fn warnings(&self) -> &[Warning];

@@ -5,7 +5,7 @@ use super::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BLOCK_MARK, BLOCK_RECORDS_MAX, END_BYTES, END_MARK,
     HEADER_BYTES_MAX, Header, MAGIC, PREAMBLE_BYTES, VERSION, checksum,
 };
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{BATCH_RECORDS, Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -298,8 +298,22 @@ impl<R: Read> RecordReader for NativeReader<R> {
             return Err(error);
         }
         let record = self.records.first().copied();
-        self.at = 1;
+        self.at = usize::from(record.is_some());
         Ok(record)
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        if self.at >= self.records.len() && !self.ended {
+            if let Err(error) = self.read_block() {
+                self.ended = true;
+                return Err(error);
+            }
+        }
+        let end = self.records.len().min(self.at + BATCH_RECORDS);
+        batch.extend_from_slice(self.records.get(self.at..end).unwrap_or(&[]));
+        self.at = end;
+        Ok(())
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -228,6 +228,12 @@ impl TraceFile {
         }
     }
 
+    /// The next `count` bytes without consuming them, if that many are buffered.
+    #[inline]
+    pub fn buffered(&self, count: usize) -> Option<&[u8]> {
+        self.buffer[self.start..self.end].get(..count)
+    }
+
     /// The next `count` bytes without consuming them; fewer at the end of the file.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ mod systor;
 mod tencent;
 mod volumes;
 mod vscsi;
+mod window;
 
 pub use bytes::{FileHead, TraceFile};
 pub use detect::{Detection, OtherReading};
@@ -120,6 +121,9 @@ pub struct OpenTrace {
 impl RecordReader for OpenTrace {
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
         self.reader.next()
+    }
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        self.reader.next_batch(batch)
     }
     fn warnings(&self) -> &[Warning] {
         self.reader.warnings()

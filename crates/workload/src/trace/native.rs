@@ -52,6 +52,9 @@ impl RecordReader for NativeTrace {
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
         self.0.next()
     }
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        self.0.next_batch(batch)
+    }
     fn warnings(&self) -> &[Warning] {
         self.0.warnings()
     }

@@ -4,9 +4,9 @@
 use super::bytes::TraceFile;
 use super::clock::Clock;
 use super::volumes::VolumeNumbers;
+use super::window::{Order, Window};
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_engine::{DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime};
-use std::collections::VecDeque;
 
 /// A request as a format parsed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,12 +170,13 @@ pub(crate) struct NormalisedReader<S> {
     /// Those of them accepted after a jump of the clock, last first.
     accepted: Vec<Record>,
     volumes: VolumeNumbers,
-    /// The reorder window, sorted by time; `at` is still of the trace's clock.
-    window: VecDeque<Record>,
-    window_max: usize,
+    /// Times in it are still of the trace's clock.
+    window: Window,
     end: Option<Result<(), TraceError>>,
     first_ns: Option<u64>,
-    last: SimTime,
+    /// The records that are returned next, from the index `at`.
+    ready: Vec<Record>,
+    at: usize,
     /// Whether any request was read.
     read: bool,
 }
@@ -190,17 +191,17 @@ impl<S: RequestSource> NormalisedReader<S> {
             far: Vec::new(),
             accepted: Vec::new(),
             volumes: VolumeNumbers::default(),
-            window: VecDeque::with_capacity(window_max.min(4096) + 1),
-            window_max,
+            window: Window::new(window_max),
             end: None,
             first_ns: None,
-            last: SimTime::ZERO,
+            ready: Vec::new(),
+            at: 0,
             read: false,
         }
     }
 
     /// The next record, its time still of the trace's clock.
-    #[inline]
+    #[inline(always)]
     fn next_unsorted(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             if let Some(record) = self.accepted.pop() {
@@ -215,7 +216,7 @@ impl<S: RequestSource> NormalisedReader<S> {
                 continue;
             }
             if raw.sectors == 0 && raw.op != Op::Flush {
-                self.warnings.add(self.source.location(), EMPTY);
+                self.warn(EMPTY);
                 continue;
             }
             if !raw.is_in_range() {
@@ -235,6 +236,11 @@ impl<S: RequestSource> NormalisedReader<S> {
             }
             self.hold_far(record, raw.time_ns);
         }
+    }
+
+    #[cold]
+    fn warn(&mut self, message: &str) {
+        self.warnings.add(self.source.location(), message);
     }
 
     #[inline]
@@ -281,7 +287,7 @@ impl<S: RequestSource> NormalisedReader<S> {
             let request = &record.request;
             request.lba.0 == raw.start && request.op == raw.op && request.volume == volume
         };
-        if let Some(record) = self.window.iter_mut().rev().take(IN_FLIGHT_MAX).find(same)
+        if let Some(record) = self.window.newest_first().take(IN_FLIGHT_MAX).find(same)
             && record.at <= done
             && record.response.is_none()
         {
@@ -290,7 +296,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     /// The record of `raw`, which is in range, without its time.
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, raw: &RawRequest) -> Result<Record, TraceError> {
         let volume = match self.volumes.number(raw.volume) {
             Some(volume) => volume,
@@ -298,7 +304,7 @@ impl<S: RequestSource> NormalisedReader<S> {
         };
         let sectors = u32::try_from(raw.sectors).unwrap_or(u32::MAX);
         if raw.rounded {
-            self.warnings.add(self.source.location(), ROUNDED);
+            self.warn(ROUNDED);
         }
         let (op, flags, lba) = match raw.op {
             Op::Flush => (Op::Flush, Flags::NONE, Lba(0)),
@@ -335,43 +341,53 @@ impl<S: RequestSource> NormalisedReader<S> {
         self.source.file().error(self.source.location(), message)
     }
 
-    /// Fills the window; records how the trace ended.
+    /// Reads until the oldest records can leave the window; records how the trace ended.
     fn fill(&mut self) {
-        while self.end.is_none() && self.window.len() <= self.window_max {
+        while self.end.is_none() && !self.window.is_ready() {
             match self.next_unsorted() {
-                Ok(Some(record)) => self.insert(record),
+                Ok(Some(record)) => {
+                    let order = self.window.push(record);
+                    if order != Order::Kept {
+                        self.warn_of_order(order);
+                    }
+                }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }
         }
     }
 
-    #[inline]
-    fn insert(&mut self, record: Record) {
-        if self.window.back().is_none_or(|back| back.at <= record.at) {
-            return self.window.push_back(record);
-        }
-        self.insert_late(record);
-    }
-
     #[cold]
-    fn insert_late(&mut self, record: Record) {
-        self.warnings.add(self.source.location(), DISORDER);
-        let location = self.window.partition_point(|other| other.at <= record.at);
-        self.window.insert(location, record);
+    fn warn_of_order(&mut self, order: Order) {
+        if self.window.records_max() > 0 {
+            self.warn(DISORDER);
+        }
+        if order == Order::TooLate {
+            self.warn(TOO_LATE);
+        }
     }
 
-    /// Makes the record's time relative to the first record and not less than the previous one.
-    #[inline]
-    fn with_final_time(&mut self, mut record: Record) -> Record {
-        let first_ns = *self.first_ns.get_or_insert(record.at.as_ns());
-        let at = record.at.as_ns().checked_sub(first_ns).map(SimTime::from_ns);
-        match at {
-            Some(at) if at >= self.last => self.last = at,
-            _ => self.warnings.add(self.source.location(), TOO_LATE),
+    /// Replaces `batch` with the next records; none at the end.
+    fn take(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        self.fill();
+        self.window.take(batch);
+        if let Some(first) = batch.first() {
+            let first_ns = *self.first_ns.get_or_insert(first.at.as_ns());
+            let since_first = |at: SimTime| SimTime::from_ns(at.as_ns() - first_ns);
+            batch.iter_mut().for_each(|record| record.at = since_first(record.at));
+            return Ok(());
         }
-        record.at = self.last;
-        record
+        match self.end.replace(Ok(())) {
+            Some(Err(error)) => {
+                self.first_ns.get_or_insert(0);
+                Err(error)
+            }
+            _ if self.first_ns.is_none() => {
+                self.first_ns = Some(0);
+                Err(self.nothing_found())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn nothing_found(&self) -> TraceError {
@@ -389,22 +405,28 @@ impl<S: RequestSource> NormalisedReader<S> {
 }
 
 impl<S: RequestSource> RecordReader for NormalisedReader<S> {
+    #[inline]
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
-        self.fill();
-        if let Some(record) = self.window.pop_front() {
-            return Ok(Some(self.with_final_time(record)));
+        if self.at == self.ready.len() {
+            self.at = 0;
+            let mut ready = std::mem::take(&mut self.ready);
+            let taken = self.take(&mut ready);
+            self.ready = ready;
+            taken?;
         }
-        match self.end.replace(Ok(())) {
-            Some(Err(error)) => {
-                self.first_ns.get_or_insert(0);
-                Err(error)
-            }
-            _ if self.first_ns.is_none() => {
-                self.first_ns = Some(0);
-                Err(self.nothing_found())
-            }
-            _ => Ok(None),
+        let record = self.ready.get(self.at).copied();
+        self.at += usize::from(record.is_some());
+        Ok(record)
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        if self.at == self.ready.len() {
+            return self.take(batch);
         }
+        batch.clear();
+        batch.extend_from_slice(&self.ready[self.at..]);
+        self.at = self.ready.len();
+        Ok(())
     }
 
     fn warnings(&self) -> &[Warning] {

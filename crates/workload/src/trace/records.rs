@@ -34,25 +34,44 @@ struct RecordSource<P> {
 
 pub(crate) const CUT: &str = "the last record is truncated; left out";
 
+impl<P: RecordParser> RecordSource<P> {
+    /// Reads until the next record is buffered. Returns whether there is one.
+    #[cold]
+    fn buffer(&mut self, bytes: usize, warnings: &mut WarningLog) -> Result<bool, TraceError> {
+        let location = SourceLocation::Record(self.record + 1);
+        let held = self.file.peek(bytes, location)?.len();
+        if held < bytes && held > 0 {
+            warnings.add(location, CUT);
+            self.file.consume(held);
+        }
+        Ok(held == bytes)
+    }
+
+    #[cold]
+    fn skip(&self, message: &str, warnings: &mut WarningLog) {
+        warnings.add(self.location(), message);
+    }
+
+    #[cold]
+    fn skip_bad(&self, message: String, warnings: &mut WarningLog) -> Result<(), TraceError> {
+        warnings.bad_record(self.file.error(self.location(), message), self.read)
+    }
+}
+
 impl<P: RecordParser> RequestSource for RecordSource<P> {
-    #[inline]
+    #[inline(always)]
     fn next_request(
         &mut self,
         warnings: &mut WarningLog,
     ) -> Result<Option<RawRequest>, TraceError> {
         let bytes = self.parser.bytes();
         loop {
-            let location = SourceLocation::Record(self.record + 1);
-            let held = self.file.peek(bytes, location)?;
-            if held.is_empty() {
-                return Ok(None);
-            }
-            if held.len() < bytes {
-                warnings.add(location, CUT);
-                let rest = held.len();
-                self.file.consume(rest);
-                return Ok(None);
-            }
+            let Some(held) = self.file.buffered(bytes) else {
+                match self.buffer(bytes, warnings)? {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
             let record = self.parser.parse(held);
             self.file.consume(bytes);
             self.record += 1;
@@ -61,10 +80,8 @@ impl<P: RecordParser> RequestSource for RecordSource<P> {
                     self.read = true;
                     return Ok(Some(raw));
                 }
-                Ok(ParsedRecord::Skipped(message)) => warnings.add(location, message),
-                Err(message) => {
-                    warnings.bad_record(self.file.error(location, message), self.read)?;
-                }
+                Ok(ParsedRecord::Skipped(message)) => self.skip(message, warnings),
+                Err(message) => self.skip_bad(message, warnings)?,
             }
         }
     }
