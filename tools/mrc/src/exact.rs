@@ -6,7 +6,7 @@ use super::simulate::{self, Sample};
 use super::{Ask, Curve, Curves, FIRST_PASS, MrcError, OnProgress, Point, Size, is_lru};
 use hybridsim_engine::Op;
 use hybridsim_workload::profile::blocks;
-use hybridsim_workload::record::{RecordReader, TraceError};
+use hybridsim_workload::record::{Record, RecordReader, TraceError};
 
 /// For more sizes than this, stack distances are faster than simulating `lru`.
 const LRU_SIMULATED_MAX: usize = 3;
@@ -68,6 +68,17 @@ impl<'a> Caches<'a> {
     }
 }
 
+/// Adds the page accesses of a record, if it has any.
+fn note(sample: &mut Sample, record: &Record, page_sectors: u64) -> bool {
+    let write = match record.request.op {
+        Op::Read => false,
+        Op::Write => true,
+        Op::Flush | Op::Trim => return false,
+    };
+    blocks(&record.request, page_sectors).for_each(|page| sample.note(page, write));
+    true
+}
+
 /// The curves from one pass over the trace. `None` when it has more pages than `ask` allows, or
 /// more accesses than fit in memory while the sizes depend on its end.
 pub fn curves<R: RecordReader>(
@@ -81,35 +92,34 @@ pub fn curves<R: RecordReader>(
     let mut sample = Sample::new(0);
     let mut caches = None;
     let mut reader = open()?;
-    let mut records = 0u64;
-    while let Some(record) = reader.next()? {
-        let write = match record.request.op {
-            Op::Read => false,
-            Op::Write => true,
-            Op::Flush | Op::Trim => continue,
-        };
-        for page in blocks(&record.request, page_sectors) {
-            sample.note(page, write);
+    let (mut records, mut reports) = (Vec::new(), super::Reports::default());
+    loop {
+        reader.next_batch(&mut records)?;
+        if records.is_empty() {
+            break;
         }
-        if sample.pages() > ask.pages_max {
-            return Ok(None);
-        }
-        if sample.is_full() {
-            if !sized {
+        for record in &records {
+            if !note(&mut sample, record, page_sectors) {
+                continue;
+            }
+            if sample.pages() > ask.pages_max {
                 return Ok(None);
             }
-            let all = ask.pages_max as u64;
-            let caches = caches
-                .get_or_insert_with(|| Caches::new(ask, super::sizes(ask, page_bytes, 0), all));
-            if simulate::bytes(&caches.points, all) > simulate::BYTES_MAX {
-                return Ok(None);
+            if sample.is_full() {
+                if !sized {
+                    return Ok(None);
+                }
+                let all = ask.pages_max as u64;
+                let caches = caches
+                    .get_or_insert_with(|| Caches::new(ask, super::sizes(ask, page_bytes, 0), all));
+                if simulate::bytes(&caches.points, all) > simulate::BYTES_MAX {
+                    return Ok(None);
+                }
+                caches.work(&mut sample, false, &mut |_| {});
             }
-            caches.work(&mut sample, false, &mut |_| {});
         }
-        records += 1;
-        if records.is_multiple_of(super::REPORT_EVERY) {
-            progress(reader.progress().map(|share| share * FIRST_PASS));
-        }
+        let share = || reader.progress().map(|share| share * FIRST_PASS);
+        reports.after(records.len(), || progress(share()));
     }
     sample.finish();
     let all = sample.pages() as u64;

@@ -12,7 +12,6 @@
 
 mod aet;
 mod direct;
-mod directory;
 mod distances;
 mod exact;
 mod numbers;
@@ -30,7 +29,7 @@ const SIZES: u32 = 21;
 /// Share of the progress for the first pass over the trace.
 const FIRST_PASS: f64 = 0.2;
 /// Records between two reports of progress.
-const REPORT_EVERY: u64 = 1 << 16;
+const REPORT_EVERY: usize = 1 << 16;
 
 /// A policy with its parameters.
 pub struct Policy {
@@ -137,6 +136,24 @@ impl From<TraceError> for MrcError {
 /// Receives the share of the work that is done, where it is known.
 pub type OnProgress<'a> = dyn FnMut(Option<f64>) + 'a;
 
+/// When to report progress.
+#[derive(Default)]
+struct Reports {
+    /// Records since the last report.
+    records: usize,
+}
+
+impl Reports {
+    /// After `records` more; reports when they are many.
+    fn after(&mut self, records: usize, report: impl FnOnce()) {
+        self.records += records;
+        if self.records >= REPORT_EVERY {
+            self.records = 0;
+            report();
+        }
+    }
+}
+
 /// The curves of the trace `open` opens, which is read once if it fits into memory, otherwise
 /// several times.
 ///
@@ -152,15 +169,11 @@ pub fn curves<R: RecordReader>(
     if ask.method == Method::Aet {
         return aet_curves(&mut open()?, ask, page_sectors, page_bytes, progress);
     }
-    let faster = if direct::slower_than_numbers(ask) { [false, true] } else { [true, false] };
-    for is_direct in faster {
-        let found = match is_direct {
-            true => direct::curves(&mut open, ask, page_sectors, page_bytes, progress)?,
-            false => exact::curves(&mut open, ask, page_sectors, page_bytes, progress)?,
-        };
-        if let Some(curves) = found {
-            return Ok(curves);
-        }
+    if let Some(curves) = direct::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+        return Ok(curves);
+    }
+    if let Some(curves) = exact::curves(&mut open, ask, page_sectors, page_bytes, progress)? {
+        return Ok(curves);
     }
     let mut distances = StackDistances::new(ask.pages_max);
     let mut reader = open()?;
@@ -332,17 +345,16 @@ fn each<R: RecordReader>(
     progress: &mut OnProgress<'_>,
     mut take: impl FnMut(&Record),
 ) -> Result<(), MrcError> {
-    let mut records = 0u64;
-    while let Some(record) = reader.next()? {
-        records += 1;
-        if matches!(record.request.op, Op::Read | Op::Write) {
-            take(&record);
+    let (mut records, mut reports) = (Vec::new(), Reports::default());
+    loop {
+        reader.next_batch(&mut records)?;
+        if records.is_empty() {
+            return Ok(());
         }
-        if records.is_multiple_of(REPORT_EVERY) {
-            progress(reader.progress());
-        }
+        let is_access = |record: &&Record| matches!(record.request.op, Op::Read | Op::Write);
+        records.iter().filter(is_access).for_each(&mut take);
+        reports.after(records.len(), || progress(reader.progress()));
     }
-    Ok(())
 }
 
 /// The sizes in pages, ascending and distinct.

@@ -339,11 +339,8 @@ impl Inside {
     }
 
     fn evict(&mut self, page: u64) -> Option<u32> {
-        self.victims.clear();
         self.policy.expect(page);
-        self.policy.victims(1, &|_| true, &mut self.victims);
-        let victim = *self.victims.first()?;
-        self.policy.evict(victim);
+        let victim = self.policy.evict_next(&mut self.victims)?;
         self.slots[self.held[victim.slot as usize] as usize] = NOWHERE;
         Some(victim.slot)
     }

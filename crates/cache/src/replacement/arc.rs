@@ -163,6 +163,30 @@ impl Replacement for Arc {
         }
         self.last_was_again = false;
     }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        let left = self.once.len() as f64;
+        let tie = left == self.target_once && self.last_was_again;
+        let from_once = !self.once.is_empty() && (left > self.target_once || tie);
+        self.last_was_again = false;
+        let list = if from_once || self.again.is_empty() { &self.once } else { &self.again };
+        let page = list.oldest()?;
+        self.evict(page);
+        Some(page)
+    }
+
+    fn track_ghosts(&mut self) -> bool {
+        self.ghosts.track();
+        true
+    }
+
+    fn forgotten(&mut self) -> Option<u64> {
+        self.ghosts.forgotten()
+    }
+
+    fn touch(&self, slot: u32) -> u64 {
+        self.once.touch(slot) ^ self.again.touch(slot)
+    }
 }
 
 #[cfg(test)]

@@ -71,4 +71,14 @@ impl Replacement for Clock {
         }
         self.spared = spared;
     }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        loop {
+            let page = self.list.oldest()?;
+            if !std::mem::take(&mut self.referenced[page.slot as usize]) {
+                return self.list.pop();
+            }
+            self.list.renew(page);
+        }
+    }
 }

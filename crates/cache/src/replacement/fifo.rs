@@ -43,4 +43,8 @@ impl Replacement for Fifo {
     ) {
         out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
     }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        self.0.pop()
+    }
 }

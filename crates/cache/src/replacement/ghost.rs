@@ -15,6 +15,9 @@ pub struct GhostPair {
     /// Slots that are not in use, of the first `used`; both lists share them.
     free: Vec<u32>,
     used: u32,
+    /// Pages that left the lists and are not cached, where they are tracked.
+    #[serde(skip)]
+    forgotten: Option<Vec<u64>>,
 }
 
 impl GhostPair {
@@ -22,6 +25,25 @@ impl GhostPair {
     pub fn number_densely(&mut self) {
         debug_assert!(self.entries.is_empty());
         self.entries = PageIndex::dense();
+    }
+
+    /// From now on [`Self::forgotten`] returns pages.
+    pub fn track(&mut self) {
+        self.forgotten = Some(Vec::new());
+    }
+
+    /// As [`super::Replacement::forgotten`].
+    #[inline]
+    pub fn forgotten(&mut self) -> Option<u64> {
+        self.forgotten.as_mut()?.pop()
+    }
+
+    /// A page leaves the cache and is in no list.
+    #[inline]
+    pub fn forget(&mut self, page: u64) {
+        if let Some(forgotten) = &mut self.forgotten {
+            forgotten.push(page);
+        }
     }
 
     /// Number of pages of a list.
@@ -46,6 +68,7 @@ impl GhostPair {
         while self.lists[list].len() > count_max {
             let Some(oldest) = self.lists[list].oldest() else { break };
             self.take(oldest.page);
+            self.forget(oldest.page);
         }
     }
 
@@ -67,6 +90,23 @@ impl Ghost {
     /// As [`GhostPair::number_densely`].
     pub fn number_densely(&mut self) {
         self.0.number_densely();
+    }
+
+    /// As [`GhostPair::track`].
+    pub fn track(&mut self) {
+        self.0.track();
+    }
+
+    /// As [`GhostPair::forgotten`].
+    #[inline]
+    pub fn forgotten(&mut self) -> Option<u64> {
+        self.0.forgotten()
+    }
+
+    /// As [`GhostPair::forget`].
+    #[inline]
+    pub fn forget(&mut self, page: u64) {
+        self.0.forget(page);
     }
 
     /// Number of pages.

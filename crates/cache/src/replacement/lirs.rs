@@ -43,6 +43,9 @@ pub struct Lirs {
     lirs: usize,
     lirs_max: usize,
     non_resident_max: usize,
+    /// Pages that are in no list, where they are tracked.
+    #[serde(skip)]
+    forgotten: Option<Vec<u64>>,
 }
 
 impl Lirs {
@@ -59,6 +62,7 @@ impl Lirs {
             lirs: 0,
             lirs_max: pages.saturating_sub((pages / 100).max(1)).max(1),
             non_resident_max: pages,
+            forgotten: None,
         }
     }
 
@@ -109,6 +113,9 @@ impl Lirs {
         if !self.stack.contains(page) && !self.queue.contains(page) {
             self.indexes.remove(page.page);
             self.free.push(page.slot);
+            if let Some(forgotten) = &mut self.forgotten {
+                forgotten.push(page.page);
+            }
         }
     }
 
@@ -188,5 +195,14 @@ impl Replacement for Lirs {
         };
         let pages = self.queue.iter().chain(lir).filter_map(cached);
         out.extend(pages.filter(|page| eligible(*page)).take(count));
+    }
+
+    fn track_ghosts(&mut self) -> bool {
+        self.forgotten = Some(Vec::new());
+        true
+    }
+
+    fn forgotten(&mut self) -> Option<u64> {
+        self.forgotten.as_mut()?.pop()
     }
 }

@@ -35,31 +35,51 @@ impl Default for SlotList {
 
 impl SlotList {
     /// Number of pages.
+    #[inline]
     pub fn len(&self) -> usize {
         self.count
     }
 
     /// Whether the list is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// The next newer page than the one in `slot`, which must be in the list.
+    #[inline]
     pub fn after(&self, slot: u32) -> Option<CachedPage> {
         let link = self.links.get(slot as usize).filter(|link| link.before != UNLISTED)?;
         self.page(link.after)
     }
 
     /// The oldest page.
+    #[inline]
     pub fn oldest(&self) -> Option<CachedPage> {
         self.page(self.oldest)
     }
 
+    /// Removes the oldest page.
+    #[inline]
+    pub fn pop(&mut self) -> Option<CachedPage> {
+        let oldest = self.oldest()?;
+        self.remove(oldest);
+        Some(oldest)
+    }
+
+    /// Reads the neighbours of a slot, as [`super::Replacement::touch`].
+    #[inline]
+    pub fn touch(&self, slot: u32) -> u64 {
+        self.links.get(slot as usize).map_or(0, |link| u64::from(link.before))
+    }
+
+    #[inline]
     fn page(&self, slot: u32) -> Option<CachedPage> {
         Some(CachedPage { page: *self.pages.get(slot as usize)?, slot })
     }
 
     /// Makes a page the newest; it must be in the list.
+    #[inline]
     pub fn renew(&mut self, page: CachedPage) {
         if page.slot != self.newest {
             self.remove(page);
@@ -68,11 +88,13 @@ impl SlotList {
     }
 
     /// Whether the page is in the list.
+    #[inline]
     pub fn contains(&self, page: CachedPage) -> bool {
         self.links.get(page.slot as usize).is_some_and(|link| link.before != UNLISTED)
     }
 
     /// Adds a page as the newest; it must not be in the list.
+    #[inline]
     pub fn push(&mut self, page: CachedPage) {
         let slot = page.slot as usize;
         if slot >= self.links.len() {
@@ -91,6 +113,7 @@ impl SlotList {
     }
 
     /// Removes a page, if it is in the list.
+    #[inline]
     pub fn remove(&mut self, page: CachedPage) {
         let Some(link) = self.links.get_mut(page.slot as usize) else { return };
         let Link { before, after } = *link;

@@ -44,4 +44,12 @@ impl Replacement for Lru {
     ) {
         out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
     }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        self.0.pop()
+    }
+
+    fn touch(&self, slot: u32) -> u64 {
+        self.0.touch(slot)
+    }
 }

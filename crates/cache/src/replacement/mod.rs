@@ -2,6 +2,8 @@
 
 pub mod arc;
 pub mod clock;
+pub mod counting;
+mod directory;
 pub mod fifo;
 pub mod ghost;
 pub mod index;
@@ -14,6 +16,7 @@ pub mod two_queue;
 pub mod w_tinylfu;
 
 use crate::policy_state::PolicyState;
+use counting::{Contents, PageAccess};
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use serde::{Deserialize, Serialize};
@@ -71,6 +74,40 @@ pub trait Replacement: PolicyState + Send {
         eligible: &dyn Fn(CachedPage) -> bool,
         out: &mut Vec<CachedPage>,
     );
+
+    /// Evicts the next page in eviction order, where all pages are eligible; in the memory of
+    /// `out`.
+    fn evict_next(&mut self, out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        out.clear();
+        self.victims(1, &|_| true, out);
+        let victim = *out.first()?;
+        self.evict(victim);
+        Some(victim)
+    }
+
+    /// Called before anything else: from now on, [`Replacement::forgotten`] returns pages. Returns
+    /// whether the policy keeps ghost lists; others forget a page that is evicted.
+    fn track_ghosts(&mut self) -> bool {
+        false
+    }
+
+    /// Returns, once, a page that is neither cached nor in a ghost list any more, so that its
+    /// number can be given to another one.
+    fn forgotten(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Reads what [`Replacement::update`] will read for a slot, so that the processor's cache has
+    /// it. The value has no meaning.
+    fn touch(&self, _slot: u32) -> u64 {
+        0
+    }
+
+    /// Processes accesses to a cache without data: a method of the policy, so that its own methods
+    /// are not called one by one through a table.
+    fn process(&mut self, contents: &mut Contents, batch: &[PageAccess]) {
+        contents.process(self, batch);
+    }
 }
 
 /// Builds a policy from its parameters and the number of pages of the cache.

@@ -133,6 +133,7 @@ impl Replacement for S3Fifo {
             self.left.add(page.page, self.pages);
         } else {
             self.main.remove(page);
+            self.left.forget(page.page);
         }
     }
 
@@ -171,5 +172,39 @@ impl Replacement for S3Fifo {
             let rest = self.small.iter().skip(beyond).filter(|page| eligible(*page));
             out.extend(rest.take(wanted - out.len()));
         }
+    }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        while self.small.len() > self.small_max {
+            let page = self.small.pop()?;
+            let uses = &mut self.uses[page.slot as usize];
+            if *uses <= 1 {
+                self.left.add(page.page, self.pages);
+                return Some(page);
+            }
+            *uses = 0;
+            self.main.push(page);
+        }
+        while let Some(page) = self.main.oldest() {
+            let uses = &mut self.uses[page.slot as usize];
+            if *uses == 0 {
+                self.left.forget(page.page);
+                return self.main.pop();
+            }
+            *uses -= 1;
+            self.main.renew(page);
+        }
+        let page = self.small.pop()?;
+        self.left.add(page.page, self.pages);
+        Some(page)
+    }
+
+    fn track_ghosts(&mut self) -> bool {
+        self.left.track();
+        true
+    }
+
+    fn forgotten(&mut self) -> Option<u64> {
+        self.left.forgotten()
     }
 }

@@ -77,4 +77,15 @@ impl Replacement for Sieve {
             out.push(page);
         }
     }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        loop {
+            let page = self.hand.or_else(|| self.list.oldest())?;
+            self.hand = self.list.after(page.slot);
+            if !std::mem::take(&mut self.used[page.slot as usize]) {
+                self.list.remove(page);
+                return Some(page);
+            }
+        }
+    }
 }

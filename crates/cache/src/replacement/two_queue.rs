@@ -71,6 +71,7 @@ impl Replacement for TwoQueue {
             self.left.add(page.page, self.left_max);
         } else {
             self.kept.remove(page);
+            self.left.forget(page.page);
         }
     }
 
@@ -87,5 +88,30 @@ impl Replacement for TwoQueue {
         let kept = self.kept.iter().filter(|page| eligible(*page));
         out.extend(kept.take(wanted - out.len()));
         out.extend(fresh.take(wanted - out.len()));
+    }
+
+    fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
+        if self.fresh.len() <= self.fresh_max
+            && let Some(page) = self.kept.pop()
+        {
+            self.left.forget(page.page);
+            return Some(page);
+        }
+        let page = self.fresh.pop()?;
+        self.left.add(page.page, self.left_max);
+        Some(page)
+    }
+
+    fn track_ghosts(&mut self) -> bool {
+        self.left.track();
+        true
+    }
+
+    fn forgotten(&mut self) -> Option<u64> {
+        self.left.forgotten()
+    }
+
+    fn touch(&self, slot: u32) -> u64 {
+        self.kept.touch(slot)
     }
 }

@@ -165,10 +165,15 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
 
 /// Records up to the end of the trace.
 fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError> {
-    let mut records = 0;
-    while reader.next()?.is_some() {
-        records += 1;
-        if records % 65_536 == 0 {
+    let (mut records, mut reported, mut batch) = (0, 0, Vec::new());
+    loop {
+        reader.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(records);
+        }
+        records += batch.len() as u64;
+        if records - reported >= 65_536 {
+            reported = records;
             let fraction = reader.progress();
             progress.update(&RunProgress {
                 fraction,
@@ -178,7 +183,6 @@ fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError>
             });
         }
     }
-    Ok(records)
 }
 
 pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {

@@ -37,9 +37,16 @@ struct VolumeCount {
 }
 
 /// The blocks of `block_sectors` sectors that `request` accesses; of very long ones the first.
+#[inline]
 pub fn blocks(request: &Request, block_sectors: u64) -> impl Iterator<Item = BlockKey> {
-    let (volume, first) = (request.volume, request.lba.0 / block_sectors);
-    let last = request.end().0.saturating_sub(1) / block_sectors;
+    let shift = block_sectors.trailing_zeros();
+    // A division takes longer than all the rest.
+    let block_of = |sector: u64| match block_sectors == 1 << shift {
+        true => sector >> shift,
+        false => sector / block_sectors,
+    };
+    let (volume, first) = (request.volume, block_of(request.lba.0));
+    let last = block_of(request.end().0.saturating_sub(1));
     let count = if request.sectors == 0 { 0 } else { last.saturating_sub(first) + 1 };
     (first..first.saturating_add(count.min(BLOCKS_PER_REQUEST_MAX))).map(move |n| (volume, n))
 }
@@ -223,11 +230,16 @@ pub fn profile(
     on_progress: &mut dyn FnMut(Option<f64>),
 ) -> Result<Profile, TraceError> {
     let mut profiler = Profiler::new(reader.has_times());
-    let mut number = 0u64;
-    while let Some(record) = reader.next()? {
-        profiler.take(&record);
-        number += 1;
-        if number & 0xFFFF == 0 {
+    let (mut batch, mut unreported) = (Vec::new(), 0);
+    loop {
+        reader.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        batch.iter().for_each(|record| profiler.take(record));
+        unreported += batch.len();
+        if unreported >= 1 << 16 {
+            unreported = 0;
             on_progress(reader.progress());
         }
     }

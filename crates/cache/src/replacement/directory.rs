@@ -1,0 +1,208 @@
+//! The directory of a cache without data: numbers of the pages it holds, and of no others.
+
+/// Entries by linear probing, half of them empty at least and three quarters without ghost lists:
+/// shorter searches save more than a smaller table. An entry is the high half of the page's hash,
+/// which begins with the place where the search starts, and the number plus one; 0 is empty. Pages
+/// are kept by number, so that eight entries fill a cache line of the processor.
+pub struct Directory {
+    table: Vec<u64>,
+    bits: u32,
+    /// Page by number.
+    pages: Vec<u64>,
+    /// Numbers below `pages.len()` that are not in use.
+    free: Vec<u32>,
+}
+
+/// Hash of a page, from which [`Directory`] takes the high half: both halves of one product.
+#[inline]
+pub fn hash_of(page: u64) -> u64 {
+    let mixed = page ^ 0x2545_f491_4f6c_dd1d;
+    let product = u128::from(mixed) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl Directory {
+    /// Of a cache of `capacity` pages.
+    pub fn new(capacity: u32) -> Self {
+        let bits = (4 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
+        Self { table: vec![0; 1 << bits], bits, pages: Vec::new(), free: Vec::new() }
+    }
+
+    /// Pages in the directory.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.pages.len() - self.free.len()
+    }
+
+    #[inline]
+    const fn home(&self, hash: u64) -> usize {
+        (hash >> (64 - self.bits)) as usize
+    }
+
+    #[inline]
+    const fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.table.len() - 1)
+    }
+
+    /// The number in the entry where the search for a hash begins, which is probably that of the
+    /// page. Reads of several pages overlap, searches do not: afterwards the processor's cache has
+    /// what [`Self::number`] reads.
+    #[inline]
+    pub fn probable(&self, hash: u64) -> Option<u32> {
+        (self.table[self.home(hash)] as u32).checked_sub(1)
+    }
+
+    /// The page of a number in use.
+    #[inline]
+    pub fn page(&self, number: u32) -> u64 {
+        self.pages[number as usize]
+    }
+
+    /// The number of a page that is in the directory.
+    #[inline]
+    pub fn number(&self, page: u64, hash: u64) -> Option<u32> {
+        let mut at = self.home(hash);
+        loop {
+            let entry = self.table[at];
+            if entry == 0 {
+                return None;
+            }
+            if entry >> 32 == hash >> 32 {
+                let number = entry as u32 - 1;
+                if self.pages[number as usize] == page {
+                    return Some(number);
+                }
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// Adds a page that is not in the directory; returns its number, the lowest that was never
+    /// used unless others are free again.
+    pub fn add(&mut self, page: u64, hash: u64) -> u32 {
+        if 2 * (self.len() + 1) > self.table.len() {
+            self.grow();
+        }
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.pages[number as usize] = page;
+                number
+            }
+            None => {
+                self.pages.push(page);
+                self.pages.len() as u32 - 1
+            }
+        };
+        self.enter(hash, number);
+        number
+    }
+
+    /// Replaces the page of a number by one that is not in the directory.
+    #[inline]
+    pub fn replace(&mut self, number: u32, page: u64, hash: u64) {
+        let before = std::mem::replace(&mut self.pages[number as usize], page);
+        self.clear(number, hash_of(before));
+        self.enter(hash, number);
+    }
+
+    /// Removes the page of a number.
+    pub fn remove(&mut self, number: u32) {
+        self.clear(number, hash_of(self.page(number)));
+        self.free.push(number);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.bits += 1;
+        let old = std::mem::replace(&mut self.table, vec![0; 1 << self.bits]);
+        for entry in old.into_iter().filter(|entry| *entry != 0) {
+            let number = entry as u32 - 1;
+            self.enter(hash_of(self.page(number)), number);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, hash: u64, number: u32) {
+        let mut at = self.home(hash);
+        while self.table[at] != 0 {
+            at = self.next(at);
+        }
+        self.table[at] = hash >> 32 << 32 | (u64::from(number) + 1);
+    }
+
+    /// Removes the entry of a number and closes the gap: later entries move there unless their own
+    /// search begins behind it.
+    #[inline]
+    fn clear(&mut self, number: u32, hash: u64) {
+        let mut gap = self.home(hash);
+        while self.table[gap] as u32 != number + 1 {
+            gap = self.next(gap);
+        }
+        let mask = self.table.len() - 1;
+        let mut at = self.next(gap);
+        loop {
+            let entry = self.table[at];
+            if entry == 0 {
+                break;
+            }
+            let from_home = at.wrapping_sub(self.home(entry)) & mask;
+            if from_home >= at.wrapping_sub(gap) & mask {
+                self.table[gap] = entry;
+                gap = at;
+            }
+            at = self.next(at);
+        }
+        self.table[gap] = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::Stream;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_directory_is_a_map() {
+        let mut stream = Stream::new(1, "directory");
+        for capacity in [1, 2, 7, 100, 3_000] {
+            let mut directory = Directory::new(capacity);
+            let (mut map, mut held) = (BTreeMap::new(), Vec::new());
+            // Three times as many pages as it was made for.
+            let pages_max = 3 * capacity as usize;
+            for _ in 0..40_000 {
+                // Some pages are far apart, as on several volumes.
+                let page =
+                    stream.below(u64::from(capacity) * 9) << [0, 40][stream.below(2) as usize];
+                let hash = hash_of(page);
+                assert_eq!(directory.number(page, hash), map.get(&page).copied());
+                if map.contains_key(&page) {
+                    continue;
+                }
+                let some = stream.below(held.len().max(1) as u64) as usize;
+                match stream.below(3) {
+                    0 if !held.is_empty() => {
+                        let before = std::mem::replace(&mut held[some], page);
+                        let number = map.remove(&before).expect("it was added");
+                        directory.replace(number, page, hash);
+                        map.insert(page, number);
+                    }
+                    1 if !held.is_empty() => {
+                        let number = map.remove(&held.swap_remove(some)).expect("it was added");
+                        directory.remove(number);
+                    }
+                    _ if held.len() < pages_max => {
+                        held.push(page);
+                        map.insert(page, directory.add(page, hash));
+                        assert_eq!(directory.page(map[&page]), page);
+                    }
+                    _ => {}
+                }
+                assert_eq!(directory.len(), held.len());
+            }
+            let used = directory.table.iter().filter(|entry| **entry != 0).count();
+            assert_eq!(used, held.len(), "no entry is left over");
+            assert!(directory.pages.len() <= pages_max, "numbers are used again");
+        }
+    }
+}
