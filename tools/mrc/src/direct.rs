@@ -6,7 +6,7 @@ use super::{Ask, Curve, Curves, MrcError, OnProgress, Point, Policy, Size};
 use hybridsim_cache::replacement::Access;
 use hybridsim_cache::replacement::counting::{CountingCache, PageAccess};
 use hybridsim_engine::Op;
-use hybridsim_workload::profile::{blocks, sample_hash, sampled};
+use hybridsim_workload::profile::{block_numbers, sample_hash, sampled};
 use hybridsim_workload::record::{Record, RecordReader, TraceError};
 use rustc_hash::FxHashSet;
 
@@ -88,7 +88,9 @@ impl Caches {
         if let Some((first, others)) = self.list.split_first_mut() {
             // The first access to a page misses in every cache.
             first.process(batch).iter().for_each(|page| self.distinct.add(*page));
-            others.iter_mut().for_each(|cache| drop(cache.process(batch)));
+            for cache in others {
+                cache.process(batch);
+            }
         }
         batch.clear();
     }
@@ -117,11 +119,13 @@ fn add(batch: &mut Vec<PageAccess>, record: &Record, page_sectors: u64) -> bool 
         Op::Write => Access::Write,
         Op::Flush | Op::Trim => return true,
     };
-    for (volume, number) in blocks(&record.request, page_sectors) {
-        if number >= PAGES_END {
-            return false;
-        }
-        batch.push(PageAccess::new(number ^ (u64::from(volume) << 48), kind));
+    let numbers = block_numbers(&record.request, page_sectors);
+    if numbers.end > PAGES_END {
+        return false;
+    }
+    let volume = u64::from(record.request.volume) << 48;
+    for number in numbers {
+        batch.push(PageAccess::new(number ^ volume, kind));
     }
     true
 }

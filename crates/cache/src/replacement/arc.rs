@@ -57,15 +57,15 @@ impl Arc {
     /// Adapts to a page found in B1 or B2 (cases II and III of the paper), and removes it there.
     /// Returns whether it was found.
     fn adapt(&mut self, page: u64) -> bool {
-        let (once, again) = (self.ghosts.len(B1) as f64, self.ghosts.len(B2) as f64);
+        let (once, again) = (self.ghosts.len(B1), self.ghosts.len(B2));
         self.last_was_again = false;
         match self.ghosts.take(page) {
             Some(B1) => {
-                let step = (again / once).max(1.0);
+                let step = (again as f64 / once as f64).max(1.0);
                 self.target_once = (self.target_once + step).min(self.pages as f64);
             }
             Some(_) => {
-                let step = (once / again).max(1.0);
+                let step = (once as f64 / again as f64).max(1.0);
                 self.target_once = (self.target_once - step).max(0.0);
                 self.last_was_again = true;
             }
@@ -103,8 +103,10 @@ impl Replacement for Arc {
 
     fn update(&mut self, page: CachedPage, access: Access) {
         if access != Access::Add {
+            if self.again.contains(page) {
+                return self.again.renew(page);
+            }
             self.once.remove(page);
-            self.again.remove(page);
             self.again.push(page);
         } else if self.unknown.take_if(|unknown| *unknown == page.page).is_some() {
             self.last_was_again = false;

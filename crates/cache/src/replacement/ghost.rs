@@ -52,18 +52,21 @@ impl GhostPair {
     }
 
     /// Adds a page as the newest of a list and removes the oldest beyond `count_max`.
+    #[inline]
     pub fn add(&mut self, list: usize, page: u64, count_max: usize) {
-        self.take(page);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.used += 1;
             self.used - 1
         });
-        self.entries.insert(page, 2 * slot + list as u32);
+        if let Some(entry) = self.entries.insert(page, 2 * slot + list as u32) {
+            self.unlist(page, entry);
+        }
         self.lists[list].push(CachedPage { page, slot });
         self.shorten(list, count_max);
     }
 
     /// Removes the oldest pages of a list beyond `count_max`.
+    #[inline]
     pub fn shorten(&mut self, list: usize, count_max: usize) {
         while self.lists[list].len() > count_max {
             let Some(oldest) = self.lists[list].oldest() else { break };
@@ -73,12 +76,18 @@ impl GhostPair {
     }
 
     /// Removes a page; returns the list it was in.
+    #[inline]
     pub fn take(&mut self, page: u64) -> Option<usize> {
         let entry = self.entries.remove(page)?;
+        Some(self.unlist(page, entry))
+    }
+
+    #[inline]
+    fn unlist(&mut self, page: u64, entry: u32) -> usize {
         let (slot, list) = (entry / 2, entry as usize % 2);
         self.lists[list].remove(CachedPage { page, slot });
         self.free.push(slot);
-        Some(list)
+        list
     }
 }
 
@@ -120,11 +129,13 @@ impl Ghost {
     }
 
     /// Adds a page as the newest and removes the oldest beyond `count_max`.
+    #[inline]
     pub fn add(&mut self, page: u64, count_max: usize) {
         self.0.add(0, page, count_max);
     }
 
     /// Removes a page; returns whether it was in the list.
+    #[inline]
     pub fn take(&mut self, page: u64) -> bool {
         self.0.take(page).is_some()
     }

@@ -25,6 +25,7 @@ impl PageIndex {
     }
 
     /// Number of pages.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Self::Sparse(map) => map.len(),
@@ -33,11 +34,13 @@ impl PageIndex {
     }
 
     /// Whether the map is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The number of `page`.
+    #[inline]
     pub fn get(&self, page: u64) -> Option<u32> {
         match self {
             Self::Sparse(map) => map.get(&page).copied(),
@@ -47,22 +50,25 @@ impl PageIndex {
         }
     }
 
-    /// Sets the number of `page`, below `u32::MAX`.
-    pub fn insert(&mut self, page: u64, number: u32) {
+    /// Sets the number of `page`, below `u32::MAX`; returns the one it had.
+    #[inline]
+    pub fn insert(&mut self, page: u64, number: u32) -> Option<u32> {
         match self {
-            Self::Sparse(map) => drop(map.insert(page, number)),
+            Self::Sparse(map) => map.insert(page, number),
             Self::Dense { table, len } => {
                 let page = page as usize;
                 if page >= table.len() {
                     table.resize((page + 1).next_power_of_two(), NONE);
                 }
-                *len += usize::from(table[page] == NONE);
-                table[page] = number;
+                let before = std::mem::replace(&mut table[page], number);
+                *len += usize::from(before == NONE);
+                (before != NONE).then_some(before)
             }
         }
     }
 
     /// Removes `page`; returns its number.
+    #[inline]
     pub fn remove(&mut self, page: u64) -> Option<u32> {
         match self {
             Self::Sparse(map) => map.remove(&page),
@@ -99,7 +105,7 @@ mod tests {
             let page = stream.below(300);
             match stream.below(3) {
                 0 => assert_eq!(sparse.remove(page), dense.remove(page)),
-                _ => [&mut sparse, &mut dense].into_iter().for_each(|map| map.insert(page, turn)),
+                _ => assert_eq!(sparse.insert(page, turn), dense.insert(page, turn)),
             }
             let page = stream.below(400);
             assert_eq!(sparse.get(page), dense.get(page));

@@ -98,8 +98,7 @@ impl SlotList {
     pub fn push(&mut self, page: CachedPage) {
         let slot = page.slot as usize;
         if slot >= self.links.len() {
-            self.links.resize(slot + 1, UNLINKED);
-            self.pages.resize(slot + 1, 0);
+            self.grow(slot + 1);
         }
         debug_assert!(self.links[slot].before == UNLISTED, "{page:?} is listed twice");
         self.links[slot] = Link { before: self.newest, after: NONE };
@@ -110,6 +109,12 @@ impl SlotList {
         }
         self.newest = page.slot;
         self.count += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, slots: usize) {
+        self.links.resize(slots, UNLINKED);
+        self.pages.resize(slots, 0);
     }
 
     /// Removes a page, if it is in the list.

@@ -11,7 +11,7 @@ mod reuse;
 mod rows;
 
 pub use footprint::{BlockKey, sample_hash, sampled};
-pub use profiler::{Profiler, blocks, profile};
+pub use profiler::{Profiler, block_numbers, blocks, profile};
 pub use reuse::{SlotSet, StackDistances};
 
 use serde::Serialize;

@@ -7,6 +7,7 @@ use super::{Profile, SizeClass, UpdateClass, Volume};
 use crate::record::{Record, RecordReader, TraceError};
 use crate::shape::volumes::{VolumeLayout, VolumeSelection};
 use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimTime};
+use std::ops::Range;
 
 /// Maximum chunks of 2 MiB of the footprint: exact up to 512 GiB of dense accesses, 150 MB of
 /// memory.
@@ -39,16 +40,25 @@ struct VolumeCount {
 /// The blocks of `block_sectors` sectors that `request` accesses; of very long ones the first.
 #[inline]
 pub fn blocks(request: &Request, block_sectors: u64) -> impl Iterator<Item = BlockKey> {
+    let volume = request.volume;
+    block_numbers(request, block_sectors).map(move |number| (volume, number))
+}
+
+/// The numbers of [`blocks`] in their volume.
+#[inline]
+pub fn block_numbers(request: &Request, block_sectors: u64) -> Range<u64> {
+    if request.sectors == 0 {
+        return 0..0;
+    }
     let shift = block_sectors.trailing_zeros();
     // A division takes longer than all the rest.
     let block_of = |sector: u64| match block_sectors == 1 << shift {
         true => sector >> shift,
         false => sector / block_sectors,
     };
-    let (volume, first) = (request.volume, block_of(request.lba.0));
-    let last = block_of(request.end().0.saturating_sub(1));
-    let count = if request.sectors == 0 { 0 } else { last.saturating_sub(first) + 1 };
-    (first..first.saturating_add(count.min(BLOCKS_PER_REQUEST_MAX))).map(move |n| (volume, n))
+    let first = block_of(request.lba.0);
+    let last = block_of(request.lba.0.saturating_add(u64::from(request.sectors) - 1));
+    first..last.min(first.saturating_add(BLOCKS_PER_REQUEST_MAX - 1)).saturating_add(1)
 }
 
 /// Accumulates records into a [`Profile`].

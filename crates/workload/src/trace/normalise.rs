@@ -167,8 +167,6 @@ pub(crate) struct NormalisedReader<S> {
     clock: Clock,
     /// Records with times far from the last accepted one.
     far: Vec<Record>,
-    /// Those of them accepted after a jump of the clock, last first.
-    accepted: Vec<Record>,
     volumes: VolumeNumbers,
     /// Times in it are still of the trace's clock.
     window: Window,
@@ -189,7 +187,6 @@ impl<S: RequestSource> NormalisedReader<S> {
             warnings,
             clock: Clock::default(),
             far: Vec::new(),
-            accepted: Vec::new(),
             volumes: VolumeNumbers::default(),
             window: Window::new(window_max),
             end: None,
@@ -200,42 +197,58 @@ impl<S: RequestSource> NormalisedReader<S> {
         }
     }
 
-    /// The next record, its time still of the trace's clock.
+    /// Reads a request into the window, its time still of the trace's clock. Returns whether there
+    /// was one.
     #[inline(always)]
-    fn next_unsorted(&mut self) -> Result<Option<Record>, TraceError> {
-        loop {
-            if let Some(record) = self.accepted.pop() {
-                return Ok(Some(record));
-            }
-            let Some(raw) = self.source.next_request(&mut self.warnings)? else {
-                self.drop_far();
-                return Ok(None);
-            };
-            if raw.completion {
-                self.complete(&raw);
-                continue;
-            }
-            if raw.sectors == 0 && raw.op != Op::Flush {
-                self.warn(EMPTY);
-                continue;
-            }
-            if !raw.is_in_range() {
-                let error = self.out_of_range(&raw);
-                self.warnings.bad_record(error, self.read)?;
-                continue;
-            }
-            let mut record = self.record(&raw)?;
-            self.read = true;
-            if !self.source.has_times() {
-                return Ok(Some(record));
-            }
-            if let Some(time_ns) = self.clock.follow(raw.time_ns) {
-                self.drop_far();
-                record.at = SimTime::from_ns(time_ns);
-                return Ok(Some(record));
-            }
-            self.hold_far(record, raw.time_ns);
+    fn read_request(&mut self) -> Result<bool, TraceError> {
+        let Some(raw) = self.source.next_request(&mut self.warnings)? else {
+            self.drop_far();
+            return Ok(false);
+        };
+        let unusual = raw.completion || raw.sectors == 0 || !raw.is_in_range();
+        if unusual && !self.is_kept(&raw)? {
+            return Ok(true);
         }
+        let mut record = self.record(&raw)?;
+        self.read = true;
+        if self.source.has_times() {
+            let Some(time_ns) = self.clock.follow(raw.time_ns) else {
+                self.hold_far(record, raw.time_ns);
+                return Ok(true);
+            };
+            self.drop_far();
+            record.at = SimTime::from_ns(time_ns);
+        }
+        self.push(record);
+        Ok(true)
+    }
+
+    /// Adds a record to the window.
+    #[inline(always)]
+    fn push(&mut self, record: Record) {
+        let order = self.window.push(record);
+        if order != Order::Kept {
+            self.warn_of_order(order);
+        }
+    }
+
+    /// Whether `raw` is a request that a device could serve. The others are used or counted here.
+    #[inline(never)]
+    fn is_kept(&mut self, raw: &RawRequest) -> Result<bool, TraceError> {
+        if raw.completion {
+            self.complete(raw);
+            return Ok(false);
+        }
+        if raw.sectors == 0 && raw.op != Op::Flush {
+            self.warn(EMPTY);
+            return Ok(false);
+        }
+        if !raw.is_in_range() {
+            let error = self.out_of_range(raw);
+            self.warnings.bad_record(error, self.read)?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     #[cold]
@@ -267,16 +280,18 @@ impl<S: RequestSource> NormalisedReader<S> {
         self.warnings.add(self.source.location(), JUMP);
         self.clock.jump_to(self.far[0].at.as_ns());
         let location = self.source.location();
+        let mut accepted = Vec::new();
         while !self.far.is_empty() {
             let mut record = self.far.remove(0);
             match self.clock.follow(record.at.as_ns()) {
                 Some(time_ns) => {
                     record.at = SimTime::from_ns(time_ns);
-                    self.accepted.insert(0, record);
+                    accepted.push(record);
                 }
                 None => self.warnings.add(location, FAR),
             }
         }
+        accepted.into_iter().for_each(|record| self.push(record));
     }
 
     /// Sets the response time of the request that `raw` completes, if it is in the window.
@@ -343,17 +358,16 @@ impl<S: RequestSource> NormalisedReader<S> {
 
     /// Reads until the oldest records can leave the window; records how the trace ended.
     fn fill(&mut self) {
-        while self.end.is_none() && !self.window.is_ready() {
-            match self.next_unsorted() {
-                Ok(Some(record)) => {
-                    let order = self.window.push(record);
-                    if order != Order::Kept {
-                        self.warn_of_order(order);
-                    }
-                }
-                Ok(None) => self.end = Some(Ok(())),
+        if self.end.is_some() {
+            return;
+        }
+        while !self.window.is_ready() {
+            match self.read_request() {
+                Ok(true) => continue,
+                Ok(false) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }
+            return;
         }
     }
 
