@@ -6,7 +6,8 @@ use super::list::SlotList;
 use serde::{Deserialize, Serialize};
 
 /// Two lists of page numbers in the order in which they were added, each up to a limit. A page is
-/// in one of them at most, so one look-up finds it.
+/// in one of them at most, so one look-up finds it. Where pages that leave the lists are tracked,
+/// page numbers are small and reused, and a page has its number as its slot.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct GhostPair {
     /// By page, twice its slot in its list, plus the number of that list.
@@ -54,6 +55,11 @@ impl GhostPair {
     /// Adds a page as the newest of a list and removes the oldest beyond `count_max`.
     #[inline]
     pub fn add(&mut self, list: usize, page: u64, count_max: usize) {
+        if self.forgotten.is_some() {
+            self.take(page);
+            self.lists[list].push(CachedPage { page, slot: page as u32 });
+            return self.shorten(list, count_max);
+        }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.used += 1;
             self.used - 1
@@ -69,15 +75,26 @@ impl GhostPair {
     #[inline]
     pub fn shorten(&mut self, list: usize, count_max: usize) {
         while self.lists[list].len() > count_max {
-            let Some(oldest) = self.lists[list].oldest() else { break };
-            self.take(oldest.page);
-            self.forget(oldest.page);
+            let Some(oldest) = self.lists[list].pop() else { break };
+            match &mut self.forgotten {
+                Some(forgotten) => forgotten.push(oldest.page),
+                None => {
+                    self.entries.remove(oldest.page);
+                    self.free.push(oldest.slot);
+                }
+            }
         }
     }
 
     /// Removes a page; returns the list it was in.
     #[inline]
     pub fn take(&mut self, page: u64) -> Option<usize> {
+        if self.forgotten.is_some() {
+            let listed = CachedPage { page, slot: page as u32 };
+            let list = (0..2).find(|list| self.lists[*list].contains(listed))?;
+            self.lists[list].remove(listed);
+            return Some(list);
+        }
         let entry = self.entries.remove(page)?;
         Some(self.unlist(page, entry))
     }

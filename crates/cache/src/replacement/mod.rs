@@ -85,8 +85,9 @@ pub trait Replacement: PolicyState + Send {
         Some(victim)
     }
 
-    /// Called before anything else: from now on, [`Replacement::forgotten`] returns pages. Returns
-    /// whether the policy keeps ghost lists; others forget a page that is evicted.
+    /// Called before anything else, where pages are numbered densely and numbers are used again:
+    /// from now on, [`Replacement::forgotten`] returns those that are free. Returns whether the
+    /// policy keeps ghost lists; others forget a page that is evicted.
     fn track_ghosts(&mut self) -> bool {
         false
     }
