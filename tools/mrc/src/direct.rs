@@ -30,14 +30,31 @@ fn cache(policy: &Policy, capacity: u32) -> Result<CountingCache, MrcError> {
 struct DistinctPages {
     hashes: FxHashSet<u64>,
     level: u32,
+    /// Hashes that may be new; reused.
+    batch: Vec<u64>,
 }
 
 impl DistinctPages {
-    fn add(&mut self, page: u64) {
-        let hash = sample_hash((0, page));
-        if !sampled(hash, self.level) || !self.hashes.insert(hash) {
+    fn add(&mut self, pages: &[u64]) {
+        // Without branches that cannot be predicted, and with look-ups that overlap.
+        let (mut batch, mut count) = (std::mem::take(&mut self.batch), 0);
+        batch.resize(pages.len().max(batch.len()), 0);
+        for page in pages {
+            let hash = sample_hash((0, *page));
+            batch[count] = hash;
+            count += usize::from(sampled(hash, self.level));
+        }
+        batch.truncate(count);
+        batch.retain(|hash| !self.hashes.contains(hash));
+        batch.drain(..).for_each(|hash| self.add_hash(hash));
+        self.batch = batch;
+    }
+
+    fn add_hash(&mut self, hash: u64) {
+        if !sampled(hash, self.level) {
             return;
         }
+        self.hashes.insert(hash);
         while self.hashes.len() > COUNTED_MAX {
             self.level += 1;
             let level = self.level;
@@ -87,7 +104,7 @@ impl Caches {
         self.accesses += batch.len() as u64;
         if let Some((first, others)) = self.list.split_first_mut() {
             // The first access to a page misses in every cache.
-            first.process(batch).iter().for_each(|page| self.distinct.add(*page));
+            self.distinct.add(first.process(batch));
             for cache in others {
                 cache.process(batch);
             }

@@ -209,17 +209,24 @@ impl<S: RequestSource> NormalisedReader<S> {
         if unusual && !self.is_kept(&raw)? {
             return Ok(true);
         }
-        let mut record = self.record(&raw)?;
-        self.read = true;
-        if self.source.has_times() {
-            let Some(time_ns) = self.clock.follow(raw.time_ns) else {
-                self.hold_far(record, raw.time_ns);
-                return Ok(true);
-            };
-            self.drop_far();
-            record.at = SimTime::from_ns(time_ns);
+        let volume = match self.volumes.number(raw.volume) {
+            Some(volume) => volume,
+            None => self.add_volume(raw.volume)?,
+        };
+        if raw.rounded {
+            self.warn(ROUNDED);
         }
-        self.push(record);
+        self.read = true;
+        let at = match self.source.has_times() {
+            true => self.clock.follow(raw.time_ns),
+            false => Some(0),
+        };
+        let Some(at) = at else {
+            self.hold_far(record(&raw, volume, raw.time_ns));
+            return Ok(true);
+        };
+        self.drop_far();
+        self.push(record(&raw, volume, at));
         Ok(true)
     }
 
@@ -271,8 +278,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     #[cold]
-    fn hold_far(&mut self, mut record: Record, time_ns: u64) {
-        record.at = SimTime::from_ns(time_ns);
+    fn hold_far(&mut self, record: Record) {
         self.far.push(record);
         if self.far.len() < JUMP_RECORDS {
             return;
@@ -308,29 +314,6 @@ impl<S: RequestSource> NormalisedReader<S> {
         {
             record.response = Some(done.since(record.at));
         }
-    }
-
-    /// The record of `raw`, which is in range, without its time.
-    #[inline(always)]
-    fn record(&mut self, raw: &RawRequest) -> Result<Record, TraceError> {
-        let volume = match self.volumes.number(raw.volume) {
-            Some(volume) => volume,
-            None => self.add_volume(raw.volume)?,
-        };
-        let sectors = u32::try_from(raw.sectors).unwrap_or(u32::MAX);
-        if raw.rounded {
-            self.warn(ROUNDED);
-        }
-        let (op, flags, lba) = match raw.op {
-            Op::Flush => (Op::Flush, Flags::NONE, Lba(0)),
-            op => (op, raw.flags, Lba(raw.start)),
-        };
-        Ok(Record {
-            at: SimTime::ZERO,
-            request: Request { op, flags, volume, sectors, lba, data: DataSlice::NONE },
-            response: (raw.response_ns != RawRequest::NO_RESPONSE)
-                .then(|| SimDuration::from_ns(raw.response_ns)),
-        })
     }
 
     #[cold]
@@ -415,6 +398,22 @@ impl<S: RequestSource> NormalisedReader<S> {
             message += &format!("; {} times: {}", warning.count, warning.message);
         }
         self.source.file().error(SourceLocation::File, message)
+    }
+}
+
+/// The record of `raw`, which is in range.
+#[inline(always)]
+fn record(raw: &RawRequest, volume: u16, time_ns: u64) -> Record {
+    let sectors = u32::try_from(raw.sectors).unwrap_or(u32::MAX);
+    let (op, flags, lba) = match raw.op {
+        Op::Flush => (Op::Flush, Flags::NONE, Lba(0)),
+        op => (op, raw.flags, Lba(raw.start)),
+    };
+    Record {
+        at: SimTime::from_ns(time_ns),
+        request: Request { op, flags, volume, sectors, lba, data: DataSlice::NONE },
+        response: (raw.response_ns != RawRequest::NO_RESPONSE)
+            .then(|| SimDuration::from_ns(raw.response_ns)),
     }
 }
 
