@@ -46,6 +46,8 @@ fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, 
             Err(error) => {
                 assert_eq!(trace.next(), Ok(None), "an error ends the trace");
                 assert_eq!(error.path, path);
+                let batches = read_in_batches(path, options, records.len() as u64);
+                assert_eq!(batches, (records.clone(), Err(error.clone())));
                 return (records, Err(error));
             }
         };
@@ -56,7 +58,39 @@ fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, 
         assert!(records.len() < 100_000, "no end");
     }
     assert!(!records.is_empty(), "a trace without requests is an error");
-    (records, Ok(trace.warnings().len()))
+    let end = Ok(trace.warnings().len());
+    let batches = read_in_batches(path, options, records.len() as u64);
+    assert_eq!(batches, (records.clone(), end.clone()));
+    (records, end)
+}
+
+/// As [`read_with`], by batches with some single records between them.
+fn read_in_batches(
+    path: &Path,
+    options: &OpenOptions,
+    seed: u64,
+) -> (Vec<Record>, Result<usize, TraceError>) {
+    let mut trace = open(path, options).expect("it was opened before");
+    let (mut records, mut batch) = (Vec::new(), Vec::new());
+    let mut stream = Stream::new(seed, "batches");
+    loop {
+        let next = match stream.below(2) {
+            0 => trace.next_batch(&mut batch),
+            _ => {
+                batch.clear();
+                trace.next().map(|record| batch.extend(record))
+            }
+        };
+        records.extend_from_slice(&batch);
+        if let Err(error) = next {
+            assert_eq!(trace.next_batch(&mut batch), Ok(()), "an error ends the trace");
+            assert!(batch.is_empty());
+            return (records, Err(error));
+        }
+        if batch.is_empty() {
+            return (records, Ok(trace.warnings().len()));
+        }
+    }
 }
 
 /// Reads `bytes` as `entry`, with and without bad records, and by content; none may panic.
