@@ -304,11 +304,12 @@ impl<R: Read> RecordReader for NativeReader<R> {
 
     fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
-        if self.at >= self.records.len() && !self.ended {
-            if let Err(error) = self.read_block() {
-                self.ended = true;
-                return Err(error);
-            }
+        if self.at >= self.records.len()
+            && !self.ended
+            && let Err(error) = self.read_block()
+        {
+            self.ended = true;
+            return Err(error);
         }
         let end = self.records.len().min(self.at + BATCH_RECORDS);
         batch.extend_from_slice(self.records.get(self.at..end).unwrap_or(&[]));
