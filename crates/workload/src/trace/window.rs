@@ -15,6 +15,9 @@ pub enum Order {
     TooLate,
 }
 
+/// Chunks that late records make longer are divided.
+const CHUNK_MAX: usize = 2 * BATCH_RECORDS;
+
 /// The window, in chunks that leave it whole, so that a record in order is never moved. The last
 /// [`Self::records_max`] records can be sorted, the others wait for the rest of their chunk.
 pub struct Window {
@@ -48,15 +51,10 @@ impl Window {
         self.records_max
     }
 
-    /// Whether no record that may still come belongs into the oldest chunk.
+    /// Whether no record that may still come belongs into the oldest chunk, however long it is.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.newest.len() >= BATCH_RECORDS && self.oldest_is_ready()
-    }
-
-    fn oldest_is_ready(&self) -> bool {
-        let oldest = self.chunks.front().map_or(self.newest.len(), Vec::len);
-        self.chunked + self.newest.len() >= oldest + self.records_max
+        self.chunked + self.newest.len() >= self.records_max + CHUNK_MAX
     }
 
     /// Adds a record, sorted by time.
@@ -85,16 +83,15 @@ impl Window {
     /// Replaces `batch` with the oldest chunk, or with none when the window is empty.
     pub fn take(&mut self, batch: &mut Vec<Record>) {
         batch.clear();
-        if self.chunks.is_empty() {
-            batch.reserve(BATCH_RECORDS);
-            std::mem::swap(&mut self.newest, batch);
-        } else {
-            let oldest = self.chunks.pop_front().unwrap_or_default();
+        if let Some(oldest) = self.chunks.pop_front() {
             self.chunked -= oldest.len();
             let memory = std::mem::replace(batch, oldest);
             if self.newest.len() >= BATCH_RECORDS {
                 self.close_chunk(memory);
             }
+        } else {
+            batch.reserve(BATCH_RECORDS);
+            std::mem::swap(&mut self.newest, batch);
         }
         self.left = batch.last().map(|record| record.at).or(self.left);
     }
@@ -131,7 +128,13 @@ impl Window {
                 _ => Order::Sorted,
             };
             chunk.insert(at, record);
-            self.chunked += usize::from(older < self.chunks.len());
+            let divided = (chunk.len() >= CHUNK_MAX).then(|| chunk.split_off(BATCH_RECORDS));
+            if older < self.chunks.len() {
+                self.chunked += 1;
+            }
+            if let Some(divided) = divided {
+                self.chunks.insert(older + 1, divided);
+            }
             return order;
         }
         unreachable!("the oldest chunk takes it");
@@ -168,17 +171,31 @@ mod tests {
         (out, orders)
     }
 
-    #[test]
-    fn chunks_change_no_order() {
+    /// Times that mostly advance, with late ones, with one far ahead, set back, and falling.
+    fn examples() -> Vec<Vec<u64>> {
         let mut stream = Stream::new(1, "window");
+        let mut late = |late_max| {
+            (0..6_000).map(|at| at + 10_000 - stream.below(late_max)).collect::<Vec<u64>>()
+        };
+        let mut examples = vec![late(1), late(40), late(3_000), late(8_000)];
+        let mut ahead: Vec<u64> = (0..6_000).collect();
+        ahead[600] = 1_000_000;
+        let falling = (0..6_000).rev().collect();
+        let set_back = (0..6_000).map(|at| at % 3_000).collect();
+        let repeated = (0..6_000).map(|at| at * 7_919 % 100_003).collect();
+        examples.extend([ahead, falling, set_back, repeated]);
+        examples
+    }
+
+    #[test]
+    fn chunks_change_no_order_and_stay_short() {
         for records_max in [0, 1, 7, 511, 512, 513, 2_000, 10_000] {
-            for late_max in [1, 40, 3_000, 8_000] {
-                let mut time = |at: u64| at + 10_000 - stream.below(late_max);
-                let times: Vec<u64> = (0..6_000).map(&mut time).collect();
+            for (example, times) in examples().into_iter().enumerate() {
                 let (mut window, mut out) = (Window::new(records_max), Vec::new());
                 let (mut batch, mut orders) = (Vec::new(), Vec::new());
                 let mut take = |window: &mut Window| {
                     window.take(&mut batch);
+                    assert!(batch.len() <= CHUNK_MAX);
                     out.extend(batch.iter().map(|r: &Record| (r.at.as_ns(), r.request.lba.0)));
                     !batch.is_empty()
                 };
@@ -189,11 +206,15 @@ mod tests {
                     if window.is_ready() {
                         assert!(take(&mut window));
                     }
+                    let held = window.chunked + window.newest.len();
+                    assert!(held < records_max + CHUNK_MAX, "{held} {records_max} {example}");
+                    let counted: usize = window.chunks.iter().map(Vec::len).sum();
+                    assert_eq!(counted, window.chunked);
                 }
                 while take(&mut window) {}
                 let (expected, their_orders) = plainly(&times, records_max);
-                assert_eq!(out, expected, "{records_max} {late_max}");
-                assert_eq!(orders, their_orders, "{records_max} {late_max}");
+                assert_eq!(out, expected, "{records_max} {example}");
+                assert_eq!(orders, their_orders, "{records_max} {example}");
             }
         }
     }
