@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--skew", type=float, default=0.8)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--policy", action="append", choices=list(POLICIES))
-    parser.add_argument("--trace", type=pathlib.Path, help="keep the trace here, and reuse it")
+    parser.add_argument("--trace", type=pathlib.Path, help="keep the trace here, or use this one as it is")
     options = parser.parse_args()
     if shutil.which(options.hybridsim) is None:
         print(f"skipped: no {options.hybridsim}; build it with cargo build --release")
@@ -151,10 +151,15 @@ def main():
         options.libcachesim = None
     with tempfile.TemporaryDirectory() as folder:
         trace = options.trace or pathlib.Path(folder) / "zipf.oracleGeneral"
-        if not trace.exists():
-            write_trace(trace, options.requests, options.pages, options.skew)
+        kind = f"Zipf {options.skew}"
+        if trace.exists():
+            kind = f"as in {trace}"
+        else:
+            partial = trace.with_name(f".{trace.name}.partial")
+            write_trace(partial, options.requests, options.pages, options.skew)
+            partial.rename(trace)
         options.requests = trace.stat().st_size // 24
-        print(f"{options.requests:,} accesses, Zipf {options.skew}, "
+        print(f"{options.requests:,} accesses, {kind}, "
               f"a cache of {options.cache_pages:,} pages; per access\n")
         header = ["policy", "hybridsim ns", "miss ratio", "instructions",
                   "libCacheSim ns", "miss ratio", "instructions", "times as fast"]

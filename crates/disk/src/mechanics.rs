@@ -22,7 +22,8 @@ pub struct Mechanics {
     pub before_write: WriteMoves,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
-    /// The last position a scheduler asked about: it compares many requests from the same one.
+    /// A block with its cylinder and surface: the last accessed, or the last a scheduler asked about,
+    /// which compares many requests from the same one.
     asked: Cell<(u64, u32, u32)>,
 }
 
@@ -206,8 +207,8 @@ impl Mechanics {
         HeadArrival { distance: from.cylinder.abs_diff(address.cylinder), seek, time, address }
     }
 
-    /// How much of `left` sectors is on the track of `place`: the sectors passed over, bad ones
-    /// between them included, how many are left there from the piece `place` then names, and the
+    /// How much of `left` sectors is on the track of `address`: the sectors passed over, bad ones
+    /// between them included, how many are left there from the piece `address` then names, and the
     /// track to go on with.
     #[inline]
     fn on_track(

@@ -1,10 +1,9 @@
-//! A first-in, first-out queue in a vector, for the few entries that are added and removed all the
-//! time.
+//! A first-in, first-out queue in a vector, for short queues with a high turnover.
 
-/// Removed entries are discarded when there are this many, and together when none is left.
+/// From this many on, removed entries are discarded once they are half of the vector; all are when
+/// the queue is empty.
 const REMOVED_MAX: usize = 1024;
 
-/// A queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
     items: Vec<T>,
@@ -27,12 +26,11 @@ impl<T: Copy> Fifo<T> {
     /// Removes the first entry.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let Some(item) = self.front() else {
-            self.clear();
-            return None;
-        };
+        let item = self.front()?;
         self.next += 1;
-        if self.next >= REMOVED_MAX {
+        if self.is_empty() {
+            self.clear();
+        } else if self.next >= REMOVED_MAX {
             self.discard_removed();
         }
         Some(item)

@@ -84,7 +84,11 @@ pub struct Head<'a> {
 /// What [`crate::ComponentInfo::idle_policies`] has of the scheduler that parameter `key` chooses:
 /// nothing once it has chosen between requests.
 pub fn idle_scheduler(key: &'static str, chose: bool) -> Vec<(&'static str, &'static str)> {
-    if chose { Vec::new() } else { vec![(key, "never more than one request waited in its queue")] }
+    if chose {
+        Vec::new()
+    } else {
+        vec![(key, "it never had more than one request to choose from")]
+    }
 }
 
 /// Selects the next request to dispatch.
@@ -113,7 +117,8 @@ pub trait Scheduler {
     }
 
     /// Whether requests must pass through the queue even while the device is idle, because the
-    /// scheduler may hold them or needs to see all of them.
+    /// scheduler may hold them or needs to see all of them. If not, its owner may leave it out where
+    /// there is no choice.
     fn sees_all(&self) -> bool {
         false
     }

@@ -493,6 +493,26 @@ fn pages_of_one_chip_page_are_read_at_once() {
 }
 
 #[test]
+fn a_write_that_waited_reads_the_page_of_the_chip_again() {
+    let mut ftl = queued(2).entry("ftl").clone();
+    ftl.settings.set("stripe_pages", Value::Count(2));
+    let settings = queued(2)
+        .and("dies_per_channel", Value::Count(2))
+        .and("read_pages", Value::Count(2))
+        .and("ftl", Value::Entry(ftl));
+    // Two programs of die 0, the second from 1,000 to 1,300. Then half of two pages of a chip's page
+    // of it, which have to be read: the first takes the last entry, and is read from 1,300 to 1,325;
+    // the second waits until 1,300.
+    let at = |us: u64| SimTime::from_ns(us * 1_000);
+    let write = |lba, sectors| Request::new(Op::Write, Lba(lba), sectors);
+    let listed = vec![(at(0), write(32, 4)), (at(1_000), write(36, 4)), (at(1_010), write(2, 4))];
+    let (done, _, end) = run(build(&settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
+    let last = done.iter().map(|done| done.completed.as_ns() / 1_000).max();
+    assert_eq!(last, Some(1_300));
+}
+
+#[test]
 fn pages_of_one_program_are_programmed_at_once() {
     use Op::{Flush, Read, Write};
     let several =

@@ -115,7 +115,7 @@ struct Timeout {
 /// A request of the parent.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuedRequest {
-    /// The parent's name for it.
+    /// The parent's number of it.
     pub id: RequestId,
     /// The request.
     pub item: Queued,

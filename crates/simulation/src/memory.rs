@@ -25,18 +25,30 @@ pub fn needed(scenario: &Scenario) -> u64 {
     })
 }
 
-/// A warning that `scenario` may take more memory than is free.
+/// A warning that `scenario` may take more memory than the computer has.
 pub fn shortage(scenario: &Scenario) -> Option<String> {
-    let (needed, free) = (needed(scenario), available()?);
-    (needed > free).then(|| {
+    let (needed, total) = (needed(scenario), total()?);
+    (needed > total).then(|| {
         format!(
             "once every page has been written, the tables of this system take about {} MiB, and \
-             {} MiB are free: the system may stop the run without results; write less of it, or \
-             use larger pages or a smaller device",
+             there are {} MiB: the operating system may end the run without results; write less \
+             of it, or use larger pages or a smaller device",
             needed >> 20,
-            free >> 20
+            total >> 20
         )
     })
+}
+
+/// The memory of the computer in bytes; `None` where that is not known: Linux only.
+fn total() -> Option<u64> {
+    entry(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
+/// The entry of `/proc/meminfo` with this name, in bytes.
+fn entry(info: &str, name: &str) -> Option<u64> {
+    let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Whether there is memory for the devices of `scenario` and a copy of their states, which the
@@ -65,12 +77,10 @@ fn flash_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> u64 
 /// Memory that can be used now without swapping, in bytes: what the system has available, or the
 /// limit of the control group (version 2). `None` where that is not known: Linux only.
 pub fn available() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    let free = entry(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = in_groups(Path::new("/sys/fs/cgroup"), &groups).unwrap_or(u64::MAX);
-    Some((kib * 1024).min(limit))
+    Some(free.min(limit))
 }
 
 /// What the control groups below `root` leave, of which `groups` is `/proc/self/cgroup`: the least

@@ -173,6 +173,7 @@ pub fn count(
     results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     let mut notes = warnings::without_effect_untimed(scenario, registry);
     notes.extend(warnings.list());
+    notes.extend(memory::shortage(scenario));
     let erased = |_: &str| erases > 0;
     notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));
     let fault = ended.err();

@@ -68,7 +68,7 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// Adds the page accesses of a record, if it has any.
+/// Adds the page accesses of a record; returns whether it has any.
 fn note(sample: &mut Sample, record: &Record, page_sectors: u64) -> bool {
     let write = match record.request.op {
         Op::Read => false,

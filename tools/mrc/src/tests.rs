@@ -231,8 +231,7 @@ fn lru_is_the_same_simulated_and_by_stack_distances() {
     }
 }
 
-/// Nine policies at once are simulated on numbered pages, one policy without numbers: at once, or
-/// with ghost lists because the sample is too small for the trace.
+/// Nine policies at once are simulated on numbered pages, one policy on those in its cache.
 #[test]
 fn few_caches_decide_as_many_do() {
     let pages = skewed(40_000, 3_000);

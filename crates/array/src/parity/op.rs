@@ -651,7 +651,7 @@ impl ParityArray {
 
 /// The last `time` of `breakdown`, assuming the usual order of phases in a device.
 fn last_of(breakdown: &LatencyBreakdown, time: SimDuration) -> LatencyBreakdown {
-    let total: SimDuration = breakdown.phases().map(|(_, time)| time).sum();
+    let total = breakdown.total();
     if total <= time {
         // It was issued later than the step began.
         return breakdown.plus(LatencyPhase::Queue, time - total);

@@ -1,4 +1,5 @@
-//! The directory of a cache without data: numbers of the pages it holds, and of no others.
+//! The directory of a cache without data: numbers of the pages it holds, those in ghost lists
+//! included, and of no others.
 
 /// Entries by linear probing, half of them empty at least and three quarters without ghost lists:
 /// shorter searches save more than a smaller table. An entry is the high half of the page's hash,
@@ -80,7 +81,8 @@ impl Directory {
     /// Adds a page that is not in the directory; returns its number, the lowest that was never
     /// used unless others are free again.
     pub fn add(&mut self, page: u64, hash: u64) -> u32 {
-        if 2 * (self.len() + 1) > self.table.len() {
+        // With ghost lists a page is added before the one it displaces is removed.
+        if 2 * self.len() > self.table.len() {
             self.grow();
         }
         let number = match self.free.pop() {

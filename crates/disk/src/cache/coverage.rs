@@ -8,8 +8,8 @@ const GROUPS: usize = 16;
 /// Most counters.
 const GROUPS_MAX: usize = 1 << 16;
 
-/// Counts the ranges in each group of sectors. Groups far apart share counters, so a group may seem
-/// to be covered that is not, but never the other way round.
+/// Counts the ranges in each group of sectors. Groups far apart share counters, so false
+/// positives are possible, false negatives are not (a counting filter).
 #[derive(Debug)]
 pub(super) struct Coverage {
     /// Sectors in a group are 2 to the power of this.

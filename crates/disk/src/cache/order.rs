@@ -1,6 +1,6 @@
 //! Numbers in order of their last use: a list in which a number moves to the end in constant time.
 
-/// The numbers from 0 on; entry `n` of `n` numbers is both ends of the list.
+/// A doubly linked list of the numbers below `n`; entry `n` is the sentinel.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     links: Vec<Links>,

@@ -136,7 +136,9 @@ impl Segments {
             || self.segments.len() != spec.count
             || !self.segments.iter().all(fits)
         {
-            return Err(StateError("its buffer has other segments".to_owned()));
+            return Err(StateError(
+                "its buffer is divided differently, or its segments are damaged".to_owned(),
+            ));
         }
         let mut by_use: Vec<u32> = (0..spec.count as u32).collect();
         by_use.sort_by_key(|segment| self.segments[*segment as usize].used);

@@ -85,10 +85,9 @@ impl CommandQueue {
     pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         self.chose |= self.scheduled > 1;
         let item = if self.single { self.only.take() } else { self.scheduler.pop(head) }?;
-        if self.overflow.is_empty() {
-            self.scheduled -= 1;
-        } else if let Some(next) = self.overflow.pop_front() {
-            self.schedule(next);
+        match self.overflow.pop_front() {
+            Some(next) => self.schedule(next),
+            None => self.scheduled -= 1,
         }
         Some(item)
     }

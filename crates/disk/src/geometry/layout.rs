@@ -72,10 +72,10 @@ struct Run {
 }
 
 /// Look-ups remembered: a drive looks up a command's address when the scheduler compares it, when
-/// it starts, and when it reads ahead. A power of two.
+/// it starts, and when it reads ahead.
 const RECENT: usize = 64;
 
-/// Multiplying by it spreads neighbouring blocks over the look-ups remembered.
+/// Multiplying by it spreads neighbouring blocks over the look-ups remembered (Fibonacci hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// All zones of a drive.
@@ -285,7 +285,7 @@ impl Layout {
         }
     }
 
-    /// The place of the next block that does not just follow on the track of `place`: behind a bad
+    /// The place of the next block that does not just follow on the track of `address`: behind a bad
     /// sector of the same track, or on the next one; `None` at the end of the drive.
     #[inline]
     pub fn next_track(&self, address: &PhysicalAddress) -> Option<PhysicalAddress> {
@@ -309,10 +309,10 @@ fn by_zone(pieces: &[Piece], zones: &[Zone], capacity: u64) -> Vec<Run> {
     for (number, &Piece { mut from, mut sector }) in pieces.iter().enumerate() {
         let end = pieces.get(number + 1).map_or(capacity, |next| next.from);
         while from < end {
-            let zone = zones.partition_point(|zone| zone.end <= sector).min(zones.len() - 1);
+            let zone = zones.partition_point(|zone| zone.end <= sector);
             runs.push(Run { from, sector, zone: zone as u32 });
-            let sectors = zones[zone].end.saturating_sub(sector).max(1);
-            (from, sector) = (from.saturating_add(sectors), sector + sectors);
+            let sectors = zones[zone].end - sector;
+            (from, sector) = (from + sectors, sector + sectors);
         }
     }
     runs

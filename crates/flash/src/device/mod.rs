@@ -94,7 +94,7 @@ pub trait FlashBackend {
     /// The first violation of a rule of NAND flash.
     fn violation(&self) -> Option<String>;
 
-    /// The power failed at `now`; writes that waited are lost. Returns until when operations under
+    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when operations under
     /// way still occupy the flash.
     ///
     /// # Errors

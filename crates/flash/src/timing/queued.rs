@@ -373,6 +373,8 @@ impl Queued {
         self.now = now;
         self.interconnect.advance(now);
         (self.request, self.request_number) = (write.schedule, write.number);
+        // Operations may have left the die's queue since then, so the place in it is not known.
+        self.sensed = None;
         let since = self.request.received.at;
         while write.pages > 0 {
             if let Some(until) = self.buffer.wait_for_entry(since.max(now), since) {
@@ -395,6 +397,8 @@ impl Queued {
 
     pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
+        // An erase that is dropped would have ended the programs of its block.
+        self.dies.iter_mut().for_each(|die| die.open_programs.clear());
     }
 
     fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
