@@ -10,7 +10,7 @@ COMPARE  := $(HYBRIDSIM) compare examples/disk.toml examples/ssd.toml examples/h
 # As recorded on an SSD, slowed down tenfold: still more than a hard disk can serve.
 OVERLOAD := --set workload.times=recorded --set workload.time_scale=10
 
-.PHONY: demo test test-rust test-python develop lint bench docs site pictures wheel image capi clean
+.PHONY: demo test test-rust test-python develop lint pgo bench docs site pictures wheel image capi clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid: with recorded think times, then in an open loop
 	$(COMPARE) --out $(DEMO) --force
@@ -31,6 +31,9 @@ develop: $(VENV)/.ready ## the Python package in .venv
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+pgo: ## the program as releases for Linux contain it, optimised by a profile of its runs
+	python3 scripts/pgo.py
 
 bench: ## requests per second and instructions per request
 	scripts/bench.sh

@@ -138,7 +138,8 @@ def main():
     parser.add_argument("--skew", type=float, default=0.8)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--policy", action="append", choices=list(POLICIES))
-    parser.add_argument("--trace", type=pathlib.Path, help="keep the trace here, or use this one as it is")
+    parser.add_argument("--trace", type=pathlib.Path,
+                        help="keep the trace here, or use this one as it is")
     options = parser.parse_args()
     if shutil.which(options.hybridsim) is None:
         print(f"skipped: no {options.hybridsim}; build it with cargo build --release")

@@ -3,8 +3,8 @@
     pgo.py               prints where the program is
     pgo.py --profile     prints where the profile is, for RUSTFLAGS=-Cprofile-use=FILE
 
-An instrumented program runs the cases of `make bench` and reads traces. Needs `llvm-profdata` of the
-toolchain: rustup component add llvm-tools.
+An instrumented program runs the cases of `make bench` and reads traces. Needs the toolchain's
+`llvm-profdata`: rustup component add llvm-tools.
 """
 
 import os

@@ -22,8 +22,8 @@ pub struct Mechanics {
     pub before_write: WriteMoves,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
-    /// A block with its cylinder and surface: the last accessed, or the last a scheduler asked about,
-    /// which compares many requests from the same one.
+    /// A block with its cylinder and surface: the last accessed, or the last a scheduler asked
+    /// about, which compares many requests from the same one.
     asked: Cell<(u64, u32, u32)>,
 }
 

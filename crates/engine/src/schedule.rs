@@ -117,8 +117,8 @@ pub trait Scheduler {
     }
 
     /// Whether requests must pass through the queue even while the device is idle, because the
-    /// scheduler may hold them or needs to see all of them. If not, its owner may leave it out where
-    /// there is no choice.
+    /// scheduler may hold them or needs to see all of them. If not, its owner may leave it out
+    /// where there is no choice.
     fn sees_all(&self) -> bool {
         false
     }

@@ -500,9 +500,9 @@ fn a_write_that_waited_reads_the_page_of_the_chip_again() {
         .and("dies_per_channel", Value::Count(2))
         .and("read_pages", Value::Count(2))
         .and("ftl", Value::Entry(ftl));
-    // Two programs of die 0, the second from 1,000 to 1,300. Then half of two pages of a chip's page
-    // of it, which have to be read: the first takes the last entry, and is read from 1,300 to 1,325;
-    // the second waits until 1,300.
+    // Two programs of die 0, the second from 1,000 to 1,300. Then half of two pages of a chip's
+    // page of it, which have to be read: the first takes the last entry, and is read from 1,300 to
+    // 1,325; the second waits until 1,300.
     let at = |us: u64| SimTime::from_ns(us * 1_000);
     let write = |lba, sectors| Request::new(Op::Write, Lba(lba), sectors);
     let listed = vec![(at(0), write(32, 4)), (at(1_000), write(36, 4)), (at(1_010), write(2, 4))];

@@ -1,6 +1,7 @@
 //! Curves of few sizes in bytes, in one pass over the trace and in memory for the caches alone:
 //! every cache has a directory of the pages it holds or has in ghost lists, so the pages of the
-//! trace need no numbers, and accesses are processed as they are read. Exact for a trace of any length and footprint.
+//! trace need no numbers, and accesses are processed as they are read. Exact for a trace of any
+//! length and footprint.
 
 use super::{Ask, Curve, Curves, MrcError, OnProgress, Point, Policy, Size};
 use hybridsim_cache::replacement::Access;

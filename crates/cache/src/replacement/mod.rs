@@ -75,8 +75,8 @@ pub trait Replacement: PolicyState + Send {
         out: &mut Vec<CachedPage>,
     );
 
-    /// Evicts the page that [`Replacement::victims`] and [`Replacement::evict`] would evict with all
-    /// pages eligible; in the memory of `out`.
+    /// Evicts the page that [`Replacement::victims`] and [`Replacement::evict`] would evict with
+    /// all pages eligible; in the memory of `out`.
     fn evict_next(&mut self, out: &mut Vec<CachedPage>) -> Option<CachedPage> {
         out.clear();
         self.victims(1, &|_| true, out);

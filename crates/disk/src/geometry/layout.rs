@@ -285,8 +285,8 @@ impl Layout {
         }
     }
 
-    /// The place of the next block that does not just follow on the track of `address`: behind a bad
-    /// sector of the same track, or on the next one; `None` at the end of the drive.
+    /// The place of the next block that does not just follow on the track of `address`: behind a
+    /// bad sector of the same track, or on the next one; `None` at the end of the drive.
     #[inline]
     pub fn next_track(&self, address: &PhysicalAddress) -> Option<PhysicalAddress> {
         (address.next < self.capacity).then(|| self.locate(Lba(address.next)))

@@ -94,8 +94,8 @@ pub trait FlashBackend {
     /// The first violation of a rule of NAND flash.
     fn violation(&self) -> Option<String>;
 
-    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when operations under
-    /// way still occupy the flash.
+    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when
+    /// operations under way still occupy the flash.
     ///
     /// # Errors
     /// When the mapping cannot be rebuilt.

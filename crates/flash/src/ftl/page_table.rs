@@ -1,10 +1,10 @@
 //! The page map: the physical page of each logical page.
 //!
 //! Together with the spare areas it takes most of the memory of a large simulated device: at most
-//! six bytes per physical page of some hundred GiB, 7.5 of 8 TiB. Where whole page numbers would take more, their lowest bits are
-//! dropped: the page is then the valid one of two, four or eight neighbours whose spare area holds
-//! the logical page. This search is made once for a page that the host reads or writes, and never
-//! for one that garbage collection copies.
+//! six bytes per physical page of some hundred GiB, 7.5 of 8 TiB. Where whole page numbers would
+//! take more, their lowest bits are dropped: the page is then the valid one of two, four or eight
+//! neighbours whose spare area holds the logical page. This search is made once for a page that the
+//! host reads or writes, and never for one that garbage collection copies.
 
 use crate::array::Array;
 use crate::geometry::{Geometry, Lpn, Ppn};

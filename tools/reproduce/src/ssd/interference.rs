@@ -24,6 +24,8 @@ const PROGRAM_PAGES: [u32; 6] = [2, 3, 4, 6, 8, 12];
 /// About the highest rate of writes of both drives, in MiB/s: for the predictor that shares the
 /// bandwidth.
 const WRITES_ALONE: f64 = 1_160.0;
+/// Writes of 128 KiB.
+const WRITES_PER_MIB: f64 = 8.0;
 /// Reads of a run, and its shortest duration.
 const READS: f64 = 20_000.0;
 const SECONDS_MIN: f64 = 0.5;
@@ -38,17 +40,21 @@ struct Row {
     engine: String,
     dir: String,
     iops: f64,
+    #[serde(rename = "MBps")]
+    mb_per_s: f64,
     p50_us: Option<f64>,
     p99_us: Option<f64>,
     member: String,
 }
 
-/// Rate, median and 99th percentile of the reads of a run.
+/// Rate, median and 99th percentile of the reads of a run, and what was written beside them, which
+/// may be less than the limit.
 #[derive(Clone, Copy)]
 struct Reads {
     iops: f64,
     p50_us: f64,
     p99_us: f64,
+    written_mib_per_s: f64,
 }
 
 /// What is compared, of a run.
@@ -65,11 +71,18 @@ impl Reads {
         let tenants = ran.results.tenants.as_ref();
         let reads = tenants.and_then(|it| it.by_name.get("reads"));
         let us = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e3);
-        let none = Self { iops: f64::NAN, p50_us: f64::NAN, p99_us: f64::NAN };
+        let writes = tenants.and_then(|it| it.by_name.get("writes")?.iops);
+        let none = Self {
+            iops: f64::NAN,
+            p50_us: f64::NAN,
+            p99_us: f64::NAN,
+            written_mib_per_s: f64::NAN,
+        };
         reads.map_or(none, |reads| Self {
             iops: reads.iops.unwrap_or(f64::NAN),
             p50_us: us(reads.latency_ns.read.p50),
             p99_us: us(reads.latency_ns.read.p99),
+            written_mib_per_s: writes.unwrap_or(0.0) / WRITES_PER_MIB,
         })
     }
 }
@@ -83,12 +96,18 @@ struct Measured<'a> {
 impl Measured<'_> {
     fn at(&self, rate: u32, depth: u32) -> Result<Reads, ExperimentError> {
         let member = format!("rate_inteference/{}_{rate}_{depth}", self.runs);
-        let is_it = |row: &&Row| {
-            (row.member.as_str(), row.engine.as_str(), row.dir.as_str())
-                == (member.as_str(), "spdk", "read")
+        let of = |direction: &str| {
+            let is_it = |row: &&Row| {
+                (row.member.as_str(), row.engine.as_str(), row.dir.as_str())
+                    == (member.as_str(), "spdk", direction)
+            };
+            self.rows.iter().find(is_it)
         };
-        let found = self.rows.iter().find(is_it).and_then(|row| {
-            Some(Reads { iops: row.iops, p50_us: row.p50_us?, p99_us: row.p99_us? })
+        let written_mib_per_s =
+            of("write").map_or(0.0, |row| row.mb_per_s * 1e6 / f64::from(1 << 20));
+        let found = of("read").and_then(|row| {
+            let (p50_us, p99_us) = (row.p50_us?, row.p99_us?);
+            Some(Reads { iops: row.iops, p50_us, p99_us, written_mib_per_s })
         });
         found.ok_or_else(|| ExperimentError::Failed(format!("nothing measured: {member}")))
     }
@@ -171,9 +190,14 @@ type Predictor<'a> = &'a dyn Fn(&Point) -> f64;
 
 /// Mean error of a ratio, in percent.
 fn mean_error(points: &[&Point], value: Value, predicted: Predictor<'_>) -> f64 {
-    let error =
-        |point: &&Point| libm::log(predicted(point) / Point::ratio(&point.theirs, value)).abs();
-    100.0 * libm::expm1(points.iter().map(error).sum::<f64>() / points.len() as f64)
+    let ratios = points.iter().map(|point| predicted(point) / Point::ratio(&point.theirs, value));
+    percent_off(ratios)
+}
+
+/// The mean distance of ratios from one, in percent.
+fn percent_off(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = ratios.len() as f64;
+    100.0 * libm::expm1(ratios.map(|ratio| libm::log(ratio).abs()).sum::<f64>() / count)
 }
 
 fn points(
@@ -201,7 +225,8 @@ fn rows(findings: &mut Findings, name: &str, words: &str, judged: &[&Point]) {
         let none = mean_error(judged, value, &|_| 1.0);
         let mut remark = format!("reads that no write slows would be off by {none:.0} %");
         if what == VALUES[0].0 {
-            let shared = |point: &Point| 1.0 - (f64::from(point.rate) / WRITES_ALONE).min(0.99);
+            let shared =
+                |point: &Point| 1.0 - (point.theirs[1].written_mib_per_s / WRITES_ALONE).min(0.99);
             let shared = mean_error(judged, value, &shared);
             remark += &format!("; a share of the bandwidth, by {shared:.0} %");
         }
@@ -214,6 +239,18 @@ fn rows(findings: &mut Findings, name: &str, words: &str, judged: &[&Point]) {
                 .if_it_differs("see the pictures for the rates at which it does"),
         );
     }
+    let written = judged.iter().map(|point| {
+        let [theirs, ours] = [&point.theirs, &point.ours].map(|reads| reads[1].written_mib_per_s);
+        ours / theirs
+    });
+    findings.row(
+        Claim::new("–", format!("{name}: written beside reads, {words}, mean error"))
+            .unit("%")
+            .at_most("", 100.0 * GOAL)
+            .ours(percent_off(written))
+            .remark("the limit of the writes is given")
+            .if_it_differs("the drive gives writes another share beside many reads"),
+    );
 }
 
 /// Pictures of the ratios by the rate of the writes.
