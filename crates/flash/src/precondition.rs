@@ -216,22 +216,16 @@ struct SteadyDraw {
     /// Pages of flash to write, and how many have been written.
     flash_pages: u64,
     written: u64,
-    /// Probability that the next page stays valid, before it is scaled, its ratio to that of the
-    /// page before, and its sum over all pages to come.
-    valid: f64,
-    growth: f64,
-    to_come: f64,
+    /// `(1 - u) / L`.
+    decay: f64,
 }
 
 impl SteadyDraw {
     fn new(pages: u64, flash_pages: u64, stream: &mut Stream) -> Self {
         let ratio = flash_pages as f64 / pages as f64;
         let decay = (1.0 - victim_utilisation(ratio)) / pages as f64;
-        let valid = libm::exp(-decay * (flash_pages as f64 - 1.0));
-        let to_come = -libm::expm1(-decay * flash_pages as f64) / -libm::expm1(-decay);
         let order = Permutation::new(pages, stream);
-        let growth = libm::exp(decay);
-        Self { order, pages, settled: 0, flash_pages, written: 0, valid, growth, to_come }
+        Self { order, pages, settled: 0, flash_pages, written: 0, decay }
     }
 
     /// The next logical page to write.
@@ -241,10 +235,10 @@ impl SteadyDraw {
             return None;
         }
         self.written += 1;
-        // Scaled so that the pages still to be written are as many as expected.
-        let chance = self.valid * pages_left as f64 / self.to_come;
-        self.to_come -= self.valid;
-        self.valid *= self.growth;
+        // Its share of the sum over all pages to come, a geometric series: so the logical pages
+        // left are as many as expected.
+        let share = libm::expm1(self.decay) / libm::expm1(self.decay * flash_left as f64);
+        let chance = pages_left as f64 * share;
         let stays = flash_left <= pages_left || stream.chance(chance);
         let rank = if stays { 0 } else { stream.below(pages_left) };
         let lpn = self.order.map(self.settled + rank);
@@ -274,6 +268,7 @@ mod tests {
     use crate::defaults;
     use crate::ftl::{FtlEntry, FtlInput, block, page};
     use crate::geometry::{Geometry, Shape};
+    use std::collections::{BTreeMap, BTreeSet};
 
     const SHAPE: Shape = Shape {
         channels: 1,
@@ -380,12 +375,28 @@ mod tests {
     }
 
     #[test]
+    fn valid_pages_of_a_draw_become_rarer_with_age() {
+        // Of 1,000 logical pages, 1,000 (e^-1 - e^-2) are between 1,000 and 2,000 programs old; the
+        // standard deviation is below 16. The oldest of the flash are a million old.
+        let mut stream = Stream::new(1, "ages");
+        let flash_pages = 1_000_000;
+        let mut draw = SteadyDraw::new(1_000, flash_pages, &mut stream);
+        let mut written = BTreeMap::new();
+        for age in (0..flash_pages).rev() {
+            let Some(lpn) = draw.next(&mut stream) else { break };
+            written.insert(lpn.0, age);
+        }
+        let aged = written.values().filter(|age| (1_000..2_000).contains(*age)).count() as f64;
+        assert!((aged - 232.5).abs() < 5.0 * 16.0, "{aged}");
+    }
+
+    #[test]
     fn a_draw_writes_every_page_for_the_last_time_once() {
-        for (pages, flash_pages) in [(1, 2), (10, 11), (1000, 1070), (1000, 5000)] {
+        for (pages, flash_pages) in [(1, 2), (10, 11), (1000, 1070), (1000, 5000), (9, 90_000)] {
             let mut stream = Stream::new(flash_pages, "draw");
             let mut draw = SteadyDraw::new(pages, flash_pages, &mut stream);
             let written: Vec<Lpn> = std::iter::from_fn(|| draw.next(&mut stream)).collect();
-            let distinct: std::collections::BTreeSet<u32> = written.iter().map(|it| it.0).collect();
+            let distinct: BTreeSet<u32> = written.iter().map(|it| it.0).collect();
             assert_eq!(distinct.len() as u64, pages);
             assert!(written.len() as u64 <= flash_pages);
             assert!(written.len() as u64 + 5 >= flash_pages, "{} of {flash_pages}", written.len());

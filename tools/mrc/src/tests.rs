@@ -1,8 +1,8 @@
 use super::*;
-use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES};
+use hybridsim_cache::replacement::ENTRIES;
 use hybridsim_engine::sample::Zipf;
 use hybridsim_engine::{Lba, Request, SimTime, Stream};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 struct Records(std::vec::IntoIter<Record>);
 
@@ -146,47 +146,6 @@ fn sizes_are_whole_pages_and_rise() {
     let mut shares = ask(&["lru"], &[], 10_000);
     shares.sizes = vec![Size::Footprint(0.5), Size::Footprint(0.0), Size::Bytes(1)];
     assert_eq!(of(&pages, &shares).curves[0].points.len(), 2);
-}
-
-/// Of the pages as the policy sees them: numbered densely, or as the device numbers them.
-fn misses(entry: &ReplacementEntry, pages: &[u64], size: u32, dense: bool) -> u32 {
-    let mut policy = (entry.build)(&Settings::default(), size).expect("no parameters");
-    let dense = dense && policy.number_densely();
-    let (mut ids, mut slots, mut out) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-    let mut misses = 0;
-    for &page in pages {
-        let next = ids.len() as u64;
-        let id = *ids.entry(page).or_insert(next);
-        // Some 2^40 pages apart, as a sparse trace has them.
-        let page = if dense { id } else { page << 40 };
-        if let Some(&slot) = slots.get(&page) {
-            policy.update(CachedPage { page, slot }, Access::Read);
-            continue;
-        }
-        misses += 1;
-        let mut slot = slots.len() as u32;
-        if slot == size {
-            out.clear();
-            policy.expect(page);
-            policy.victims(1, &|_| true, &mut out);
-            policy.evict(out[0]);
-            slot = slots.remove(&out[0].page).expect("a cached page");
-        }
-        slots.insert(page, slot);
-        policy.update(CachedPage { page, slot }, Access::Add);
-    }
-    misses
-}
-
-#[test]
-fn dense_numbers_change_no_decision() {
-    let pages = skewed(40_000, 3_000);
-    for entry in ENTRIES {
-        for size in [1, 3, 50, 400, 2_900] {
-            let [dense, sparse] = [true, false].map(|dense| misses(entry, &pages, size, dense));
-            assert_eq!(dense, sparse, "{} {size}", entry.description.name);
-        }
-    }
 }
 
 /// Under test 16,384 accesses are gathered at a time.

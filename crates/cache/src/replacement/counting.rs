@@ -199,9 +199,18 @@ mod tests {
     use hybridsim_engine::sample::Zipf;
     use std::collections::BTreeMap;
 
+    fn built(entry: &ReplacementEntry, capacity: u32) -> Box<dyn Replacement> {
+        (entry.build)(&Settings::default(), capacity).expect("no parameters")
+    }
+
+    /// Zipf-distributed accesses.
+    fn skewed() -> Vec<u64> {
+        let (zipf, mut stream) = (Zipf::new(3_000, 0.8), Stream::new(1, "counting"));
+        (0..40_000).map(|_| zipf.draw(&mut stream)).collect()
+    }
+
     /// The pages that miss in a cache with a directory and victims as devices use them.
-    fn missed(entry: &ReplacementEntry, capacity: u32, pages: &[u64]) -> Vec<u64> {
-        let mut policy = (entry.build)(&Settings::default(), capacity).expect("no parameters");
+    fn missed(mut policy: Box<dyn Replacement>, capacity: u32, pages: &[u64]) -> Vec<u64> {
         let (mut slots, mut out) = (BTreeMap::new(), Vec::new());
         let mut missed = Vec::new();
         for &page in pages {
@@ -225,22 +234,47 @@ mod tests {
     }
 
     #[test]
+    fn dense_numbers_change_no_decision() {
+        let mut numbers = BTreeMap::new();
+        let pages: Vec<u64> = skewed()
+            .into_iter()
+            .map(|page| {
+                let next = numbers.len() as u64;
+                *numbers.entry(page).or_insert(next)
+            })
+            .collect();
+        let apart: Vec<u64> = pages.iter().map(|page| page << 40).collect();
+        for entry in ENTRIES {
+            for capacity in [1, 3, 50, 400, 2_900] {
+                let mut dense = built(entry, capacity);
+                if !dense.number_densely() {
+                    continue;
+                }
+                let dense = missed(dense, capacity, &pages).into_iter().map(|page| page << 40);
+                let sparse = missed(built(entry, capacity), capacity, &apart);
+                assert!(dense.eq(sparse), "{} {capacity}", entry.description.name);
+            }
+        }
+    }
+
+    #[test]
     fn it_decides_as_other_caches() {
-        let (zipf, mut stream) = (Zipf::new(3_000, 0.8), Stream::new(1, "counting"));
-        let mut pages: Vec<u64> = (0..40_000).map(|_| zipf.draw(&mut stream) << 33).collect();
+        let mut pages: Vec<u64> = skewed().into_iter().map(|page| page << 33).collect();
         // Pages that never return fill ghost lists, a loop finds pages in them.
         pages.extend((1_000_000..1_002_000).chain((0..6_000).map(|at| at % 700)));
         pages.extend_from_within(..10_000);
         for entry in ENTRIES {
             for capacity in [1, 2, 3, 50, 400, 2_900] {
-                let policy = (entry.build)(&Settings::default(), capacity).expect("no parameters");
-                let mut cache = CountingCache::new(policy, capacity);
+                let mut cache = CountingCache::new(built(entry, capacity), capacity);
                 let batch: Vec<PageAccess> =
                     pages.iter().map(|page| PageAccess::new(*page, Access::Read)).collect();
                 let found: Vec<u64> =
                     batch.chunks(77).flat_map(|part| cache.process(part).to_vec()).collect();
                 let name = entry.description.name;
-                assert!(found == missed(entry, capacity, &pages), "{name} {capacity}");
+                assert!(
+                    found == missed(built(entry, capacity), capacity, &pages),
+                    "{name} {capacity}"
+                );
                 assert_eq!(cache.misses(), found.len() as u64);
                 let held = cache.contents.directory.len();
                 assert!(held <= 2 * capacity as usize + 1, "{name} {capacity}: {held} pages");

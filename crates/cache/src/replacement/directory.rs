@@ -1,8 +1,8 @@
 //! The directory of a cache without data: numbers of the pages it holds, those in ghost lists
 //! included, and of no others.
 
-/// Entries by linear probing, half of them empty at least and three quarters without ghost lists:
-/// shorter searches save more than a smaller table. An entry is the high half of the page's hash,
+/// Entries by linear probing, about half of them empty, three quarters without ghost lists: shorter
+/// searches save more than a smaller table. An entry is the high half of the page's hash,
 /// which begins with the place where the search starts, and the number plus one; 0 is empty. Pages
 /// are kept by number, so that eight entries fill a cache line of the processor.
 pub struct Directory {
