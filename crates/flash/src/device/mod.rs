@@ -30,7 +30,7 @@ use hybridsim_engine::{
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use waiting::{WaitingWrite, complete, durable_from};
+use waiting::{WaitingRequest, complete, durable_from};
 
 /// Tokens of the device's timers.
 const IDLE: u64 = 0;
@@ -188,7 +188,7 @@ pub struct SsdDevice<B> {
     state: State,
     in_flight: InFlight,
     /// Writes that wait for the write buffer, in order of arrival. A timer is set for the first.
-    waiting: VecDeque<WaitingWrite>,
+    waiting: VecDeque<WaitingRequest>,
 }
 
 impl<B: FlashBackend> SsdDevice<B> {
@@ -230,7 +230,7 @@ impl<B: FlashBackend> SsdDevice<B> {
                 ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued));
             }
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
-            Scheduled::Waits(until) => self.wait(ctx, WaitingWrite { id, queued }, until),
+            Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),
         }
         self.backend.report_busy(ctx, false);
         self.report_free_blocks(ctx);

@@ -6,7 +6,7 @@ use hybridsim_engine::{Ctx, Durable, LatencyPhase, RequestId, SimDuration, SimTi
 
 /// A write that waits for the write buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitingWrite {
+pub struct WaitingRequest {
     pub id: RequestId,
     /// How long it waited for a recovery before.
     pub queued: SimDuration,
@@ -14,7 +14,7 @@ pub struct WaitingWrite {
 
 impl<B: FlashBackend> SsdDevice<B> {
     /// `write` waits for the write buffer, whose first waiting write gets an entry at `until`.
-    pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingWrite, until: SimTime) {
+    pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingRequest, until: SimTime) {
         if self.waiting.is_empty() {
             ctx.wake_at(until, BUFFER_FREED);
         }
