@@ -177,11 +177,11 @@ fn fio_json(text: &str) -> Result<Vec<Reading>, String> {
 pub fn block_size(text: &str) -> Option<u64> {
     let first = text.split(',').next()?.trim().to_ascii_lowercase();
     let digits = first.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match first[digits.len()..].trim_end_matches("ib").trim_end_matches('b') {
-        "" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        "g" => 1 << 30,
+    let unit = match &first[digits.len()..] {
+        "" | "b" => 1,
+        "k" | "kb" | "ki" | "kib" => 1 << 10,
+        "m" | "mb" | "mi" | "mib" => 1 << 20,
+        "g" | "gb" | "gi" | "gib" => 1 << 30,
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(unit)

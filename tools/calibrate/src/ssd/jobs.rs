@@ -133,6 +133,12 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<MeasuredJob>, CalibrateError>
 /// Engines of fio that have one request outstanding at a time.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
+/// Engines that keep many, and go through the page cache like those above unless told otherwise.
+const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
+
+/// What the bytes of a request may differ from its size, on average.
+const SIZE_TOLERANCE: f64 = 0.05;
+
 /// The job that writes the whole drive before the others.
 const FILL: &str = "fill";
 
@@ -163,12 +169,19 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     let workload = option(&["rw", "readwrite"]).unwrap_or_else(|| "read".to_owned());
     let size = option(&["bs", "blocksize"]).unwrap_or_else(|| "4k".to_owned());
     let bytes = block_size(&size).ok_or(format!("`bs` is no size: {size}"))?;
+    check_size(job, bytes)?;
     let clones = number(&["numjobs"], 1)?;
     if clones > 1 && option(&["group_reporting"]).is_none_or(|on| on == "0") {
         return Err("has `numjobs` without `group_reporting`, so it is one clone's result".into());
     }
     let iodepth = number(&["iodepth"], 1)?;
     let engine = option(&["ioengine"]);
+    let kernel = engine.as_ref().is_some_and(|it| {
+        SYNCHRONOUS.contains(&it.as_str()) || ASYNCHRONOUS.contains(&it.as_str())
+    });
+    if option(&["direct"]).map_or(kernel, |direct| direct == "0") {
+        return Err("went through the page cache; measure with `direct = 1`".into());
+    }
     if iodepth > 1 && engine.as_ref().is_some_and(|it| SYNCHRONOUS.contains(&it.as_str())) {
         return Err(format!(
             "`ioengine = {}` keeps one request outstanding whatever `iodepth` says; measure with \
@@ -177,9 +190,30 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
         ));
     }
     let depth = iodepth.saturating_mul(clones);
-    let read_percent = number(&["rwmixread"], 50)?;
+    let write_percent = number(&["rwmixwrite"], 50)?;
+    let read_percent = number(&["rwmixread"], 100_u64.saturating_sub(write_percent))?;
     let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
     found.map(Some).ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))
+}
+
+/// `bs` is the size of all requests: not so with `bssplit`, `bsrange`, a size per direction, or
+/// units that fio reads otherwise. A few requests at the ends of a run are counted apart from their
+/// bytes.
+fn check_size(job: &Value, bytes: u64) -> Result<(), String> {
+    for direction in ["read", "write"] {
+        let count = |key: &str| job[direction][key].as_f64().filter(|count| *count > 0.0);
+        let (Some(transferred), Some(requests)) = (count("io_bytes"), count("total_ios")) else {
+            continue;
+        };
+        let mean = transferred / requests;
+        if (mean / bytes as f64 - 1.0).abs() > SIZE_TOLERANCE {
+            return Err(format!(
+                "its requests transferred {mean:.0} bytes each, not {bytes} as `bs` says; only \
+                 jobs of one size can be used"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What fio says of one direction; `None` without requests.

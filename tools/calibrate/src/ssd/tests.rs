@@ -189,6 +189,12 @@ fn results_of_fio_that_cannot_be_used_say_why() {
     assert_eq!(problem(&job(r#""rw":"randread","bs":"4k","iodepth":"8""#)), Ok(1));
     let clones = r#""rw":"randread","bs":"4k","iodepth":"8","numjobs":"2""#;
     assert_eq!(problem(&job(&format!(r#"{clones},"group_reporting":"1""#))), Ok(1));
+    assert_eq!(problem(&job(r#""rw":"randread","bs":"4Ki","direct":"1""#)), Ok(1));
+    let sized = |bytes: u64| {
+        let part = format!(r#""read":{{"iops":9.5,"lat_ns":{{"mean":3}},"io_bytes":{bytes}"#);
+        format!(r#"{{"jobs":[{{"job options":{{"rw":"read"}},{part},"total_ios":100}}}}]}}"#)
+    };
+    assert_eq!(problem(&sized(4096 * 101)), Ok(1));
     let fill = format!(r#"{{"jobname":"fill","job options":{{"rw":"write"}},{read_part}}}"#);
     for (text, word) in [
         ("{", "EOF"),
@@ -199,6 +205,9 @@ fn results_of_fio_that_cannot_be_used_say_why() {
         (&job(clones), "`numjobs` without `group_reporting`"),
         (&format!(r#"{{"jobs":[{fill}]}}"#), "no job of fixed size"),
         (&job(r#""rw":"read","bs":"ten""#), "`bs` is no size"),
+        (&sized(8192 * 100), "transferred 8192 bytes each, not 4096"),
+        (&job(r#""rw":"read","direct":"0""#), "page cache"),
+        (&job(r#""rw":"read","ioengine":"libaio""#), "page cache"),
         (&job(r#""rw":"read","iodepth":"x""#), "`iodepth` is no number"),
     ] {
         let message = problem(text).expect_err(text);
@@ -223,7 +232,7 @@ fn what_the_latency_leaves_out_is_the_hosts() {
 fn engines_that_wait_for_each_request_have_no_depth() {
     let text = |engine: &str, depth: u32| {
         format!(
-            r#"{{"global options":{{"ioengine":"{engine}"}},"jobs":[{{"job options":{{
+            r#"{{"global options":{{"ioengine":"{engine}","direct":"1"}},"jobs":[{{"job options":{{
             "rw":"randread","bs":"4k","iodepth":"{depth}"}},
             "read":{{"iops":9000,"clat_ns":{{"mean":100000}}}}}}]}}"#
         )
