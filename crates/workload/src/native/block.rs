@@ -87,39 +87,43 @@ pub fn decode(
     records.clear();
     let request = Request::new(Op::Read, Lba(0), 0);
     records.resize(count, Record { at: SimTime::ZERO, request, response: None });
-    bytes.column(count, |index, value| {
-        let op = Op::ALL.get(usize::try_from(value).unwrap_or(usize::MAX));
-        records[index].request.op = *op.ok_or("an operation is unknown")?;
-        Ok(())
-    })?;
-    bytes.column(count, |index, value| {
-        let flags = u8::try_from(value).map_err(|_| "flags are out of range")?;
-        records[index].request.flags = Flags(flags);
-        Ok(())
-    })?;
-    bytes.column(count, |index, value| {
-        let volume = u16::try_from(value).map_err(|_| "a volume number is out of range")?;
-        records[index].request.volume = volume;
-        Ok(())
-    })?;
-    bytes.column(count, |index, value| {
-        let sectors = u32::try_from(value).map_err(|_| "a length is out of range")?;
-        records[index].request.sectors = sectors;
-        Ok(())
-    })?;
-    bytes.column(count, |index, value| {
-        records[index].response = value.checked_sub(1).map(SimDuration::from_ns);
-        Ok(())
-    })?;
+    bytes.column(
+        records,
+        |value| {
+            let op = Op::ALL.get(usize::try_from(value).unwrap_or(usize::MAX));
+            op.copied().ok_or("an operation is unknown")
+        },
+        |record, op| record.request.op = op,
+    )?;
+    bytes.column(
+        records,
+        |value| u8::try_from(value).map_err(|_| "flags are out of range"),
+        |record, flags| record.request.flags = Flags(flags),
+    )?;
+    bytes.column(
+        records,
+        |value| u16::try_from(value).map_err(|_| "a volume number is out of range"),
+        |record, volume| record.request.volume = volume,
+    )?;
+    bytes.column(
+        records,
+        |value| u32::try_from(value).map_err(|_| "a length is out of range"),
+        |record, sectors| record.request.sectors = sectors,
+    )?;
+    bytes.column(
+        records,
+        |value| Ok(value.checked_sub(1).map(SimDuration::from_ns)),
+        |record, response| record.response = response,
+    )?;
     let mut at = base;
-    bytes.column(count, |index, value| {
+    bytes.differences(records, |record, value| {
         at = at.checked_add(value).ok_or("a time is out of range")?;
-        records[index].at = SimTime::from_ns(at);
+        record.at = SimTime::from_ns(at);
         Ok(())
     })?;
     buffers.reset();
-    bytes.column(count, |index, value| {
-        let request = &mut records[index].request;
+    bytes.differences(records, |record, value| {
+        let request = &mut record.request;
         let end = buffers.end_of(request.volume);
         request.lba = Lba(end.wrapping_add(unzigzag(value)));
         *end = request.end().0;

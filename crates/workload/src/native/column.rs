@@ -55,6 +55,8 @@ pub struct ByteCursor<'a>(pub &'a [u8]);
 /// An error in a block's content.
 pub type Damage = &'static str;
 
+const TOO_LONG: Damage = "a number is longer than 64 bits";
+
 impl<'a> ByteCursor<'a> {
     /// The next LEB128 number.
     #[inline]
@@ -68,12 +70,27 @@ impl<'a> ByteCursor<'a> {
         }
     }
 
+    #[inline]
     fn long_varint(&mut self) -> Result<u64, Damage> {
+        if let Some((word, _)) = self.0.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(*word);
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                let bits = ends.trailing_zeros() + 1;
+                self.0 = &self.0[bits as usize / 8..];
+                return Ok(join_sevens(word & (u64::MAX >> (64 - bits))));
+            }
+        }
+        self.varint_by_bytes()
+    }
+
+    #[cold]
+    fn varint_by_bytes(&mut self) -> Result<u64, Damage> {
         let mut value = 0u64;
         for (index, &byte) in self.0.iter().take(VARINT_BYTES_MAX).enumerate() {
             let bits = u64::from(byte & 0x7F);
             if index == VARINT_BYTES_MAX - 1 && byte > 1 {
-                return Err("a number is longer than 64 bits");
+                return Err(TOO_LONG);
             }
             value |= bits << (7 * index);
             if byte < 0x80 {
@@ -92,39 +109,59 @@ impl<'a> ByteCursor<'a> {
         Ok(taken)
     }
 
-    /// Decodes a column of `count` numbers; calls `each` with the index and value of each.
-    #[inline]
-    pub fn column(
+    /// Decodes a column of a number for each of `records`: `convert` checks it, `set` stores it.
+    #[inline(always)]
+    pub fn column<R, T: Copy>(
         &mut self,
-        count: usize,
-        mut each: impl FnMut(usize, u64) -> Result<(), Damage>,
+        records: &mut [R],
+        convert: impl Fn(u64) -> Result<T, Damage>,
+        set: impl Fn(&mut R, T),
+    ) -> Result<(), Damage> {
+        if let [CONSTANT, rest @ ..] = self.0 {
+            self.0 = rest;
+            let value = convert(self.varint()?)?;
+            records.iter_mut().for_each(|record| set(record, value));
+            return Ok(());
+        }
+        self.differences(records, |record, value| {
+            set(record, convert(value)?);
+            Ok(())
+        })
+    }
+
+    /// As [`Self::column`], where what a number means depends on those before it.
+    #[inline(always)]
+    pub fn differences<R>(
+        &mut self,
+        records: &mut [R],
+        mut set: impl FnMut(&mut R, u64) -> Result<(), Damage>,
     ) -> Result<(), Damage> {
         let mode = self.take(1)?[0];
+        let number = self.varint()?;
         match mode {
-            CONSTANT => {
-                let value = self.varint()?;
-                (0..count).try_for_each(|index| each(index, value))
-            }
-            VARINTS => {
-                let unit = self.varint()?;
-                for index in 0..count {
-                    let value = self.varint()?.checked_mul(unit);
-                    each(index, value.ok_or("a number is longer than 64 bits")?)?;
-                }
-                Ok(())
-            }
+            CONSTANT => records.iter_mut().try_for_each(|record| set(record, number)),
+            VARINTS => records.iter_mut().try_for_each(|record| {
+                let value = self.varint()?.checked_mul(number);
+                set(record, value.ok_or(TOO_LONG)?)
+            }),
             BYTES => {
-                let unit = self.varint()?;
-                let bytes = self.take(count)?;
-                for (index, &byte) in bytes.iter().enumerate() {
-                    let value = u64::from(byte).checked_mul(unit);
-                    each(index, value.ok_or("a number is longer than 64 bits")?)?;
-                }
-                Ok(())
+                let bytes = self.take(records.len())?;
+                records.iter_mut().zip(bytes).try_for_each(|(record, &byte)| {
+                    let value = u64::from(byte).checked_mul(number);
+                    set(record, value.ok_or(TOO_LONG)?)
+                })
             }
             _ => Err("a column has an unknown encoding"),
         }
     }
+}
+
+/// The number whose groups of seven bits are in the bytes of `word`.
+#[inline]
+const fn join_sevens(word: u64) -> u64 {
+    let word = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = (word & 0x0000_3fff_0000_3fff) | (word & 0x3fff_0000_3fff_0000) >> 2;
+    (word & 0x0fff_ffff) | (word & 0x0fff_ffff_0000_0000) >> 4
 }
 
 /// Maps a difference to a whole number, small for small differences of either sign.
@@ -144,18 +181,18 @@ pub const fn unzigzag(value: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn store(to: &mut u64, value: u64) {
+        *to = value;
+    }
+
     #[track_caller]
     fn check(values: &[u64], bytes_max: usize) {
         let mut out = Vec::new();
         put_column(&mut out, values);
         assert!(out.len() <= bytes_max, "{} bytes: {out:?}", out.len());
-        let mut read = Vec::new();
+        let mut read = vec![0; values.len()];
         let mut bytes = ByteCursor(&out);
-        let result = bytes.column(values.len(), |_, value| {
-            read.push(value);
-            Ok(())
-        });
-        assert_eq!(result, Ok(()));
+        assert_eq!(bytes.column(&mut read, Ok, store), Ok(()));
         assert_eq!(read, values);
         assert!(bytes.0.is_empty());
     }
@@ -190,7 +227,22 @@ mod tests {
         );
         assert!(ByteCursor(&[0x80]).varint().is_err());
         assert!(ByteCursor(&[]).varint().is_err());
-        assert!(ByteCursor(&[9, 0]).column(1, |_, _| Ok(())).is_err());
-        assert!(ByteCursor(&[VARINTS, 3, 0x80]).column(1, |_, _| Ok(())).is_err());
+        assert!(ByteCursor(&[9, 0]).column(&mut [0], Ok, store).is_err());
+        assert!(ByteCursor(&[VARINTS, 3, 0x80]).column(&mut [0], Ok, store).is_err());
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_read_wherever_they_end() {
+        for bits in 0..64 {
+            for value in [1 << bits, (1 << bits) - 1, (1 << bits) | 1] {
+                for rest in 0..9 {
+                    let mut bytes = Vec::new();
+                    put_varint(&mut bytes, value);
+                    bytes.resize(bytes.len() + rest, 0xFF);
+                    let mut cursor = ByteCursor(&bytes);
+                    assert_eq!((cursor.varint(), cursor.0.len()), (Ok(value), rest));
+                }
+            }
+        }
     }
 }
