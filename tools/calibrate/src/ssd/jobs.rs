@@ -133,7 +133,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<MeasuredJob>, CalibrateError>
 /// Engines of fio that have one request outstanding at a time.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
-/// Engines that keep many, and go through the page cache like those above unless told otherwise.
+/// Engines that keep many, and go through the page cache by default like those above.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
 
 /// What the bytes of a request may differ from its size, on average.
