@@ -144,6 +144,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         read_overhead: micro(0),
         write_overhead: micro(0),
         host_rate: 0,
+        host_write_rate: 0,
         host_full_duplex: false,
         schedule_slots: None,
     };
@@ -165,6 +166,7 @@ fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> SimTime {
 /// Dies without suspension and multi-plane operations.
 const IN_ORDER: DieScheduling = DieScheduling {
     program_suspend: None,
+    program_points: None,
     erase_suspend: None,
     resume: SimDuration::ZERO,
     suspends_max: 0,
@@ -374,6 +376,52 @@ fn reads_precede_queued_programs_and_suspend_running_ones() {
     // A program is not suspended if that would take longer than the rest of it.
     let late = [(0, Write, 0, 1), (291, Read, 5, 1)];
     assert_eq!(answers(&pausing(queued(8)), &late), [0, 325]);
+}
+
+#[test]
+fn programs_are_suspended_at_points_and_for_so_many_reads() {
+    use Op::{Flush, Read, Write};
+    let points = pausing(queued(8)).and("program_suspend_interval", us(50));
+    let one = points.clone().and("suspend_reads_max", Value::Count(1));
+    // A program of 300. Both reads wait for the point at 150, where it is suspended for 10, and are
+    // done at 185 and 210; it has 150 + 5 left. For one read only, it resumes at 185 for 5 + 50, is
+    // suspended for the other until 275, and has 100 + 5 left.
+    let asked = [(0, Write, 0, 1), (130, Read, 5, 1), (140, Read, 6, 1), (141, Flush, 0, 0)];
+    assert_eq!(answers(&points, &asked), [0, 185, 210, 365]);
+    assert_eq!(answers(&one, &asked), [0, 185, 275, 380]);
+    // No point is left after 250. One read precedes the second program, which waits from 300 on;
+    // the other suspends it at its first point, 325 + 50.
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (260, Read, 5, 1), (261, Read, 6, 1)];
+    assert_eq!(answers(&points, &asked), [0, 1, 325, 350]);
+    assert_eq!(answers(&one, &asked), [0, 1, 325, 410]);
+    // Where programs are never suspended, the other waits for the end of the second.
+    let never = one.clone().and("suspends_max", Value::Count(0));
+    assert_eq!(answers(&never, &asked), [0, 1, 325, 650]);
+    // Reads without a program do not wait for each other's limit.
+    let reads = [(0, Read, 5, 1), (0, Read, 6, 1), (0, Read, 7, 1)];
+    assert_eq!(answers(&one, &reads), [25, 50, 75]);
+    let none = points.and("program_suspend_interval", us(0));
+    let problems = build(&none).err().expect("no interval");
+    assert!(problems[0].message.contains("must be above 0"), "{problems:?}");
+}
+
+#[test]
+fn the_host_link_has_a_rate_for_writes() {
+    use Op::{Read, Write};
+    // A page takes 10 us to the host and 20 us from it.
+    let link = queued(8)
+        .and("host_rate", Value::Rate(204_800_000))
+        .and("host_write_rate", Value::Rate(102_400_000));
+    let asked = [(0, Write, 0, 1), (1_000, Read, 5, 1)];
+    assert_eq!(answers(&link, &asked), [20, 1_035]);
+    let unbuffered = link.and("write_buffer", Value::Bytes(0));
+    for timing in ["interleaved", "serial"] {
+        let other = unbuffered.clone().and("timing", text(timing));
+        assert_eq!(answers(&other, &asked), [320, 1_035], "{timing}");
+    }
+    // Without a rate of the link, the one for writes is none either.
+    let without = queued(8).and("host_write_rate", Value::Rate(102_400_000));
+    assert_eq!(answers(&without, &asked), [0, 1_025]);
 }
 
 #[test]

@@ -54,6 +54,11 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("write_buffer = \"1MiB\"\ntiming = \"queued\"\n", &[]);
     // The default may be spelt out, as resolved scenarios do.
     check("write_buffer = \"0B\"\nsuspends_max = 8\n", &[]);
+    let anywhere = "timing = \"queued\"\nprogram_suspend_interval = \"90us\"\n";
+    check(anywhere, &["component.ssd.program_suspend_interval"]);
+    let unlimited = "timing = \"queued\"\nprogram_suspend_time = \"9us\"\n";
+    check(&format!("{unlimited}suspend_reads_max = 1\n"), &["component.ssd.suspend_reads_max"]);
+    check("host_write_rate = \"1MB/s\"\n", &["component.ssd.host_write_rate"]);
     let unprotected = "timing = \"queued\"\nfree_flush = true\n";
     check(unprotected, &["component.ssd.free_flush"]);
     check("precondition_fill = 0.5\n", &["component.ssd.precondition_fill"]);

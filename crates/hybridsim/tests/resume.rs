@@ -261,6 +261,11 @@ fn with_every_timing_model_and_inside_volumes() {
         "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
          program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
     ));
+    resumed_equals_uninterrupted(&ssd(
+        "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nprogram_suspend_time = \"10us\"\n\
+         program_suspend_interval = \"50us\"\nsuspend_reads_max = 1\n\
+         host_rate = \"200MB/s\"\nhost_write_rate = \"100MB/s\"\n",
+    ));
     // Most writes wait for the write buffer.
     resumed_equals_uninterrupted(&ssd(
         "timing = \"queued\"\nwrite_buffer = \"8KiB\"\nbuffer_pause_time = \"1ms\"\n\

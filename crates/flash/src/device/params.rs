@@ -10,7 +10,7 @@ use crate::packed::width_for;
 use crate::precondition::Precondition;
 use crate::timing::{
     BufferPauses, ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
-    TimingModel, WriteBuffer,
+    SuspendPoints, TimingModel, WriteBuffer,
 };
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
@@ -45,7 +45,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 58] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+pub const PARAMS: [Param; 61] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
 
 /// Translation layer and endurance.
 const FTL: &[Param] = &[
@@ -175,6 +175,21 @@ const TIMING: &[Param] = &[
     )
     .needs(&[Needs::Is("timing", &["queued"])]),
     Param::optional(
+        "program_suspend_interval",
+        Kind::Duration,
+        "`queued`: a program can be suspended only each time it has run for so long, so that a \
+         read waits for the next such point; default: at any time.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::given("program_suspend_time")]),
+    Param::optional(
+        "suspend_reads_max",
+        Kind::Count { min: 1, max: 1000 },
+        "`queued`: maximum reads of the host that a die executes each time a program is suspended, \
+         and ahead of a program that waits; further ones wait for the next point at which the \
+         program can be suspended, or its end. Default: no limit.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::given("program_suspend_interval")]),
+    Param::optional(
         "erase_suspend_time",
         Kind::Duration,
         "`queued`: time to suspend an erase for a read; without it erases are not suspended.",
@@ -303,6 +318,12 @@ const TIMING: &[Param] = &[
         "Transfer rate of the host link; 0 for no transfer time.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
+    Param::optional(
+        "host_write_rate",
+        Kind::Rate,
+        "As `host_rate`, for writes, where the link takes their data at another rate.",
+    )
+    .needs(&[Needs::above_zero("host_rate"), Needs::Not("timing", &["none"])]),
     Param::with(
         "host_duplex",
         Kind::Choice(&["full", "half"]),
@@ -549,6 +570,7 @@ fn without_factory_bad(
 fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Queued {
     let scheduling = DieScheduling {
         program_suspend: settings.duration_opt("program_suspend_time"),
+        program_points: suspend_points(settings),
         erase_suspend: settings.duration_opt("erase_suspend_time"),
         resume: settings.duration("resume_time"),
         suspends_max: settings.count("suspends_max") as u32,
@@ -560,6 +582,19 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
     let buffer = WriteBuffer::new(pages, geometry.dies(), settings.flag("free_flush"))
         .with_pauses(buffer_pauses(settings));
     Queued::new(geometry, times, (scheduling, chip_pages(settings, times.read)), buffer)
+}
+
+fn suspend_points(settings: &Settings) -> Option<SuspendPoints> {
+    let reads_max = settings.count_opt("suspend_reads_max").map_or(u32::MAX, |most| most as u32);
+    let interval = settings.duration_opt("program_suspend_interval")?;
+    Some(SuspendPoints { interval, reads_max })
+}
+
+/// An interval between points of suspension is longer than none.
+fn check_suspension(settings: &Settings) -> Option<Problem> {
+    let interval = settings.duration_opt("program_suspend_interval")?;
+    let message = "must be above 0; remove it if programs can be suspended at any time";
+    interval.is_zero().then(|| Problem::new("program_suspend_interval", message))
 }
 
 fn buffer_pauses(settings: &Settings) -> BufferPauses {
@@ -596,7 +631,7 @@ fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
         .with_program_pages(program_pages)
 }
 
-/// Checks `read_pages`, `program_pages` and the pauses of the buffer.
+/// Checks `read_pages`, `program_pages`, suspension and the pauses of the buffer.
 fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     let block = settings.count("pages_per_block");
     let divides = |key: &'static str| {
@@ -614,6 +649,7 @@ fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
         .filter_map(divides)
         .chain(unbuffered)
         .chain(check_buffer_pauses(settings))
+        .chain(check_suspension(settings))
         .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -642,8 +678,17 @@ fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),
         host_rate: settings.rate("host_rate"),
+        host_write_rate: host_write_rate(settings),
         host_full_duplex: settings.text("host_duplex") == "full",
         schedule_slots: settings.count_opt("schedule_slots").map(|slots| slots as usize),
+    }
+}
+
+/// Bytes per second of data that are written, on a link that has a rate.
+fn host_write_rate(settings: &Settings) -> u64 {
+    match settings.rate("host_rate") {
+        0 => 0,
+        rate => settings.rate_opt("host_write_rate").unwrap_or(rate),
     }
 }
 

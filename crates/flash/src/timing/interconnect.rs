@@ -13,6 +13,7 @@ pub struct Interconnect {
     to_host: Bus,
     from_host: Bus,
     host_rate: u64,
+    host_write_rate: u64,
     full_duplex: bool,
     request_interval: SimDuration,
     /// When the controller takes the next request.
@@ -31,6 +32,7 @@ impl Interconnect {
             to_host: bus(SimDuration::ZERO),
             from_host: bus(SimDuration::ZERO),
             host_rate: times.host_rate,
+            host_write_rate: times.host_write_rate,
             full_duplex: times.host_full_duplex,
             request_interval: times.request_interval,
             next_request: SimTime::ZERO,
@@ -86,10 +88,10 @@ impl Interconnect {
         ready: SimTime,
         latency: Latency,
     ) -> (SimTime, Milestone) {
-        if op != Op::Write || self.host_rate == 0 {
+        if op != Op::Write || self.host_write_rate == 0 {
             return (ready, Milestone { at: ready, latency });
         }
-        let length = SimDuration::transfer(bytes, self.host_rate);
+        let length = SimDuration::transfer(bytes, self.host_write_rate);
         let link = if self.full_duplex { &mut self.from_host } else { &mut self.to_host };
         link.advance(self.now);
         let begin = link.reserve(ready, length);

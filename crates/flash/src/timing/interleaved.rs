@@ -167,7 +167,7 @@ impl Interleaved {
         if bytes_behind == 0 || self.request.op != Op::Write {
             return ready;
         }
-        let later = SimDuration::transfer(bytes_behind, self.times.host_rate);
+        let later = SimDuration::transfer(bytes_behind, self.times.host_write_rate);
         let later = SimDuration::from_ns(later.as_ns().min(ready.latency.bus.as_ns()));
         ready.latency.bus -= later;
         ready.at = self.request.data_from + ready.latency.bus;

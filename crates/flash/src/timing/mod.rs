@@ -21,7 +21,7 @@ pub use busy::BusyIntervals;
 pub use chip::ChipPages;
 pub use interconnect::Interconnect;
 pub use interleaved::Interleaved;
-pub use queued::{DieScheduling, Queued};
+pub use queued::{DieScheduling, Queued, SuspendPoints};
 pub use serial::Serial;
 use slowdown::{CellTimes, DieSlowdowns};
 pub use write_buffer::{BufferPauses, WriteBuffer};
@@ -72,8 +72,10 @@ pub struct OperationTimes {
     pub write_overhead: SimDuration,
     /// Between the starts of two requests, at least.
     pub request_interval: SimDuration,
-    /// Bytes per second of the host link; 0 for no transfer time.
+    /// Bytes per second of the host link, of reads; 0 for no transfer time.
     pub host_rate: u64,
+    /// The same of writes; 0 where `host_rate` is.
+    pub host_write_rate: u64,
     pub host_full_duplex: bool,
     /// Entries of each schedule table; as many as needed without.
     pub schedule_slots: Option<usize>,
@@ -106,6 +108,15 @@ impl OperationTimes {
         let of_a_page = self.page_transfer + self.command.min(self.data_command);
         let all = [self.command, of_a_page].into_iter().filter(|time| !time.is_zero());
         all.min().unwrap_or(SimDuration::ZERO)
+    }
+
+    /// Bytes per second at which the host link moves the data of `op`; 0 where it takes no time.
+    const fn host_rate_of(&self, op: Op) -> u64 {
+        match op {
+            Op::Read => self.host_rate,
+            Op::Write => self.host_write_rate,
+            Op::Trim | Op::Flush => 0,
+        }
     }
 
     const fn overhead(&self, op: Op) -> SimDuration {

@@ -2,7 +2,8 @@
 //!
 //! Each die has a queue of programs, copies and erases. Host reads have priority: they execute
 //! before operations that have not begun, and suspend a program or an erase where the chip allows
-//! it. Programs on several planes of a die run as one multi-plane program. A write completes when
+//! it, a program perhaps only at certain points and for so many reads ([`SuspendPoints`]).
+//! Programs on several planes of a die run as one multi-plane program. A write completes when
 //! its data are in the write buffer, or without one when they are programmed.
 //!
 //! Once a completion time has been reported to the host, no operation is inserted before it
@@ -32,6 +33,8 @@ use std::collections::VecDeque;
 pub struct DieScheduling {
     /// Time to suspend a program; `None` if programs cannot be suspended.
     pub program_suspend: Option<SimDuration>,
+    /// Where programs can be suspended; `None` for anywhere.
+    pub program_points: Option<SuspendPoints>,
     /// Time to suspend an erase; `None` if erases cannot be suspended.
     pub erase_suspend: Option<SimDuration>,
     /// Time added to a program or erase each time it resumes.
@@ -39,6 +42,15 @@ pub struct DieScheduling {
     /// Maximum suspensions of one operation.
     pub suspends_max: u32,
     pub multi_plane: bool,
+}
+
+/// Points at which a running program can be suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuspendPoints {
+    /// Running time of the program from one point to the next; above zero.
+    pub interval: SimDuration,
+    /// Maximum host reads at each point, and ahead of a program that waits.
+    pub reads_max: u32,
 }
 
 /// An operation in the queue of a die.
@@ -50,6 +62,8 @@ struct QueuedOp {
     length: SimDuration,
     cause: Cause,
     suspends: u32,
+    /// Host reads that it has been delayed by since it was queued or suspended.
+    reads: u32,
     /// Bit mask of its planes, and page offset in the block: both decide about multi-plane.
     planes: u64,
     offset: u32,
@@ -71,6 +85,23 @@ impl QueuedOp {
     #[inline]
     const fn is_background(&self) -> bool {
         !serves_request(self.cause)
+    }
+
+    /// Whether it is a program that no further host read may precede at `time`.
+    #[inline]
+    fn precedes_reads(&self, time: SimTime, scheduling: &DieScheduling) -> bool {
+        let Some(points) = scheduling.program_points else { return false };
+        self.kind == QueuedKind::Program && self.ready <= time && self.reads >= points.reads_max
+    }
+
+    /// When it can be suspended, if it runs from `start` and a read arrives at `time`, not before.
+    #[inline]
+    fn suspension(&self, start: SimTime, time: SimTime, scheduling: &DieScheduling) -> SimTime {
+        let points = scheduling.program_points.filter(|_| self.kind == QueuedKind::Program);
+        let Some(SuspendPoints { interval, .. }) = points else { return time };
+        let resumed = if self.suspends > 0 { start + scheduling.resume } else { start };
+        let intervals = time.since(resumed.min(time)).as_ns().div_ceil(interval.as_ns()).max(1);
+        resumed + interval * intervals
     }
 
     const fn act(&self) -> FlashAct {
@@ -165,7 +196,10 @@ impl Die {
             let start = at.max(op.ready);
             let end = start + op.length;
             if start >= begin {
-                return ReadSlot { index, begin, suspended: None };
+                if !op.precedes_reads(begin, scheduling) {
+                    return ReadSlot { index, begin, suspended: None };
+                }
+                begin = start;
             }
             if end > begin {
                 let suspend = match op.kind {
@@ -173,10 +207,11 @@ impl Die {
                     QueuedKind::Erase => scheduling.erase_suspend,
                     QueuedKind::HostRead | QueuedKind::Copy | QueuedKind::BackgroundRead => None,
                 };
-                let left = end.since(begin);
+                let point = op.suspension(start, begin, scheduling);
+                let left = end.since(point.min(end));
                 let pays = suspend.is_some_and(|suspend| left > suspend);
                 if pays && op.suspends < scheduling.suspends_max {
-                    return ReadSlot { index: index + 1, begin, suspended: Some(left) };
+                    return ReadSlot { index: index + 1, begin: point, suspended: Some(left) };
                 }
                 begin = end;
             }
@@ -545,6 +580,7 @@ impl Queued {
                 ready: SimTime::ZERO,
                 length: left + self.scheduling.resume,
                 suspends: first.suspends + 1,
+                reads: 0,
                 ..*first
             };
             die.queue.insert(slot.index, rest);
@@ -561,12 +597,18 @@ impl Queued {
             length: end.at.since(begin),
             cause: op.cause,
             suspends: 0,
+            reads: 0,
             planes: 0,
             offset: 0,
             request: self.request_number,
         };
         let die = &mut self.dies[usize::from(op.die.0)];
         die.queue.insert(slot.index, host_read);
+        if let Some(next) = die.queue.get_mut(slot.index + 1)
+            && next.ready < end.at
+        {
+            next.reads += 1;
+        }
         die.read_until = end.at;
         self.postpone(op.die, slot.index, begin);
         if self.chip.reads_several() {
@@ -643,6 +685,7 @@ impl Queued {
             length,
             cause: op.cause,
             suspends: 0,
+            reads: 0,
             planes: 1 << (plane % 64),
             offset: if is_program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
             request: self.request_number,

@@ -56,7 +56,7 @@ impl Serial {
         let start = now.max(self.free);
         let overhead = self.times.overhead(op);
         self.moves_data = matches!(op, Op::Read | Op::Write);
-        let rate = if self.moves_data { self.times.host_rate } else { 0 };
+        let rate = self.times.host_rate_of(op);
         let bus = SimDuration::transfer(bytes, rate);
         self.latency = Latency { queue: start.since(now), overhead, bus, ..Latency::default() };
         self.free = start + overhead + bus;

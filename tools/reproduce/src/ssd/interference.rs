@@ -19,16 +19,19 @@ const FITTED: u32 = 250;
 const DEPTHS: [u32; 5] = [1, 4, 8, 16, 32];
 /// Depths of the pictures.
 const DRAWN: [u32; 2] = [1, 16];
-/// Pages of 4 KiB that one program may take.
-const PROGRAM_PAGES: [u32; 6] = [2, 3, 4, 6, 8, 12];
-/// About the highest rate of writes of both drives, in MiB/s: for the predictor that shares the
-/// bandwidth.
+/// Pages of 4 KiB that one program may take: three pages of 16 KiB on each of 1 to 8 planes.
+const PROGRAM_PAGES: [u32; 4] = [12, 24, 48, 96];
+/// About the highest rate of writes of both drives, in MiB/s: it gives the time of a program, and a
+/// predictor shares it between reads and writes.
 const WRITES_ALONE: f64 = 1_160.0;
+/// Dies of the simulated drive, and pages of 4 KiB in a MiB.
+const DIES: u32 = 32;
+const PAGES_PER_MIB: f64 = 256.0;
 /// Writes of 128 KiB.
 const WRITES_PER_MIB: f64 = 8.0;
 /// Reads of a run, and its shortest duration.
-const READS: f64 = 20_000.0;
-const SECONDS_MIN: f64 = 0.5;
+const READS: f64 = 60_000.0;
+const SECONDS_MIN: f64 = 2.0;
 /// What is offered, of what the unloaded drive serves.
 const OFFERED: f64 = 1.5;
 /// Goal of the mean error of a ratio.
@@ -117,17 +120,26 @@ impl Measured<'_> {
 #[derive(Clone, Copy)]
 struct Constants {
     read_us: f64,
-    program_us: f64,
+    /// How long a program runs between the points at which it can be suspended.
+    interval_us: f64,
     program_pages: u32,
 }
 
 impl Constants {
+    /// The time of a program with which all dies write as fast as the drive does.
+    fn program_us(&self) -> f64 {
+        1e6 * f64::from(DIES * self.program_pages) / (PAGES_PER_MIB * WRITES_ALONE)
+    }
+
     /// Reads at `depth` beside writes of `rate` MiB/s, where the unloaded drive serves `unloaded`.
     fn job(&self, rate: u32, depth: u32, unloaded: f64) -> Job {
         let seconds = (READS / unloaded).max(SECONDS_MIN);
         // Two writes in the whole run are none.
         let between_ms = if rate == 0 { 450.0 * seconds } else { 125.0 / f64::from(rate) };
         let duration = format!("\"{:.0}us\"", 1e6 * seconds);
+        let us = |us: f64| format!("\"{us:.2}us\"");
+        // Two programs of every die.
+        let buffer = format!("\"{}KiB\"", 8 * DIES * self.program_pages);
         Job::paper("ssd/interference.toml")
             .named(format!("{rate} MiB/s, {depth} outstanding"))
             .in_full()
@@ -136,33 +148,36 @@ impl Constants {
             .set("workload.reads.generator.duration", &duration)
             .set("workload.writes.generator.interarrival_ms", between_ms)
             .set("workload.writes.generator.duration", &duration)
-            .set("component.ssd.read_time", format!("\"{:.2}us\"", self.read_us))
-            .set("component.ssd.program_time", format!("\"{:.2}us\"", self.program_us))
+            .set("component.ssd.read_time", us(self.read_us))
+            .set("component.ssd.program_time", us(self.program_us()))
+            .set("component.ssd.program_suspend_interval", us(self.interval_us))
             .set("component.ssd.program_pages", self.program_pages)
+            .set("component.ssd.write_buffer", buffer)
             .set("component.ssd.ftl.stripe_pages", self.program_pages)
     }
 }
 
-/// The read time by the rate of the unloaded drive; the time of a program by the 99th percentile at
-/// one rate of the writes, for the size of a program that meets the rate of reads there.
+/// The read time by the rate of the unloaded drive; the interval between points of suspension by the
+/// rate of reads beside one rate of the writes, for the size of a program that meets their 99th
+/// percentile there.
 fn fitted(runner: &Runner, measured: &Measured<'_>) -> Result<Constants, ExperimentError> {
     let (unloaded, loaded) = (measured.at(0, 1)?, measured.at(FITTED, 1)?);
     let run = |with: Constants, rate: u32| -> Result<Reads, ExperimentError> {
         Ok(Reads::simulated(&runner.run(&[with.job(rate, 1, unloaded.iops)])?[0]))
     };
-    let start = Constants { read_us: 60.0, program_us: 400.0, program_pages: 4 };
+    let start = Constants { read_us: 60.0, interval_us: 200.0, program_pages: 24 };
     let read_us = solve("read time", (30.0, 90.0), unloaded.iops, |read_us| {
         Ok(run(Constants { read_us, ..start }, 0)?.iops)
     })?;
     let mut best: Option<(f64, Constants)> = None;
     for program_pages in PROGRAM_PAGES {
         let with = Constants { read_us, program_pages, ..start };
-        let range = (50.0, 2_000.0);
-        let program_us = solve("program time", range, loaded.p99_us, |program_us| {
-            Ok(run(Constants { program_us, ..with }, FITTED)?.p99_us)
+        let range = (40.0, 800.0);
+        let interval_us = solve("interval of suspension", range, loaded.iops, |interval_us| {
+            Ok(run(Constants { interval_us, ..with }, FITTED)?.iops)
         })?;
-        let with = Constants { program_us, ..with };
-        let error = libm::log(run(with, FITTED)?.iops / loaded.iops).abs();
+        let with = Constants { interval_us, ..with };
+        let error = libm::log(run(with, FITTED)?.p99_us / loaded.p99_us).abs();
         if best.is_none_or(|(least, _)| error < least) {
             best = Some((error, with));
         }
@@ -280,7 +295,8 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let drives = DRIVES.map(|(name, runs)| (name, Measured { rows: &all, runs }));
     let with = fitted(runner, &drives[0].1)?;
-    let Constants { read_us, program_us, program_pages } = with;
+    let Constants { read_us, interval_us, program_pages } = with;
+    let program_ms = with.program_us() / 1e3;
     for ((name, measured), is_fitted) in drives.iter().zip([true, false]) {
         let points = points(runner, measured, with)?;
         if is_fitted {
@@ -292,7 +308,8 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
                     .within_share(Point::ratio(&point.theirs, VALUES[0].1), GOAL)
                     .ours(Point::ratio(&point.ours, VALUES[0].1))
                     .remark(&format!(
-                        "32 dies; read {read_us:.1} us, program of {} KiB {program_us:.0} us",
+                        "{DIES} dies; read {read_us:.1} us, program of {} KiB {program_ms:.2} ms, \
+                         suspended every {interval_us:.0} us for one read",
                         4 * program_pages
                     ))
                     .given(),
