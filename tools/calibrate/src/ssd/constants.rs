@@ -24,28 +24,39 @@ pub(super) struct Constant {
     range: (f64, f64),
     /// What has to be measured for it; anything, where there is none.
     pub shown_by: Option<Op>,
+    /// The constant whose value it has where it has none of its own.
+    pub follows: Option<&'static str>,
 }
 
+/// The coordinate of a constant that follows another.
+pub(super) const FOLLOWS: f64 = f64::NAN;
+
 const fn time(name: &'static str, shown_by: Option<Op>, range: (f64, f64)) -> Constant {
-    Constant { name, unit: Unit::Time, range, shown_by }
+    Constant { name, unit: Unit::Time, range, shown_by, follows: None }
 }
 
 const fn rate(name: &'static str, range: (f64, f64)) -> Constant {
-    Constant { name, unit: Unit::Rate, range, shown_by: None }
+    Constant { name, unit: Unit::Rate, range, shown_by: None, follows: None }
 }
 
 /// All of them.
-pub(super) const CONSTANTS: [Constant; 8] = [
+pub(super) const CONSTANTS: [Constant; 9] = [
     time("read_time", Some(Op::Read), (2e3, 5e5)),
     Constant {
         name: "read_spread",
         unit: Unit::Share,
         range: (0.0, 1.5),
         shown_by: Some(Op::Read),
+        follows: None,
     },
     time("program_time", Some(Op::Write), (2e4, 5e7)),
     rate("channel_rate", (2e7, 8e9)),
     rate("host_rate", (2e7, 3.2e10)),
+    Constant {
+        shown_by: Some(Op::Write),
+        follows: Some("host_rate"),
+        ..rate("host_write_rate", (2e7, 3.2e10))
+    },
     time("request_interval", None, (5e1, 1e5)),
     time("read_overhead", Some(Op::Read), (1e2, 5e5)),
     time("write_overhead", Some(Op::Write), (1e2, 5e5)),
@@ -76,6 +87,9 @@ impl Constant {
 
     /// Its coordinate in `settings`. What takes no time there is at the end of its range.
     pub fn read(&self, settings: &Settings) -> f64 {
+        if self.follows.is_some() && settings.rate_opt(self.name).is_none() {
+            return FOLLOWS;
+        }
         self.coordinate(match self.unit {
             Unit::Time => settings.duration(self.name).as_ns() as f64,
             Unit::Rate => match settings.rate(self.name) {
@@ -86,8 +100,11 @@ impl Constant {
         })
     }
 
-    /// Puts the value at `coordinate` into `settings`.
+    /// Puts the value at `coordinate` into `settings`; nothing where it follows another.
     pub fn write(&self, settings: &mut Settings, coordinate: f64) {
+        if coordinate.is_nan() {
+            return;
+        }
         let value = self.value(coordinate);
         settings.set(
             self.name,
@@ -101,6 +118,9 @@ impl Constant {
 
     /// The value at `coordinate` in the words of people.
     pub fn words(&self, coordinate: f64) -> String {
+        if let Some(followed) = self.follows.filter(|_| coordinate.is_nan()) {
+            return format!("as {followed}");
+        }
         let value = self.value(coordinate);
         match self.unit {
             Unit::Time if value >= 1e6 => format!("{:.2} ms", value / 1e6),
@@ -126,5 +146,15 @@ mod tests {
                 assert!((got - at).abs() < 0.01, "{}: {got} instead of {at}", constant.name);
             }
         }
+    }
+
+    #[test]
+    fn a_constant_without_a_value_of_its_own_follows_another() {
+        let constant = CONSTANTS.iter().find(|constant| constant.name == "host_write_rate");
+        let constant = constant.expect("a constant");
+        let mut settings = Settings::default();
+        constant.write(&mut settings, FOLLOWS);
+        assert!(constant.read(&settings).is_nan(), "nothing was written");
+        assert_eq!(constant.words(FOLLOWS), "as host_rate");
     }
 }

@@ -155,7 +155,14 @@ impl<'a, 'r> Fit<'a, 'r> {
         go_on: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
         let shows = |op: Op| benches.iter().any(|bench| bench.does(op));
-        let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
+        let both = shows(Op::Read) && shows(Op::Write);
+        let start = drive.point();
+        let is_shown = |&at: &usize| {
+            let constant = &CONSTANTS[at];
+            // Writes alone show the constant that it follows.
+            let is_own = constant.follows.is_none() || both || !start.constants[at].is_nan();
+            is_own && constant.shown_by.is_none_or(shows)
+        };
         let free = (0..CONSTANTS.len()).filter(is_shown).collect();
         Self { drive, benches: benches.iter().collect(), free, threads: processors(), go_on }
     }
@@ -208,7 +215,7 @@ impl<'a, 'r> Fit<'a, 'r> {
         directions.iter_mut().flatten().for_each(|(_, step)| *step *= scale);
         let space = Space { ranges, directions };
         let failed = RefCell::new(None);
-        let from: Vec<f64> = self.free.iter().map(|&at| start.constants[at]).collect();
+        let from: Vec<f64> = self.free.iter().map(|&at| start.coordinate(at)).collect();
         let at = |values: &[f64]| {
             let mut point = start.clone();
             self.free.iter().zip(values).for_each(|(&at, value)| point.constants[at] = *value);
@@ -239,6 +246,7 @@ impl<'a, 'r> Fit<'a, 'r> {
             ("read_time", STEP / 4.0, "channel_rate", STEP),
             ("channel_rate", STEP, "host_rate", -STEP / 2.0),
             ("request_interval", STEP, "host_rate", STEP),
+            ("channel_rate", STEP, "host_write_rate", -STEP / 2.0),
         ];
         let both = |(one, by, other, back): (&str, f64, &str, f64)| {
             Some(vec![(place(one)?, by), (place(other)?, back)])

@@ -120,15 +120,22 @@ impl<'r> Drive<'r> {
 }
 
 /// A variant of a drive.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Point {
     channels: u64,
     dies_per_channel: u64,
-    /// Coordinates, by [`CONSTANTS`].
+    /// Coordinates, by [`CONSTANTS`]; [`constants::FOLLOWS`] of those that follow another.
     constants: Vec<f64>,
 }
 
 impl Point {
+    /// The coordinate of constant `at`, or of the one that it follows.
+    fn coordinate(&self, at: usize) -> f64 {
+        let followed = CONSTANTS[at].follows.filter(|_| self.constants[at].is_nan());
+        let place = |name| CONSTANTS.iter().position(|constant| constant.name == name);
+        self.constants[followed.and_then(place).unwrap_or(at)]
+    }
+
     fn write(&self, settings: &mut Settings) {
         settings.set("channels", Value::Count(self.channels));
         settings.set("dies_per_channel", Value::Count(self.dies_per_channel));
@@ -214,6 +221,7 @@ impl SsdCalibration<'_> {
     /// What is wrong with the fit.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        warnings.extend(self.waits_in_the_host());
         let [before, after] = &self.held_out;
         if after.jobs > 0 && after.rate_mean >= before.rate_mean {
             warnings.push(format!(
@@ -232,6 +240,20 @@ impl SsdCalibration<'_> {
             ));
         }
         warnings
+    }
+
+    /// A warning where START admits fewer requests to the drive than a job has outstanding.
+    fn waits_in_the_host(&self) -> Option<String> {
+        let most = self.commands_max?;
+        let deeper = self.jobs.iter().map(|job| job.measured.depth).filter(|depth| *depth > most);
+        let (count, deepest) = (deeper.clone().count(), deeper.max()?);
+        Some(format!(
+            "queue_depth = {most} of [host] in {} limits {count} of {} jobs, which have up to \
+             {deepest} requests outstanding: the others wait in the host; keep it if the drive \
+             takes no more commands at a time (NCQ: 32), otherwise raise or remove it",
+            self.start,
+            self.jobs.len()
+        ))
     }
 
     /// What of the host goes with the constants of the drive.

@@ -301,3 +301,56 @@ fn another_timing_model_is_refused() {
     let error = Drive::of_scenario("x", &other, &registry).expect_err("no queues");
     assert!(error.to_string().contains("only `queued`"), "{error}");
 }
+
+#[test]
+fn the_link_has_a_rate_in_each_direction() {
+    let registry = registry::standard();
+    let slower = TRUE.replace("host_duplex", "host_write_rate = \"700MB/s\"\nhost_duplex");
+    let measured = Drive::of_scenario("true", &slower, &registry).expect("a drive");
+    let drive = Drive::of_scenario("start", TRUE, &registry).expect("a drive");
+    let of = |drive: &Drive<'_>, workload: &str, (bytes, depth), op| {
+        let wanted = Delivered { op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        let asked = MeasuredJob::new(workload, (bytes, depth), 50, vec![wanted]);
+        let asked = asked.expect("a sound job");
+        let bench = Bench::new(drive, &drive.point(), &asked, 2).expect("a drive");
+        let ran = bench.run(drive, &drive.point()).expect("a run");
+        let delivered = ran.iter().map(Simulated::delivered).collect();
+        MeasuredJob::new(workload, (bytes, depth), 50, delivered).expect("a sound job")
+    };
+    let reads = [1, 16].map(|depth| of(&measured, "randread", (65_536, depth), Op::Read));
+    let sizes = [4_096, 65_536, 262_144];
+    let writes = sizes.map(|bytes| of(&measured, "write", (bytes, 1), Op::Write));
+    let link = |found: &SsdCalibration<'_>| {
+        let it = found.constants.iter().find(|constant| constant.name == "host_write_rate");
+        it.expect("a constant").clone()
+    };
+    let jobs = [&reads[..], &writes[..]].concat();
+    let found = calibrate_ssd(&drive, &jobs, &[true; 5], &|| true).expect("a fit");
+    assert!(found.fitted[1].rate_mean < 0.05, "{:?}", found.constants);
+    let rate = link(&found).to.expect("it is identified");
+    let rate: f64 = rate.trim_end_matches(" MB/s").parse().expect("a rate");
+    assert!((rate / 700.0 - 1.0).abs() < 0.15, "{:?}", found.constants);
+    assert!(found.preset().contains("host_write_rate"), "{}", found.preset());
+    // Writes alone show one rate, which is that of START's key.
+    let found = calibrate_ssd(&drive, &writes, &[true; 3], &|| true).expect("a fit");
+    assert_eq!((link(&found).from.as_str(), link(&found).to), ("as host_rate", None));
+    assert!(!found.preset().contains("host_write_rate"), "{}", found.preset());
+}
+
+#[test]
+fn a_queue_of_the_host_that_limits_jobs_is_reported() {
+    let registry = registry::standard();
+    let limited = format!("[host]\nqueue_depth = 4\n{TRUE}");
+    let drive = Drive::of_scenario("mine.toml", &limited, &registry).expect("a drive");
+    let jobs = [1, 4, 16].map(|depth| delivered(&drive, "randread", depth, &BOTH[..1]));
+    let warning = |count: usize| {
+        let found = calibrate_ssd(&drive, &jobs[..count], &vec![true; count], &|| true);
+        found.expect("a fit").warnings().into_iter().find(|it| it.contains("queue_depth"))
+    };
+    let found = warning(3).expect("16 are more than 4");
+    assert!(
+        found.starts_with("queue_depth = 4 of [host] in mine.toml limits 1 of 3 jobs"),
+        "{found}"
+    );
+    assert_eq!(warning(2), None);
+}
