@@ -157,8 +157,8 @@ impl Constants {
     }
 }
 
-/// The read time by the rate of the unloaded drive; the interval between points of suspension by the
-/// rate of reads beside one rate of the writes, for the size of a program that meets their 99th
+/// The read time by the rate of the unloaded drive; the interval between points of suspension by
+/// the rate of reads beside one rate of the writes, for the size of a program that meets their 99th
 /// percentile there.
 fn fitted(runner: &Runner, measured: &Measured<'_>) -> Result<Constants, ExperimentError> {
     let (unloaded, loaded) = (measured.at(0, 1)?, measured.at(FITTED, 1)?);
