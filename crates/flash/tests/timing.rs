@@ -181,7 +181,12 @@ fn background(
     ops: impl FnOnce(&mut FlashOps),
 ) -> u64 {
     let queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, 1, false));
-    let mut clock = TimingModel::Queued(Box::new(queued));
+    timed(&mut TimingModel::Queued(Box::new(queued)), geometry, ops)
+}
+
+/// The time in nanoseconds that `clock` gives background operations, where pages 0, 1 and 2 hold
+/// data.
+fn timed(clock: &mut TimingModel, geometry: Geometry, ops: impl FnOnce(&mut FlashOps)) -> u64 {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     for page in 0..3 {
         flash.host_program(Ppn(page), Lpn(page), After::NOTHING);
@@ -192,6 +197,35 @@ fn background(
     clock.begin_background(SimTime::ZERO);
     clock.page(flash.list(), 0, 0);
     clock.end().busy_until().as_ns()
+}
+
+#[test]
+fn one_operation_at_a_time_reads_a_page_of_the_chip_once() {
+    let (geometry, times) = two_dies(CopyBack::None);
+    let took = |pages: u32, ops: &dyn Fn(&mut FlashOps)| {
+        let chip = ChipPages::new(times.read, 1, 0.0, pages);
+        let mut clock = TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)));
+        timed(&mut clock, geometry, ops)
+    };
+    // A copy: command, cells, control and data, and in again.
+    let copy = 1_000 + 2_000 + 10_000 + 1_000 + 10_000 + 300_000;
+    let copies = |flash: &mut FlashOps| {
+        for page in 0..3 {
+            flash.copy(Ppn(page), Ppn(8 + page), Cause::Gc, After::NOTHING);
+        }
+    };
+    assert_eq!(took(1, &copies), 3 * (copy + 25_000));
+    assert_eq!(took(2, &copies), 3 * copy + 2 * 25_000, "pages 0 and 1 at once");
+    assert_eq!(took(4, &copies), 3 * copy + 25_000);
+    // After an erase other data are in the same pages.
+    let again = |flash: &mut FlashOps| {
+        copies(flash);
+        flash.erase(BlockId(0), Cause::Gc, After::NOTHING);
+        flash.program(Ppn(0), Lpn(3), Cause::Gc, After::NOTHING);
+        flash.copy(Ppn(0), Ppn(11), Cause::Gc, After::NOTHING);
+    };
+    let others = (1_000 + 1_500_000) + (1_000 + 10_000 + 300_000);
+    assert_eq!(took(4, &again), 4 * copy + 2 * 25_000 + others);
 }
 
 #[test]
@@ -242,7 +276,10 @@ fn an_erased_block_takes_no_page_of_an_earlier_program() {
 fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
     let mut clock = match clock {
-        "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, delays))),
+        "serial" => {
+            let chip = ChipPages::single(delays.read);
+            TimingModel::Serial(Box::new(Serial::new(geometry, delays, chip)))
+        }
         _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
     let end = copied(geometry, &mut clock, target);
@@ -530,6 +567,9 @@ fn pages_of_one_chip_page_are_read_at_once() {
     let single = queued(8).and("channel_rate", Value::Rate(204_800_000));
     let asked = [(0, Read, 0, 4), (200, Read, 5, 1)];
     assert_eq!(answers(&single, &asked), [4 * (25 + 10), 235]);
+    // One operation at a time: two reads of the chip, four transfers.
+    let serial = single.clone().and("timing", text("serial")).and("read_pages", Value::Count(2));
+    assert_eq!(answers(&serial, &asked), [2 * 25 + 4 * 10, 235]);
     let pairs = single.clone().and("read_pages", Value::Count(2));
     assert_eq!(answers(&pairs, &asked), [2 * (25 + 10 + 10), 235]);
     // The second request has to read the chip's page again.

@@ -237,10 +237,10 @@ const TIMING: &[Param] = &[
         "read_pages",
         Kind::Count { min: 1, max: 1024 },
         "1",
-        "`queued`: consecutive pages of a block that the chip reads in one operation. A chip with \
-         pages of 16 KiB behind a map of 4 KiB units reads 4.",
+        "`queued`, `serial`: consecutive pages of a block that the chip reads in one operation. A \
+         chip with pages of 16 KiB behind a map of 4 KiB units reads 4.",
     )
-    .needs(&[Needs::Is("timing", &["queued"])]),
+    .needs(&[Needs::Is("timing", &["queued", "serial"])]),
     Param::with(
         "program_pages",
         Kind::Count { min: 1, max: 1024 },
@@ -488,12 +488,17 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let endurance = settings.count("endurance") as u32;
     let times = operation_times(settings, &geometry);
-    if settings.text("timing") == "queued" {
-        check_queued(settings)?;
+    match settings.text("timing") {
+        "queued" => check_queued(settings)?,
+        "serial" => divides_block(settings, "read_pages").map_or(Ok(()), |it| Err(vec![it]))?,
+        _ => {}
     }
     let timing = match settings.text("timing") {
         "queued" => TimingModel::Queued(Box::new(queued(settings, geometry, times))),
-        "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, times))),
+        "serial" => {
+            let chip = ChipPages::new(times.read, 1, 0.0, settings.count("read_pages") as u32);
+            TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)))
+        }
         "none" => TimingModel::None(SimTime::ZERO),
         _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, times))),
     };
@@ -631,14 +636,15 @@ fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
         .with_program_pages(program_pages)
 }
 
+/// The problem of a block that is no multiple of the pages of `key`.
+fn divides_block(settings: &Settings, key: &'static str) -> Option<Problem> {
+    let (block, pages) = (settings.count("pages_per_block"), settings.count(key));
+    let message = format!("{pages} pages do not divide a block of {block}");
+    (!block.is_multiple_of(pages)).then(|| Problem::new(key, message))
+}
+
 /// Checks `read_pages`, `program_pages`, suspension and the pauses of the buffer.
 fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
-    let block = settings.count("pages_per_block");
-    let divides = |key: &'static str| {
-        let pages = settings.count(key);
-        let message = format!("{pages} pages do not divide a block of {block}");
-        (!block.is_multiple_of(pages)).then(|| Problem::new(key, message))
-    };
     let buffer = settings.count("program_pages") > 1 && settings.bytes("write_buffer") == 0;
     let unbuffered = buffer.then(|| {
         let message = "needs a write buffer, in which pages wait for those programmed with them";
@@ -646,7 +652,7 @@ fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     });
     let problems: Vec<Problem> = ["read_pages", "program_pages"]
         .into_iter()
-        .filter_map(divides)
+        .filter_map(|key| divides_block(settings, key))
         .chain(unbuffered)
         .chain(check_buffer_pauses(settings))
         .chain(check_suspension(settings))

@@ -77,6 +77,12 @@ impl ChipPages {
         page / self.read_pages
     }
 
+    /// The first page of the chip's page with this number.
+    #[inline]
+    pub(super) const fn first_read(&self, number: u32) -> u32 {
+        number * self.read_pages
+    }
+
     /// The number of the pages that are programmed with `page`.
     #[inline]
     pub(super) const fn page_programmed(&self, page: u32) -> u32 {

@@ -2,12 +2,16 @@
 //!
 //! A request takes its overhead and the sum of its operations: n pages are read in `overhead + n *
 //! read` (konanki, table 4.1).
+//!
+//! A chip whose page holds several pages of the map reads all of them at once: of copies that
+//! follow each other, and of reads of one request, only the first of each chip page takes the read
+//! time.
 
 use super::{
-    BusyIntervals, CellTimes, DieSlowdowns, Latency, OperationTimes, Timed, serves_request,
-    split_copy,
+    BusyIntervals, CellTimes, ChipPages, DieSlowdowns, Latency, OperationTimes, Timed,
+    serves_request, split_copy,
 };
-use crate::geometry::Geometry;
+use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 
@@ -19,13 +23,21 @@ pub struct Serial {
     moves_data: bool,
     busy: BusyIntervals,
     slow: DieSlowdowns,
+    chip: ChipPages,
+    /// The page of the chip that the request has read last.
+    sensed: Option<u32>,
+    /// The page of the chip that was read last for a copy, or by other background work.
+    copied: Option<u32>,
 }
 
 impl Serial {
-    pub fn new(geometry: Geometry, times: OperationTimes) -> Self {
+    pub fn new(geometry: Geometry, times: OperationTimes, chip: ChipPages) -> Self {
         Self {
             geometry,
             times,
+            chip,
+            sensed: None,
+            copied: None,
             free: SimTime::ZERO,
             latency: Latency::default(),
             moves_data: false,
@@ -43,16 +55,17 @@ impl Serial {
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&self.free);
+        to.put(&(self.free, self.copied));
         self.slow.save(to);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.free = from.take()?;
+        (self.free, self.copied) = from.take()?;
         self.slow.restore(self.geometry.dies(), from)
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.sensed = None;
         let start = now.max(self.free);
         let overhead = self.times.overhead(op);
         self.moves_data = matches!(op, Op::Read | Op::Write);
@@ -63,6 +76,7 @@ impl Serial {
     }
 
     pub(super) fn begin_background(&mut self, now: SimTime) {
+        self.sensed = None;
         self.latency = Latency::default();
         self.moves_data = false;
         self.free = self.free.max(now);
@@ -81,14 +95,23 @@ impl Serial {
             self.free += self.times.ram;
         }
         for op in ops {
-            let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
+            let CellTimes { program, erase, .. } = self.slow.cells(op.die, &self.times);
             let (read, program, erase, transfer) = match op.kind {
-                OpKind::Read => (read, NONE, NONE, command + data_command + page_transfer),
+                OpKind::Read => {
+                    let read = self.read_time(op, op.page);
+                    (read, NONE, NONE, command + data_command + page_transfer)
+                }
                 OpKind::Program => (NONE, program, NONE, command + page_transfer),
-                OpKind::Erase => (NONE, NONE, erase, command),
+                OpKind::Erase => {
+                    self.forget_block(BlockId(op.page));
+                    (NONE, NONE, erase, command)
+                }
                 OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
                     Some(time) => (NONE, self.slow.of(op.die, time), NONE, command * 2),
-                    None => (read, program, NONE, command * 2 + data_command + page_transfer * 2),
+                    None => {
+                        let read = self.read_time(op, op.from);
+                        (read, program, NONE, command * 2 + data_command + page_transfer * 2)
+                    }
                 },
             };
             if serves_request(op.cause) {
@@ -102,15 +125,38 @@ impl Serial {
             let begin = self.free;
             self.free = self.free + read + program + erase + transfer;
             if self.busy.is_enabled() {
-                self.record(op, begin, self.free);
+                self.record(op, read, (begin, self.free));
             }
         }
     }
 
-    /// Records when `op` occupies its die and its channel.
-    fn record(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
-        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+    /// How long the cells are read for `page`, which `op` reads: not at all if it is in the page of
+    /// the chip that was read before.
+    #[inline]
+    fn read_time(&mut self, op: &FlashOp, page: u32) -> SimDuration {
         let CellTimes { read, .. } = self.slow.cells(op.die, &self.times);
+        if !self.chip.reads_several() {
+            return read;
+        }
+        let last = if serves_request(op.cause) { &mut self.sensed } else { &mut self.copied };
+        let number = self.chip.page_read(page);
+        if last.replace(number) == Some(number) { SimDuration::ZERO } else { read }
+    }
+
+    /// What was read of `block` is no longer what its pages hold.
+    fn forget_block(&mut self, block: BlockId) {
+        if !self.chip.reads_several() {
+            return;
+        }
+        let (chip, geometry) = (self.chip, self.geometry);
+        let elsewhere = |page: &u32| geometry.block_of(Ppn(chip.first_read(*page))) != block;
+        self.sensed = self.sensed.filter(elsewhere);
+        self.copied = self.copied.filter(elsewhere);
+    }
+
+    /// Records when `op`, which reads cells for `read`, occupies its die and its channel.
+    fn record(&mut self, op: &FlashOp, read: SimDuration, (begin, end): (SimTime, SimTime)) {
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
         let (sensed, out) = (begin + command + read, data_command + page_transfer);
         let channel = self.geometry.channel_of(op.die);
         match op.kind {
@@ -122,9 +168,9 @@ impl Serial {
             OpKind::Erase => self.busy.channel(channel, op, begin, command),
             OpKind::Copy if self.times.copy_back_time(op, &self.geometry).is_some() => {}
             OpKind::Copy => {
-                if let Some((read, program)) = split_copy(op, &self.geometry) {
-                    self.record(&read, begin, sensed + out);
-                    return self.record(&program, sensed + out, end);
+                if let Some((source, program)) = split_copy(op, &self.geometry) {
+                    self.record(&source, read, (begin, sensed + out));
+                    return self.record(&program, read, (sensed + out, end));
                 }
                 self.busy.channel(channel, op, begin, command);
                 self.busy.channel(channel, op, sensed, out + command + page_transfer);
