@@ -1,10 +1,11 @@
 //! A saturated drive: hidden capacity, blocks, a collector, and two rates.
 //!
 //! A saturated drive is limited by the bandwidth of its flash, so dies are not simulated one by
-//! one: a page written for the host takes `program_us` of the whole drive, a page copied by
-//! garbage collection `copy_us`. Both are simulated serially; the rate of the host follows from
-//! how many pages are copied.
+//! one: a page programmed takes `program_us` of the whole drive, and for each page of the chip that
+//! garbage collection copies from, a read takes `read_us`. All are simulated serially; the rate of
+//! the host follows from how many pages are copied, and how they lie.
 
+use super::fit::page_us;
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
@@ -33,6 +34,8 @@ pub enum Collector {
     Greedy,
     /// Cost-benefit, with this power of the age.
     CostBenefit(f64),
+    /// The fewest valid pages of so many blocks drawn at random.
+    Choices(u32),
 }
 
 impl Collector {
@@ -43,6 +46,7 @@ impl Collector {
             Self::CostBenefit(exponent) => {
                 format!("{{ kind = \"cost-benefit\", age_exponent = {exponent:.3} }}")
             }
+            Self::Choices(drawn) => format!("{{ kind = \"d-choices\", choices = {drawn} }}"),
         }
     }
 }
@@ -56,10 +60,12 @@ pub struct Drive {
     pub hidden_gib: f64,
     /// Size of the blocks that are collected as one, in GiB.
     pub block_gib: f64,
-    /// Time of a page written for the host.
+    /// Time of a page programmed, in microseconds.
     pub program_us: f64,
-    /// Time of a page copied.
-    pub copy_us: f64,
+    /// Time to read a page of the chip, in microseconds.
+    pub read_us: f64,
+    /// Pages of the map in a page of the chip.
+    pub read_pages: u32,
     /// Capacities and blocks are simulated this many times smaller.
     pub scale: f64,
     pub collector: Collector,
@@ -153,9 +159,7 @@ impl Drive {
         // Two pages more, as the simulator rounds the exported capacity down.
         let exported = whole_pages(self.user_gib / self.scale) + 2 * PAGE as u64;
         let span = whole_pages(self.user_gib * range / self.scale);
-        let blocks = (self.hidden_gib / self.block_gib).round();
-        // So that the capacity does not go in steps of blocks.
-        let pages_per_block = (self.hidden_gib * GIB / self.scale / PAGE / blocks).round().max(1.0);
+        let (blocks, pages_per_block) = self.shape();
         let spare = blocks * pages_per_block * PAGE / exported as f64 - 1.0;
         let requests = (writes * span as f64 / PAGE).round();
         let ssd = |name: &str| format!("component.ssd.{name}");
@@ -167,13 +171,36 @@ impl Drive {
             (ssd("pages_per_block"), pages_per_block.to_string()),
             (ssd("over_provisioning"), spare.to_string()),
             (ssd("program_time"), time(self.program_us)),
-            (ssd("read_time"), time((self.copy_us - self.program_us).max(0.001))),
+            (ssd("read_time"), time(self.read_us.max(0.001))),
             (ssd("precondition_fill"), range.to_string()),
             (ssd("ftl.gc"), self.collector.toml()),
             ("workload.generator.span".to_owned(), format!("\"{span}B\"")),
             ("workload.generator.requests".to_owned(), requests.to_string()),
         ]);
+        if self.read_pages > 1 {
+            settings.push((ssd("read_pages"), self.read_pages.to_string()));
+        }
         settings
+    }
+
+    /// Its blocks, and the pages of the map in each.
+    fn shape(&self) -> (f64, f64) {
+        /// Numbers of chip pages around that of the block's size that are tried.
+        const TRIED: std::ops::RangeInclusive<i32> = -3..=3;
+        let pages = self.hidden_gib * GIB / self.scale / PAGE;
+        let blocks = (self.hidden_gib / self.block_gib).round();
+        if self.read_pages == 1 {
+            // So that the capacity does not go in steps of blocks.
+            return (blocks, (pages / blocks).round().max(1.0));
+        }
+        // A block holds whole pages of the chip: slightly larger or smaller blocks give a capacity
+        // that is next to the wanted one.
+        let of_chip = f64::from(self.read_pages);
+        let near = (pages / blocks / of_chip).round();
+        let tried = TRIED.map(|more| of_chip * (near + f64::from(more)).max(1.0));
+        let shapes = tried.map(|per_block| ((pages / per_block).round().max(1.0), per_block));
+        let away = |&(blocks, per_block): &(f64, f64)| (blocks * per_block - pages).abs();
+        shapes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap_or((blocks, of_chip))
     }
 
     /// What a run of [`SCENARIO`] with [`Drive::settings`] gave.
@@ -235,6 +262,12 @@ impl Drive {
 }
 
 impl Outcome {
+    /// Pages of the chip read in the window for each page that the host wrote, on `drive`, which
+    /// this is the outcome of.
+    pub fn reads(&self, drive: &Drive) -> f64 {
+        (page_us(self.host_mb_s) - self.amplification * drive.program_us) / drive.read_us
+    }
+
     /// Write amplification between two parts of the pages that the host wrote.
     pub fn amplification_between(&self, (from, to): (f64, f64)) -> f64 {
         let all = self.counted.last().map_or(0.0, |last| last.0);

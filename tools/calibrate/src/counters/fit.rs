@@ -28,6 +28,16 @@ pub fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y - slope * x, slope)
 }
 
+/// The times of a program and of a read with which so many of them, `(programs, reads, time)` in each
+/// of `points`, take the time: least squares. NaN where the points do not tell them apart.
+pub fn two_times(points: &[(f64, f64, f64)]) -> (f64, f64) {
+    let sum = |of: fn(&(f64, f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+    let (pp, pr, rr) = (sum(|it| it.0 * it.0), sum(|it| it.0 * it.1), sum(|it| it.1 * it.1));
+    let (pt, rt) = (sum(|it| it.0 * it.2), sum(|it| it.1 * it.2));
+    let under = pp * rr - pr * pr;
+    ((pt * rr - rt * pr) / under, (rt * pp - pt * pr) / under)
+}
+
 /// Where `cost` is least in `range`, by so many `steps` of the golden section.
 ///
 /// # Errors
@@ -58,7 +68,7 @@ pub fn golden<E>(
 
 #[cfg(test)]
 mod tests {
-    use super::{golden, line, residual};
+    use super::{golden, line, residual, two_times};
     use std::convert::Infallible;
 
     #[test]
@@ -74,6 +84,16 @@ mod tests {
         let (program, copy) = line(&points);
         assert!((program - 3.0).abs() < 1e-9 && (copy - 4.0).abs() < 1e-9, "{program} {copy}");
         assert!(line(&points[..1]).1.is_nan());
+    }
+
+    #[test]
+    fn programs_and_reads_are_told_apart() {
+        let points = [(1.1, 0.1), (1.4, 0.2), (1.9, 0.4)];
+        let points =
+            points.map(|(programs, reads)| (programs, reads, 3.0 * programs + 2.0 * reads));
+        let (program, read) = two_times(&points);
+        assert!((program - 3.0).abs() < 1e-9 && (read - 2.0).abs() < 1e-9, "{program} {read}");
+        assert!(two_times(&points[..1]).1.is_nan());
     }
 
     #[test]

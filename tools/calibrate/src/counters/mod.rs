@@ -14,7 +14,7 @@ mod series;
 mod tests;
 
 pub use drive::{Collector, Drive, Load, Outcome, SCENARIO, Setting};
-pub use fit::{golden, line, page_us, residual};
+pub use fit::{golden, page_us, residual, two_times};
 pub use log::{Counted, CounterLog, Window};
 pub use series::{CounterSeries, Series};
 
@@ -148,8 +148,9 @@ fn fitted<'r>(
     let mut search = Search::new(registry, all, wanted, pages);
     let (point, mut constants) = search.run()?;
     let (found, model) = (search.times(point)?, search.drive(point));
-    let (program_us, copy_us) = found.unwrap_or((model.program_us, model.copy_us));
-    let drive = Drive { program_us, copy_us, ..model };
+    let (program_us, read_us) = found
+        .map_or((model.program_us, model.read_us), |(program, copy)| (program, copy - program));
+    let drive = Drive { program_us, read_us, ..model };
     constants.extend(times(found));
     let counter = search.counter(point)?;
     let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;

@@ -74,7 +74,8 @@ impl<'a> Search<'a> {
             hidden_gib: hidden * self.all.user_gib,
             block_gib,
             program_us: 3.0,
-            copy_us: 4.0,
+            read_us: 1.0,
+            read_pages: 1,
             scale: self.scale,
             collector: match exponent > 0.0 {
                 true => Collector::CostBenefit(exponent),

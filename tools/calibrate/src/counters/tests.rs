@@ -11,7 +11,8 @@ const TRUE: Drive = Drive {
     hidden_gib: 1.28 * 64.0,
     block_gib: 0.125,
     program_us: 3.0,
-    copy_us: 4.5,
+    read_us: 1.5,
+    read_pages: 1,
     scale: 1024.0,
     collector: Collector::CostBenefit(0.3),
 };
@@ -53,7 +54,7 @@ fn counted(registry: &Registry, load: Load, span: f64) -> String {
     let mut last = 0.0;
     for (host, all) in ran.counted.iter().step_by(8).filter(|counted| counted.0 > 0.0) {
         let copied = all - host;
-        let time_s = (host * TRUE.program_us + copied * TRUE.copy_us) * TRUE.scale / 1e6;
+        let time_s = (all * TRUE.program_us + copied * TRUE.read_us) * TRUE.scale / 1e6;
         let (host, media) = (host * bytes / 512_000.0, all * bytes * MEDIA_OVERHEAD);
         let (host, media) = (1_000_000.0 + host, 600e9 + media);
         if time_s > last {
@@ -103,7 +104,7 @@ fn the_counters_of_a_simulated_drive_give_its_constants_back() {
     let Collector::CostBenefit(exponent) = drive.collector else { panic!("greedy\n{words}") };
     assert!((0.15..=0.6).contains(&exponent), "{words}");
     assert!((drive.program_us / 3.0 - 1.0).abs() < 0.05, "{words}");
-    assert!((drive.copy_us / 4.5 - 1.0).abs() < 0.05, "{words}");
+    assert!((drive.read_us / 1.5 - 1.0).abs() < 0.05, "{words}");
     assert!(found.constants.iter().all(|constant| constant.range.is_some()), "{words}");
     assert!(found.held_out.series == 3 && found.held_out.worst < 0.03, "{words}");
     assert!(found.trivial.mean > 5.0 * found.held_out.mean, "{words}");
@@ -184,4 +185,24 @@ fn files_of_series_that_cannot_be_used_say_why() {
         let message = problem(&text).expect_err(&text);
         assert!(message.contains(words), "{text}: {message}");
     }
+}
+
+#[test]
+fn blocks_hold_whole_pages_of_the_chip_and_the_capacity_stays() {
+    for read_pages in [2, 4, 16] {
+        for hidden_gib in [1.05, 1.21, 1.333].map(|part| part * TRUE.user_gib) {
+            let drive = Drive { hidden_gib, read_pages, ..TRUE };
+            let settings = drive.settings(Load::Uniform, 1.0, 1.0);
+            let value = |key: &str| {
+                let of = settings.iter().find(|(name, _)| name == &format!("component.ssd.{key}"));
+                of.and_then(|(_, value)| value.parse::<f64>().ok()).expect("a number")
+            };
+            let pages = value("blocks_per_plane") * value("pages_per_block");
+            let wanted = hidden_gib * (1_u64 << 30) as f64 / 4096.0 / drive.scale;
+            assert!((pages / wanted - 1.0).abs() < 0.002, "{pages} of {wanted}");
+            assert!(value("pages_per_block") % value("read_pages") == 0.0);
+        }
+    }
+    let single = TRUE.settings(Load::Uniform, 1.0, 1.0);
+    assert!(single.iter().all(|(key, _)| !key.ends_with("read_pages")));
 }

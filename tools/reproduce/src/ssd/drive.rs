@@ -36,12 +36,19 @@ fn of_zones(words: &str) -> Option<Load> {
 
 /// The drive as it is simulated under `load`. Streams are measured with requests of 512 KiB, to a
 /// region chosen at random for each: how far regions drift apart depends on the number of
-/// requests, so one request is a page.
+/// requests, so one request is a page. It fills whole pages of the chip, which are copied as a
+/// whole.
 fn under(drive: &Drive, load: Load) -> Drive {
+    let (scale, read_us) = (STREAM_REQUEST / PAGE, drive.read_us / f64::from(drive.read_pages));
     match load {
-        Load::Streams { .. } => Drive { scale: STREAM_REQUEST / PAGE, ..*drive },
+        Load::Streams { .. } => Drive { scale, read_us, read_pages: 1, ..*drive },
         _ => *drive,
     }
+}
+
+/// The time of a page copied from pages of the chip all of whose data is valid, in microseconds.
+pub fn whole_copy_us(drive: &Drive) -> f64 {
+    drive.program_us + drive.read_us / f64::from(drive.read_pages)
 }
 
 /// A drive as jobs of a runner.

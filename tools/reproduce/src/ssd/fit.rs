@@ -1,10 +1,10 @@
 //! Constants of a drive from a few of its measurements, at most one value for all loads.
 
-use super::drive::{Drive, Jobs, Load};
+use super::drive::{Drive, Jobs, Load, Outcome};
 use super::tables::{Measured, median};
 use crate::{ExperimentError, Job, Runner};
 pub use hybridsim_calibrate::counters::page_us;
-use hybridsim_calibrate::counters::{golden, line, residual};
+use hybridsim_calibrate::counters::{golden, residual, two_times};
 
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.08, 1.60);
@@ -35,29 +35,28 @@ pub fn to_fills(
     start: Drive,
     fills: &[Fill],
 ) -> Result<(Drive, f64), ExperimentError> {
-    let simulate = |hidden: f64| -> Result<Vec<f64>, ExperimentError> {
+    let simulate = |hidden: f64| -> Result<Vec<Outcome>, ExperimentError> {
         let drive = Drive { hidden_gib: hidden * start.user_gib, ..start };
         let job = |fill: &Fill| {
             let name = format!("{name}: fit, {hidden:.3} times the capacity, range {}", fill.range);
             drive.job(&name, Load::Uniform, fill.range, WRITES)
         };
         let jobs: Vec<Job> = fills.iter().map(job).collect();
-        Ok(runner
-            .run(&jobs)?
-            .iter()
-            .map(|ran| drive.outcome(&ran.pictures).amplification)
-            .collect())
+        Ok(runner.run(&jobs)?.iter().map(|ran| drive.outcome(&ran.pictures)).collect())
     };
+    let amplifications =
+        |ran: &[Outcome]| ran.iter().map(|it| it.amplification).collect::<Vec<f64>>();
     let measured: Vec<f64> = fills.iter().map(|fill| fill.amplification).collect();
     let hidden = golden(HIDDEN, STEPS, |hidden| {
-        Ok::<_, ExperimentError>(residual(&measured, &simulate(hidden)?, ANY).1)
+        Ok::<_, ExperimentError>(residual(&measured, &amplifications(&simulate(hidden)?), ANY).1)
     })?;
     let ours = simulate(hidden)?;
-    let counter = residual(&measured, &ours, ANY).0;
-    let points: Vec<(f64, f64)> =
-        fills.iter().zip(&ours).map(|(fill, ours)| (ours - 1.0, page_us(fill.host_mb_s))).collect();
-    let (program_us, copy_us) = line(&points);
-    let drive = Drive { hidden_gib: hidden * start.user_gib, program_us, copy_us, ..start };
+    let counter = residual(&measured, &amplifications(&ours), ANY).0;
+    let point = |(fill, ran): (&Fill, &Outcome)| {
+        (ran.amplification, ran.reads(&start), page_us(fill.host_mb_s))
+    };
+    let (program_us, read_us) = two_times(&fills.iter().zip(&ours).map(point).collect::<Vec<_>>());
+    let drive = Drive { hidden_gib: hidden * start.user_gib, program_us, read_us, ..start };
     Ok((drive, counter))
 }
 

@@ -36,6 +36,19 @@ pub(super) struct Series {
     pub measured: f64,
 }
 
+impl Series {
+    /// The same streams into regions that are overwritten without a trim.
+    pub fn untrimmed(&self) -> Self {
+        let load = match self.load {
+            Load::Streams { active, region_gib, .. } => {
+                Load::Streams { active, region_gib, trims: false }
+            }
+            load => load,
+        };
+        Self { words: format!("{}, not trimmed", self.words), load, ..*self }
+    }
+}
+
 /// The values of `rows` by key, in the order of the keys' first appearance; repeats are one, by
 /// their median.
 fn grouped<'a, K: PartialEq>(
@@ -197,6 +210,9 @@ const fn stream_into(region_gib: f64) -> Load {
 /// Fill levels that the drive is fitted to.
 const FITTED_RANGES: [f64; 3] = [0.5, 0.8, 1.0];
 
+/// Units of 4 KiB, as drives map them, in a page of the chip: 16 KiB, usual for TLC.
+pub(super) const READ_PAGES: u32 = 4;
+
 /// Sizes of blocks that are tried, in GiB.
 const BLOCKS_GIB: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
@@ -210,7 +226,8 @@ pub(super) fn fitted_max(
         hidden_gib: 1.4 * 745.21,
         block_gib: 1.0,
         program_us: 3.0,
-        copy_us: 4.0,
+        read_us: 2.0,
+        read_pages: READ_PAGES,
         scale: 512.0,
         collector: Collector::Greedy,
     };
@@ -306,8 +323,8 @@ fn fills(
 /// The constants of a fit, as a remark.
 fn constants(drive: &Drive) -> String {
     format!(
-        "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a page written, {:.3} us a page copied",
-        drive.hidden_gib, drive.block_gib, drive.program_us, drive.copy_us
+        "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a program of 4 KiB, {:.3} us a read of 16 KiB",
+        drive.hidden_gib, drive.block_gib, drive.program_us, drive.read_us
     )
 }
 

@@ -4,10 +4,11 @@
 //! Two kinds of collector show in the measurements: with a growing share of static data some drives
 //! become slower, as a greedy collector does, and others faster, as one that prefers old blocks.
 
-use super::drive::{Collector, Drive, Jobs, Load};
+use super::drive::{Collector, Drive, Jobs, Load, Outcome, whole_copy_us};
 use super::fit::{self, page_us};
 use super::saturated::{
-    FITTED_STREAMS, Series, Tables, WORST, course_plots, fitted_max, judge, skewed, streams,
+    FITTED_STREAMS, READ_PAGES, Series, Tables, WORST, course_plots, fitted_max, judge, skewed,
+    streams,
 };
 use super::tables::{self, Measured};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
@@ -24,6 +25,8 @@ const SEQUENTIAL: &str = "sequential-noshuffle write 524288 B";
 const BLOCKS_GIB: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// Hidden capacities that are tried, as parts of the exported one.
 const HIDDEN: (f64, f64) = (1.05, 1.6);
+/// Numbers of blocks drawn for a victim that are tried.
+const DRAWN: [u32; 5] = [3, 4, 5, 6, 8];
 /// Powers of the age that are tried.
 const EXPONENTS: (f64, f64) = (0.0, 1.0);
 /// Drive writes of uniform writes until their rate is constant.
@@ -69,26 +72,33 @@ const SHEETS: [Sheet; 3] = [
     },
 ];
 
-/// The write amplification and the rate of `drive` under `load`.
+/// The outcome of `drive` under `load`.
 fn steady(
     runner: &Runner,
     name: &str,
     drive: &Drive,
     (load, writes): (Load, f64),
-) -> Result<(f64, f64), ExperimentError> {
+) -> Result<Outcome, ExperimentError> {
     let Drive { user_gib, hidden_gib, collector, .. } = drive;
     let words = format!("fit, {:.3} times the capacity, {collector:?}", hidden_gib / user_gib);
-    let ran = drive.run(runner, name, &[(words, load, writes)])?;
-    Ok((ran[0].amplification, ran[0].host_mb_s))
+    let mut ran = drive.run(runner, name, &[(words, load, writes)])?;
+    Ok(ran.remove(0))
 }
 
 fn with_hidden(drive: &Drive, hidden: f64) -> Drive {
     Drive { hidden_gib: hidden * drive.user_gib, ..*drive }
 }
 
-/// The time of a copy with which `amplification` gives `rate`.
-fn copy_us(program_us: f64, amplification: f64, rate: f64) -> f64 {
-    (page_us(rate) - program_us) / (amplification - 1.0)
+/// The drive with the read time that gives uniform writes `rate`.
+fn with_reads(
+    runner: &Runner,
+    name: &str,
+    drive: &Drive,
+    rate: f64,
+) -> Result<Drive, ExperimentError> {
+    let ran = steady(runner, name, drive, (Load::Uniform, UNIFORM_WRITES))?;
+    let programs_us = ran.amplification * drive.program_us;
+    Ok(Drive { read_us: (page_us(rate) - programs_us) / ran.reads(drive), ..*drive })
 }
 
 fn uniform(series: &[Series]) -> f64 {
@@ -103,7 +113,7 @@ fn initial(rows: &[Measured], workload: &str, before: &str, metric: &str) -> f64
     })
 }
 
-/// The P5520: pages and copies by the rates without and with garbage collection, blocks by two
+/// The P5520: programs and reads by the rates without and with garbage collection, blocks by two
 /// sequential streams, hidden capacity by the amplification of uniform writes, the power of the age
 /// by one load with static data.
 fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentError> {
@@ -119,16 +129,29 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
     let still = still.ok_or_else(|| {
         ExperimentError::Failed(format!("{P5520_NAME}: no load with 60 % static data"))
     })?;
-    let copy_us = copy_us(program_us, amplification, uniform(skewed));
     let mut drive = Drive {
         user_gib: 1788.5,
         hidden_gib: 1.2 * 1788.5,
         block_gib: 1.0,
         program_us,
-        copy_us,
+        read_us: 1.0,
+        read_pages: READ_PAGES,
         scale: SCALE,
         collector: Collector::CostBenefit(0.25),
     };
+    let hidden = |drive: &Drive| {
+        let name = format!("{P5520_NAME}: hidden capacity");
+        fit::solve(&name, HIDDEN, amplification, |hidden| {
+            let load = (Load::Uniform, UNIFORM_WRITES);
+            Ok(steady(runner, P5520_NAME, &with_hidden(drive, hidden), load)?.amplification)
+        })
+    };
+    let settle = |drive: &Drive| {
+        let drive = with_hidden(drive, hidden(drive)?);
+        with_reads(runner, P5520_NAME, &drive, uniform(skewed))
+    };
+    drive = settle(&drive)?;
+    let copy_us = whole_copy_us(&drive);
     let sequential = initial(&counted, SEQUENTIAL, sanitized, "host write");
     let few: Vec<(Load, f64)> = streams(&tables.streams, P5520_NAME, "host write")
         .iter()
@@ -136,22 +159,15 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
         .map(|one| (one.load, 1.0 + (page_us(one.measured) - page_us(sequential)) / copy_us))
         .collect();
     drive.block_gib = fit::block_gib(runner, P5520_NAME, drive, &BLOCKS_GIB, &few)?;
-    let hidden = |drive: &Drive| {
-        let name = format!("{P5520_NAME}: hidden capacity");
-        fit::solve(&name, HIDDEN, amplification, |hidden| {
-            let load = (Load::Uniform, UNIFORM_WRITES);
-            Ok(steady(runner, P5520_NAME, &with_hidden(drive, hidden), load)?.0)
-        })
-    };
-    drive = with_hidden(&drive, hidden(&drive)?);
+    drive = settle(&drive)?;
     let name = format!("{P5520_NAME}: power of the age");
     let exponent = fit::solve(&name, EXPONENTS, still.measured, |exponent| {
         let drive = Drive { collector: Collector::CostBenefit(exponent), ..drive };
-        Ok(steady(runner, P5520_NAME, &drive, (still.load, still.writes))?.1)
+        Ok(steady(runner, P5520_NAME, &drive, (still.load, still.writes))?.host_mb_s)
     })?;
     drive.collector = Collector::CostBenefit(exponent);
     // Uniform writes hardly depend on the power of the age.
-    Ok(with_hidden(&drive, hidden(&drive)?))
+    settle(&drive)
 }
 
 /// The row of the constants of a drive.
@@ -159,20 +175,21 @@ fn constants(findings: &mut Findings, name: &str, drive: &Drive, words: &str) {
     let collector = match drive.collector {
         Collector::Greedy => "greedy".to_owned(),
         Collector::CostBenefit(exponent) => format!("cost-benefit with age to the {exponent:.2}"),
+        Collector::Choices(drawn) => format!("the fewest valid pages of {drawn} blocks drawn"),
     };
     findings.row(
         Claim::new("–", format!("{name}: constants"))
             .not_comparable("fitted: no published value")
             .remark(&format!(
-                "{words}: {:.0} GiB of flash in blocks of {:.1} GiB; {:.3} us a page written, \
-                 {:.3} us a page copied; collector {collector}",
-                drive.hidden_gib, drive.block_gib, drive.program_us, drive.copy_us
+                "{words}: {:.0} GiB of flash in blocks of {:.1} GiB; {:.3} us a program of 4 KiB, \
+                 {:.3} us a read of 16 KiB; collector {collector}",
+                drive.hidden_gib, drive.block_gib, drive.program_us, drive.read_us
             )),
     );
 }
 
 /// Loads whose course is drawn.
-const DRAWN: [&str; 3] =
+const PICTURED: [&str; 3] =
     ["zones-shuffle s0.4 f0 s0.6 f1", "zones-shuffle s0.8 f0 s0.2 f1", "zipf-shuffle 1"];
 
 fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
@@ -183,14 +200,14 @@ fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
     constants(&mut findings, P5520_NAME, &drive, "fitted");
     let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
     let outcomes = judge(runner, &mut findings, (P5520_NAME, &drive), &series, &is_fitted)?;
-    course_plots(&mut findings, &tables, P5520_NAME, &series, &outcomes, &DRAWN);
+    course_plots(&mut findings, &tables, P5520_NAME, &series, &outcomes, &PICTURED);
     let regions = streams(&tables.streams, P5520_NAME, "host write");
     let is_fitted = |one: &Series| FITTED_STREAMS.contains(&one.load);
     judge(runner, &mut findings, (P5520_NAME, &drive), &regions, &is_fitted)?;
     Ok(findings)
 }
 
-/// The drive of `sheet`: a copy takes as many times a page written as on `like`, whose collector
+/// The drive of `sheet`: a read takes as many times a program as on `like`, whose collector
 /// and number of blocks it has, and the rate of uniform writes gives the hidden capacity.
 fn predicted(
     runner: &Runner,
@@ -204,16 +221,78 @@ fn predicted(
         hidden_gib: HIDDEN.0 * sheet.user_gib,
         block_gib: like.block_gib * sheet.user_gib / like.user_gib,
         program_us,
-        copy_us: program_us * like.copy_us / like.program_us,
+        read_us: program_us * like.read_us / like.program_us,
+        read_pages: like.read_pages,
         scale: SCALE,
         collector: like.collector,
     };
+    to_uniform(runner, sheet, &drive, series)
+}
+
+/// `drive` with the hidden capacity that gives the rate of uniform writes.
+fn to_uniform(
+    runner: &Runner,
+    sheet: &Sheet,
+    drive: &Drive,
+    series: &[Series],
+) -> Result<Drive, ExperimentError> {
     let name = format!("{}: hidden capacity", sheet.name);
     let hidden = fit::solve(&name, HIDDEN, uniform(series), |hidden| {
         let load = (Load::Uniform, UNIFORM_WRITES);
-        Ok(steady(runner, sheet.name, &with_hidden(&drive, hidden), load)?.1)
+        Ok(steady(runner, sheet.name, &with_hidden(drive, hidden), load)?.host_mb_s)
     })?;
-    Ok(with_hidden(&drive, hidden))
+    Ok(with_hidden(drive, hidden))
+}
+
+/// The streams that the number of blocks drawn is fitted to: 1 and 8 into regions of 8 GiB.
+fn is_fitted_stream(one: &Series) -> bool {
+    matches!(one.load, Load::Streams { active: 1 | 8, region_gib, .. } if region_gib == 8.0)
+}
+
+/// `drive` with victims drawn at random, as many as meet the rates of two of `regions` best.
+fn drawing(
+    runner: &Runner,
+    sheet: &Sheet,
+    drive: &Drive,
+    (series, regions): (&[Series], &[Series]),
+) -> Result<Drive, ExperimentError> {
+    let few: Vec<&Series> = regions.iter().filter(|one| is_fitted_stream(one)).collect();
+    if few.is_empty() {
+        let message = format!("{}: no streams to fit the collector to", sheet.name);
+        return Err(ExperimentError::Failed(message));
+    }
+    let mut best = (f64::INFINITY, *drive);
+    for drawn in DRAWN {
+        let drive = Drive { collector: Collector::Choices(drawn), ..*drive };
+        let drive = to_uniform(runner, sheet, &drive, series)?;
+        let load = |one: &&Series| (format!("{}, {drawn} drawn", one.words), one.load, one.writes);
+        let ran = drive.run(runner, sheet.name, &few.iter().map(load).collect::<Vec<_>>())?;
+        let error =
+            |(ran, one): (&Outcome, &&Series)| libm::log(ran.host_mb_s / one.measured).powi(2);
+        let error = ran.iter().zip(&few).map(error).sum::<f64>();
+        if error < best.0 {
+            best = (error, drive);
+        }
+    }
+    Ok(best.1)
+}
+
+/// Rows of a drive that draws its victims, with regions that are written without a trim. Both were
+/// chosen after a look at its streams.
+fn judge_drawing(
+    runner: &Runner,
+    findings: &mut Findings,
+    sheet: &Sheet,
+    (drive, series, regions): (&Drive, &[Series], &[Series]),
+) -> Result<(), ExperimentError> {
+    let regions: Vec<Series> = regions.iter().map(Series::untrimmed).collect();
+    let drive = drawing(runner, sheet, drive, (series, &regions))?;
+    let name = format!("{}, victims drawn", sheet.name);
+    constants(findings, &name, &drive, "by uniform writes and two streams");
+    let is_uniform = |one: &Series| one.load == Load::Uniform;
+    judge(runner, findings, (&name, &drive), series, &is_uniform)?;
+    judge(runner, findings, (&name, &drive), &regions, &is_fitted_stream)?;
+    Ok(())
 }
 
 /// The rows of the streams of `sheet`, whose rate is not that of its flash.
@@ -242,12 +321,13 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
         // That it becomes faster or slower with static data was seen at 60 %.
         let is_fitted = |one: &Series| [Load::Uniform, FITTED_STATIC].contains(&one.load);
         let outcomes = judge(runner, &mut findings, (sheet.name, &drive), &series, &is_fitted)?;
-        course_plots(&mut findings, &tables, sheet.name, &series, &outcomes, &DRAWN);
+        course_plots(&mut findings, &tables, sheet.name, &series, &outcomes, &PICTURED);
         let regions = streams(&tables.streams, sheet.name, "host write");
         if sheet.is_stream_bound {
             stream_bound(&mut findings, sheet, &regions);
         } else {
             judge(runner, &mut findings, (sheet.name, &drive), &regions, &|_| false)?;
+            judge_drawing(runner, &mut findings, sheet, (&drive, &series, &regions))?;
         }
     }
     Ok(findings)
