@@ -37,7 +37,7 @@ const PARAMS: [Param; 1] = [Param::with(
     Kind::Number { min: 0.0, max: 1.0 },
     "1.0",
     "Power of the age: 1 as published, 0 is greedy. Measured drives that separate static data are \
-     met with 0.15 (docs/models/measured-ssds.md).",
+     met with 0.14 (docs/models/measured-ssds.md).",
 )];
 
 /// Fractional bits of the power of an age.

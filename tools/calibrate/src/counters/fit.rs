@@ -28,13 +28,20 @@ pub fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y - slope * x, slope)
 }
 
-/// The times of a program and of a read with which so many of them, `(programs, reads, time)` in each
-/// of `points`, take the time: least squares. NaN where the points do not tell them apart.
+/// What rounding may leave of a determinant that is zero, as a part of its terms.
+const SINGULAR: f64 = 1e-9;
+
+/// The times of a program and of a read by `points`, each of which is so many programs, so many
+/// reads, and the time that they take: least squares. NaN where all points have them in one
+/// proportion.
 pub fn two_times(points: &[(f64, f64, f64)]) -> (f64, f64) {
     let sum = |of: fn(&(f64, f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
     let (pp, pr, rr) = (sum(|it| it.0 * it.0), sum(|it| it.0 * it.1), sum(|it| it.1 * it.1));
     let (pt, rt) = (sum(|it| it.0 * it.2), sum(|it| it.1 * it.2));
     let under = pp * rr - pr * pr;
+    if under <= SINGULAR * pp * rr {
+        return (f64::NAN, f64::NAN);
+    }
     ((pt * rr - rt * pr) / under, (rt * pp - pt * pr) / under)
 }
 
@@ -87,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_reads_are_told_apart() {
+    fn programs_and_reads_are_separated() {
         let points = [(1.1, 0.1), (1.4, 0.2), (1.9, 0.4)];
         let points =
             points.map(|(programs, reads)| (programs, reads, 3.0 * programs + 2.0 * reads));

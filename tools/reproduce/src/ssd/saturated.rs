@@ -323,7 +323,8 @@ fn fills(
 /// The constants of a fit, as a remark.
 fn constants(drive: &Drive) -> String {
     format!(
-        "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a program of 4 KiB, {:.3} us a read of 16 KiB",
+        "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a program of 4 KiB, {:.3} us a read of \
+         16 KiB",
         drive.hidden_gib, drive.block_gib, drive.program_us, drive.read_us
     )
 }
