@@ -229,6 +229,49 @@ fn one_operation_at_a_time_reads_a_page_of_the_chip_once() {
 }
 
 #[test]
+fn a_program_into_a_page_of_the_chip_is_read_by_the_next_read_of_it() {
+    let (geometry, times) = two_dies(CopyBack::None);
+    let took = |pages: u32, cause: Cause, written: u32, is_copy: bool| {
+        let chip = ChipPages::new(times.read, 1, 0.0, pages);
+        let mut clock = TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)));
+        timed(&mut clock, geometry, |flash| {
+            flash.read(Ppn(2), cause, After::NOTHING);
+            match is_copy {
+                true => flash.copy(Ppn(1), Ppn(written), cause, After::NOTHING),
+                false => flash.program(Ppn(written), Lpn(3), cause, After::NOTHING),
+            };
+            flash.read(Ppn(2), cause, After::NOTHING);
+        })
+    };
+    let read = 1_000 + 2_000 + 10_000;
+    // Page 3 lies in the page of the chip that is read, page 4 in the next.
+    for cause in [Cause::Mapping, Cause::Gc] {
+        let write = 1_000 + 10_000 + 300_000;
+        assert_eq!(took(4, cause, 4, false), 2 * read + 25_000 + write, "{cause:?}");
+        assert_eq!(took(4, cause, 3, false), 2 * (read + 25_000) + write, "{cause:?}");
+        let copy = read + 1_000 + 10_000 + 300_000;
+        assert_eq!(took(4, cause, 4, true), 2 * read + 25_000 + copy, "{cause:?}");
+        assert_eq!(took(4, cause, 3, true), 2 * (read + 25_000) + copy, "{cause:?}");
+    }
+}
+
+#[test]
+fn copies_within_a_plane_read_a_page_of_the_chip_once() {
+    let (geometry, times) = two_dies(CopyBack::Plane);
+    let took = |pages: u32| {
+        let chip = ChipPages::new(times.read, 1, 0.0, pages);
+        let mut clock = TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)));
+        timed(&mut clock, geometry, |flash| {
+            for page in 0..3 {
+                flash.copy(Ppn(page), Ppn(8 + page), Cause::Gc, After::NOTHING);
+            }
+        })
+    };
+    let copy = 310_000 + 2_000;
+    assert_eq!([1, 2, 4].map(took), [3 * copy, 3 * copy - 25_000, 3 * copy - 2 * 25_000]);
+}
+
+#[test]
 fn a_copy_reads_the_page_type_of_its_source() {
     // Pages of even offsets are read in 12.5 us, the others in 37.5 us.
     let chip = |times: &OperationTimes| ChipPages::new(times.read, 2, 1.0, 1);
@@ -570,6 +613,7 @@ fn pages_of_one_chip_page_are_read_at_once() {
     // One operation at a time: two reads of the chip, four transfers.
     let serial = single.clone().and("timing", text("serial")).and("read_pages", Value::Count(2));
     assert_eq!(answers(&serial, &asked), [2 * 25 + 4 * 10, 235]);
+    assert_eq!(answers(&serial, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
     let pairs = single.clone().and("read_pages", Value::Count(2));
     assert_eq!(answers(&pairs, &asked), [2 * (25 + 10 + 10), 235]);
     // The second request has to read the chip's page again.

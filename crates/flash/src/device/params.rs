@@ -238,7 +238,9 @@ const TIMING: &[Param] = &[
         Kind::Count { min: 1, max: 1024 },
         "1",
         "`queued`, `serial`: consecutive pages of a block that the chip reads in one operation. A \
-         chip with pages of 16 KiB behind a map of 4 KiB units reads 4.",
+         chip with pages of 16 KiB behind a map of 4 KiB units reads 4. `serial` keeps the page of \
+         the chip that was read last, one for all dies, and one more for copies. Counts of reads \
+         and `read_energy` are per page of the map.",
     )
     .needs(&[Needs::Is("timing", &["queued", "serial"])]),
     Param::with(
@@ -340,7 +342,7 @@ const TIMING: &[Param] = &[
 ];
 
 const ENERGY: &[Param] = &[
-    Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
+    Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page of the map read (see `read_pages`)."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
     Param::with(

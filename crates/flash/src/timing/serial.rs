@@ -5,7 +5,7 @@
 //!
 //! A chip whose page holds several pages of the map reads all of them at once: of copies that
 //! follow each other, and of reads of one request, only the first of each chip page takes the read
-//! time.
+//! time. A program into that page, or an erase of its block, ends that.
 
 use super::{
     BusyIntervals, CellTimes, ChipPages, DieSlowdowns, Latency, OperationTimes, Timed,
@@ -95,24 +95,34 @@ impl Serial {
             self.free += self.times.ram;
         }
         for op in ops {
-            let CellTimes { program, erase, .. } = self.slow.cells(op.die, &self.times);
+            let CellTimes { read: usual, program, erase } = self.slow.cells(op.die, &self.times);
             let (read, program, erase, transfer) = match op.kind {
                 OpKind::Read => {
                     let read = self.read_time(op, op.page);
                     (read, NONE, NONE, command + data_command + page_transfer)
                 }
-                OpKind::Program => (NONE, program, NONE, command + page_transfer),
+                OpKind::Program => {
+                    self.forget_page(op.page);
+                    (NONE, program, NONE, command + page_transfer)
+                }
                 OpKind::Erase => {
                     self.forget_block(BlockId(op.page));
                     (NONE, NONE, erase, command)
                 }
-                OpKind::Copy => match self.times.copy_back_time(op, &self.geometry) {
-                    Some(time) => (NONE, self.slow.of(op.die, time), NONE, command * 2),
-                    None => {
-                        let read = self.read_time(op, op.from);
-                        (read, program, NONE, command * 2 + data_command + page_transfer * 2)
+                OpKind::Copy => {
+                    let read = self.read_time(op, op.from);
+                    self.forget_page(op.page);
+                    match self.times.copy_back_time(op, &self.geometry) {
+                        // A read that the chip has done takes no time of its own.
+                        Some(time) => {
+                            let time = self.slow.of(op.die, time) + read;
+                            (NONE, time.saturating_sub(usual), NONE, command * 2)
+                        }
+                        None => {
+                            (read, program, NONE, command * 2 + data_command + page_transfer * 2)
+                        }
                     }
-                },
+                }
             };
             if serves_request(op.cause) {
                 self.latency.read += read;
@@ -141,6 +151,17 @@ impl Serial {
         let last = if serves_request(op.cause) { &mut self.sensed } else { &mut self.copied };
         let number = self.chip.page_read(page);
         if last.replace(number) == Some(number) { SimDuration::ZERO } else { read }
+    }
+
+    /// What was read of the page of the chip that holds `page` is without what is programmed there.
+    #[inline]
+    fn forget_page(&mut self, page: u32) {
+        if !self.chip.reads_several() {
+            return;
+        }
+        let number = self.chip.page_read(page);
+        self.sensed = self.sensed.filter(|read| *read != number);
+        self.copied = self.copied.filter(|read| *read != number);
     }
 
     /// What was read of `block` is no longer what its pages hold.
