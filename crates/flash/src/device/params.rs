@@ -342,7 +342,12 @@ const TIMING: &[Param] = &[
 ];
 
 const ENERGY: &[Param] = &[
-    Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page of the map read (see `read_pages`)."),
+    Param::with(
+        "read_energy",
+        Kind::Energy,
+        "\"0uJ\"",
+        "Energy per page of the map read (see `read_pages`).",
+    ),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
     Param::with(

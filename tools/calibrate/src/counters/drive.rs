@@ -3,7 +3,8 @@
 //! A saturated drive is limited by the bandwidth of its flash, so dies are not simulated one by
 //! one: a page programmed takes `program_us` of the whole drive, and for each page of the chip that
 //! garbage collection copies from, a read takes `read_us`. All are simulated serially; the rate of
-//! the host follows from how many pages are copied, and how they lie.
+//! the host follows from how many pages are copied, and how they lie. Fits to counters have
+//! `read_pages = 1`, so every copy takes one time.
 
 use super::fit::page_us;
 use crate::CalibrateError;
@@ -128,6 +129,11 @@ impl Load {
     }
 }
 
+/// The time that stands for `us` microseconds in a simulation: whole nanoseconds, and at least one.
+pub fn simulated_us(us: f64) -> f64 {
+    (us * 1e3).round().max(1.0) / 1e3
+}
+
 /// The bytes of `gib` GiB, in whole pages.
 fn whole_pages(gib: f64) -> u64 {
     ((gib * GIB / PAGE).round() * PAGE) as u64
@@ -163,7 +169,7 @@ impl Drive {
         let spare = blocks * pages_per_block * PAGE / exported as f64 - 1.0;
         let requests = (writes * span as f64 / PAGE).round();
         let ssd = |name: &str| format!("component.ssd.{name}");
-        let time = |us: f64| format!("\"{us:.3}us\"");
+        let time = |us: f64| format!("\"{:.3}us\"", simulated_us(us));
         // The kind comes first: a change of it takes the keys of the former kind away.
         let mut settings = load.settings(self.scale, span);
         settings.extend([
@@ -171,7 +177,7 @@ impl Drive {
             (ssd("pages_per_block"), pages_per_block.to_string()),
             (ssd("over_provisioning"), spare.to_string()),
             (ssd("program_time"), time(self.program_us)),
-            (ssd("read_time"), time(self.read_us.max(0.001))),
+            (ssd("read_time"), time(self.read_us)),
             (ssd("precondition_fill"), range.to_string()),
             (ssd("ftl.gc"), self.collector.toml()),
             ("workload.generator.span".to_owned(), format!("\"{span}B\"")),
@@ -187,6 +193,8 @@ impl Drive {
     fn shape(&self) -> (f64, f64) {
         /// Numbers of chip pages around that of the block's size that are tried.
         const TRIED: std::ops::RangeInclusive<i32> = -3..=3;
+        /// By how much of its size a block may differ for that.
+        const AWAY: f64 = 0.03;
         let pages = self.hidden_gib * GIB / self.scale / PAGE;
         let blocks = (self.hidden_gib / self.block_gib).round();
         if self.read_pages == 1 {
@@ -196,8 +204,9 @@ impl Drive {
         // A block holds whole pages of the chip: slightly larger or smaller blocks give a capacity
         // that is next to the wanted one.
         let of_chip = f64::from(self.read_pages);
-        let near = (pages / blocks / of_chip).round();
-        let tried = TRIED.map(|more| of_chip * (near + f64::from(more)).max(1.0));
+        let near = (pages / blocks / of_chip).round().max(1.0);
+        let tried = TRIED.filter(|more| f64::from(more.abs()) <= AWAY * near);
+        let tried = tried.map(|more| of_chip * (near + f64::from(more)));
         let shapes = tried.map(|per_block| ((pages / per_block).round().max(1.0), per_block));
         let away = |&(blocks, per_block): &(f64, f64)| (blocks * per_block - pages).abs();
         shapes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap_or((blocks, of_chip))
@@ -265,7 +274,8 @@ impl Outcome {
     /// Pages of the chip read in the window for each page that the host wrote, on `drive`, which
     /// this is the outcome of.
     pub fn reads(&self, drive: &Drive) -> f64 {
-        (page_us(self.host_mb_s) - self.amplification * drive.program_us) / drive.read_us
+        let (program_us, read_us) = (simulated_us(drive.program_us), simulated_us(drive.read_us));
+        (page_us(self.host_mb_s) - self.amplification * program_us) / read_us
     }
 
     /// Write amplification between two parts of the pages that the host wrote.

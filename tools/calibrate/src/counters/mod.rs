@@ -13,7 +13,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Collector, Drive, Load, Outcome, SCENARIO, Setting};
+pub use drive::{Collector, Drive, Load, Outcome, SCENARIO, Setting, simulated_us};
 pub use fit::{golden, page_us, residual, two_times};
 pub use log::{Counted, CounterLog, Window};
 pub use series::{CounterSeries, Series};

@@ -135,8 +135,8 @@ impl<'a> Search<'a> {
         let points: Vec<(f64, f64)> =
             both.map(|(one, ours)| (ours - 1.0, page_us(one.window.host_mb_s))).collect();
         let (program, copy) = line(&points);
-        // A page copied is a page written, and read before.
-        Ok((program > 0.0 && copy >= program && copy.is_finite()).then_some((program, copy)))
+        // A page copied is a page written, and read before, which takes some time.
+        Ok((program > 0.0 && copy > program && copy.is_finite()).then_some((program, copy)))
     }
 
     /// The best of the points `at` some `values`, with the distances at all of them.

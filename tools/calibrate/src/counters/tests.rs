@@ -201,6 +201,8 @@ fn blocks_hold_whole_pages_of_the_chip_and_the_capacity_stays() {
             let pages = value("blocks_per_plane") * value("pages_per_block");
             let wanted = hidden_gib * (1_u64 << 30) as f64 / 4096.0 / drive.scale;
             assert!((pages / wanted - 1.0).abs() < 0.002, "{pages} of {wanted}");
+            let blocks = drive.hidden_gib / drive.block_gib;
+            assert!((value("blocks_per_plane") / blocks - 1.0).abs() < 0.035, "of {blocks} blocks");
             assert!(value("pages_per_block") % value("read_pages") == 0.0);
         }
     }

@@ -1,7 +1,8 @@
-//! A measured drive as the simulator sees it (`calibrate --counters` has the same), as jobs.
+//! A measured drive as the simulator sees it, as jobs. `calibrate --counters` fits the same drive,
+//! with one time for every copy instead of reads of the chip.
 
 use crate::{ExperimentError, Job, JobOutput, Runner};
-pub use hybridsim_calibrate::counters::{Collector, Drive, Load, Outcome};
+pub use hybridsim_calibrate::counters::{Collector, Drive, Load, Outcome, simulated_us};
 
 const PAGE: f64 = 4096.0;
 /// Bytes of a request of the stream experiment.

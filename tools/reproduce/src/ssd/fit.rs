@@ -56,8 +56,26 @@ pub fn to_fills(
         (ran.amplification, ran.reads(&start), page_us(fill.host_mb_s))
     };
     let (program_us, read_us) = two_times(&fills.iter().zip(&ours).map(point).collect::<Vec<_>>());
-    let drive = Drive { hidden_gib: hidden * start.user_gib, program_us, read_us, ..start };
-    Ok((drive, counter))
+    let drive = Drive { hidden_gib: hidden * start.user_gib, ..start };
+    Ok((with_times(name, &drive, (program_us, read_us))?, counter))
+}
+
+/// `drive` with the fitted times of a program and of a read.
+///
+/// # Errors
+/// Unless both are positive and finite: then the rates do not show them.
+pub fn with_times(
+    name: &str,
+    drive: &Drive,
+    (program_us, read_us): (f64, f64),
+) -> Result<Drive, ExperimentError> {
+    if [program_us, read_us].iter().all(|time| *time > 0.0 && time.is_finite()) {
+        return Ok(Drive { program_us, read_us, ..*drive });
+    }
+    Err(ExperimentError::Failed(format!(
+        "{name}: the rates measured give {program_us:.3} us a program and {read_us:.3} us a read; \
+         both have to be above 0: check the rates in the tables"
+    )))
 }
 
 /// The size of blocks among `sizes` that meets the amplification under sequential streams best:
@@ -134,7 +152,28 @@ pub fn measured(rows: &[Measured], keep: impl Fn(&Measured) -> bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::solve;
+    use super::super::drive::{Collector, Drive};
+    use super::{solve, with_times};
+
+    #[test]
+    fn times_that_rates_do_not_show_are_an_error() {
+        let drive = Drive {
+            user_gib: 64.0,
+            hidden_gib: 80.0,
+            block_gib: 0.125,
+            program_us: 3.0,
+            read_us: 1.5,
+            read_pages: 4,
+            scale: 1024.0,
+            collector: Collector::Greedy,
+        };
+        let fitted = with_times("x", &drive, (2.0, 0.5)).expect("both are positive");
+        assert_eq!(fitted, Drive { program_us: 2.0, read_us: 0.5, ..drive });
+        for times in [(2.0, -0.1), (2.0, 0.0), (f64::NAN, 1.0), (2.0, f64::INFINITY), (-1.0, 1.0)] {
+            let error = with_times("the drive", &drive, times).expect_err("no times");
+            assert!(error.to_string().starts_with("the drive: the rates measured"), "{error}");
+        }
+    }
 
     #[test]
     fn bisection_finds_the_target_from_either_side() {
