@@ -197,8 +197,8 @@ fn constants(findings: &mut Findings, name: &str, drive: &Drive, words: &str) {
 const PICTURED: [&str; 3] =
     ["zones-shuffle s0.4 f0 s0.6 f1", "zones-shuffle s0.8 f0 s0.2 f1", "zipf-shuffle 1"];
 
-/// Whether the rate under this load went into the drive: as a constant, or because it was seen there
-/// that the drive becomes faster or slower with static data.
+/// Whether the rate under this load went into the drive: as a constant, or because it was seen
+/// there that the drive becomes faster or slower with static data.
 fn is_known(one: &Series) -> bool {
     [Load::Uniform, FITTED_STATIC].contains(&one.load)
 }
@@ -334,7 +334,8 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
         if sheet.is_stream_bound {
             let rated = sheet.write_mb_s;
             let reason = format!(
-                "one request of 512 KiB at a time takes longer than the flash, rated {rated:.0} MB/s"
+                "one request of 512 KiB at a time takes longer than the flash, rated {rated:.0} \
+                 MB/s"
             );
             not_comparable(&mut findings, sheet.name, &regions, &reason);
         } else {
