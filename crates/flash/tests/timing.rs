@@ -486,6 +486,31 @@ fn programs_are_suspended_at_points_and_for_so_many_reads() {
 }
 
 #[test]
+fn programs_that_are_never_suspended_have_no_points() {
+    use Op::{Read, Write};
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (260, Read, 5, 1), (261, Read, 6, 1)];
+    let points =
+        queued(8).and("program_suspend_interval", us(50)).and("suspend_reads_max", Value::Count(1));
+    assert_eq!(answers(&queued(8), &asked), [0, 1, 325, 350]);
+    assert_eq!(answers(&points, &asked), [0, 1, 325, 350]);
+}
+
+#[test]
+fn an_entry_stays_taken_while_the_read_that_suspends_its_program_waits_for_the_channel() {
+    use Op::{Read, Write};
+    // Two dies behind a channel that takes 10 us for a command and 460 us for a page.
+    let slow = pausing(queued(2))
+        .and("dies_per_channel", Value::Count(2))
+        .and("command_time", us(10))
+        .and("channel_rate", Value::Rate(2048 * 1_000_000 / 460))
+        .and("program_suspend_interval", us(50));
+    // Programs from 470 to 770 and from 940 to 1,240. The read suspends the first at 720, but its
+    // command waits for the channel until 940; so the first entry to be free is that of the second.
+    let asked = [(0, Write, 0, 1), (0, Write, 1, 1), (690, Read, 0, 1), (700, Write, 2, 1)];
+    assert_eq!(answers(&slow, &asked)[3], 1_240);
+}
+
+#[test]
 fn the_host_link_has_a_rate_for_writes() {
     use Op::{Read, Write};
     // A page takes 10 us to the host and 20 us from it.

@@ -58,6 +58,9 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check(anywhere, &["component.ssd.program_suspend_interval"]);
     let unlimited = "timing = \"queued\"\nprogram_suspend_time = \"9us\"\n";
     check(&format!("{unlimited}suspend_reads_max = 1\n"), &["component.ssd.suspend_reads_max"]);
+    let never = "timing = \"queued\"\nprogram_suspend_interval = \"90us\"\nsuspend_reads_max = 1\n";
+    let both = ["component.ssd.program_suspend_interval", "component.ssd.suspend_reads_max"];
+    check(never, &both);
     check("host_write_rate = \"1MB/s\"\n", &["component.ssd.host_write_rate"]);
     let unprotected = "timing = \"queued\"\nfree_flush = true\n";
     check(unprotected, &["component.ssd.free_flush"]);

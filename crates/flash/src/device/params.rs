@@ -188,7 +188,11 @@ const TIMING: &[Param] = &[
          and ahead of a program that waits; further ones wait for the next point at which the \
          program can be suspended, or its end. Default: no limit.",
     )
-    .needs(&[Needs::Is("timing", &["queued"]), Needs::given("program_suspend_interval")]),
+    .needs(&[
+        Needs::Is("timing", &["queued"]),
+        Needs::given("program_suspend_time"),
+        Needs::given("program_suspend_interval"),
+    ]),
     Param::optional(
         "erase_suspend_time",
         Kind::Duration,
@@ -323,7 +327,8 @@ const TIMING: &[Param] = &[
     Param::optional(
         "host_write_rate",
         Kind::Rate,
-        "As `host_rate`, for writes, where the link takes their data at another rate.",
+        "As `host_rate`, for writes, where the link takes their data at another rate; 0 for no \
+         transfer time of writes.",
     )
     .needs(&[Needs::above_zero("host_rate"), Needs::Not("timing", &["none"])]),
     Param::with(
@@ -597,6 +602,8 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
 }
 
 fn suspend_points(settings: &Settings) -> Option<SuspendPoints> {
+    // Programs that are not suspended have no points.
+    settings.duration_opt("program_suspend_time")?;
     let reads_max = settings.count_opt("suspend_reads_max").map_or(u32::MAX, |most| most as u32);
     let interval = settings.duration_opt("program_suspend_interval")?;
     Some(SuspendPoints { interval, reads_max })

@@ -610,7 +610,8 @@ impl Queued {
             next.reads += 1;
         }
         die.read_until = end.at;
-        self.postpone(op.die, slot.index, begin);
+        // Programs that would have ended while the read's command waits for the channel, too.
+        self.postpone(op.die, slot.index, slot.begin);
         if self.chip.reads_several() {
             let (request, page) = (self.request_number, self.chip.page_read(op.page));
             let index = slot.index;
