@@ -175,3 +175,32 @@ pub fn run(
     let done = done.take();
     (done, events, end)
 }
+
+/// One die behind one channel, with a write buffer of so many pages.
+pub fn queued(pages: u64) -> Settings {
+    settings()
+        .and("timing", text("queued"))
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(1))
+        .and("precondition", text("fill"))
+        .and("write_buffer", Value::Bytes(pages * 2048))
+}
+
+/// Programs can be suspended, which takes 10 us, and 5 us to resume.
+pub fn pausing(settings: Settings) -> Settings {
+    settings.and("program_suspend_time", us(10)).and("resume_time", us(5))
+}
+
+/// Completion times, in microseconds, of requests issued at the given microseconds.
+pub fn answers(settings: &Settings, asked: &[(u64, Op, u64, u32)]) -> Vec<u64> {
+    let request = |op, page, pages| match op {
+        Op::Flush => Request::new(Op::Flush, Lba(0), 0),
+        _ => Request::new(op, Lba(page * 4), pages * 4),
+    };
+    let ask = |&(us, op, page, pages)| (SimTime::from_ns(us * 1_000), request(op, page, pages));
+    let listed: Vec<_> = asked.iter().map(ask).collect();
+    let (mut done, _, end) = run(build(settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
+    done.sort_by_key(|done| (done.issued, done.request.lba));
+    done.iter().map(|done| done.completed.as_ns() / 1_000).collect()
+}

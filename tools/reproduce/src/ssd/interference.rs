@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/reads-beside-writes", run };
 
-/// The drive that is fitted, and one that is probably of the same model, of which nothing is used but
-/// which is no blind judge: its ratios differ from the first one's by less than 1 % on average. Names,
-/// and their runs in the table.
+/// The drive that is fitted, and one of which nothing is used: names, and their runs in the table.
+/// The second is no blind judge: it is probably the same model, as its ratios differ from those of
+/// the first by less than 1 % on average.
 const DRIVES: [(&str, &str); 2] =
     [("WD Ultrastar DC ZN540", "zns"), ("nvme-a (not named)", "nvme")];
 /// Rates of the writes in MiB/s.
@@ -23,8 +23,8 @@ const DEPTHS: [u32; 5] = [1, 4, 8, 16, 32];
 const DRAWN: [u32; 2] = [1, 16];
 /// Pages of 4 KiB that one program may take: three pages of 16 KiB on each of 1 to 8 planes.
 const PROGRAM_PAGES: [u32; 4] = [12, 24, 48, 96];
-/// The highest rate of writes of 128 KiB of the ZN540 alone, in MiB/s, at any depth: it gives the time
-/// of a program, and a predictor shares it between reads and writes.
+/// The highest rate of writes of 128 KiB of the ZN540 alone, in MiB/s, at any depth: it gives the
+/// time of a program, and a predictor shares it between reads and writes.
 const WRITES_ALONE: f64 = 1_169.0;
 /// Dies of the simulated drive, and pages of 4 KiB in a MiB.
 const DIES: u32 = 32;
@@ -248,8 +248,8 @@ fn points(
     Ok(points)
 }
 
-/// Rows of the mean errors of the ratios at `depths`. Those of the fitted drive are `given`: the model
-/// was chosen after a look at all of them.
+/// Rows of the mean errors of the ratios at `points`. Those of the fitted drive are `given`: the
+/// model was chosen after a look at all of them.
 fn rows(findings: &mut Findings, (name, is_fitted): (&str, bool), words: &str, points: &[&Point]) {
     let mut add = |claim: Claim| findings.row(if is_fitted { claim.given() } else { claim });
     let looked_at = if is_fitted { MECHANISM } else { SISTER };
