@@ -96,7 +96,7 @@ class TraceReader:
     @property
     def warnings(self) -> list[str]: ...
 
-_Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial"]
+_Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial", "padding"]
 
 @final
 class Device:

@@ -36,6 +36,8 @@ pub struct Completion {
     pub breakdown: LatencyBreakdown,
     /// How it ended.
     pub outcome: Outcome,
+    /// Whether the device refused it: it failed, and nothing of it was written.
+    pub refused: bool,
 }
 
 /// The description of a component in results; constant over the run except for `idle_policies`.

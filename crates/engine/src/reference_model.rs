@@ -136,6 +136,22 @@ impl ReferenceModel {
         }
     }
 
+    /// The write that started at `began` was refused: nothing of it was written.
+    pub fn write_refused(&mut self, lba: Lba, sectors: u32, began: SimTime) {
+        let mut refused = None;
+        for part in parts(lba.0, sectors.into()) {
+            self.update(&part, |writes| {
+                let it = |write: &Written| write.from == began && write.until == SimTime::NEVER;
+                if let Some(at) = writes.iter().position(it) {
+                    refused = Some(writes.remove(at).version);
+                }
+            });
+        }
+        if let Some(version) = refused {
+            self.open.remove(&version);
+        }
+    }
+
     /// Applies `change` to the writes of a part of a page: once if all of its sectors share them.
     fn update(&mut self, part: &PagePart, mut change: impl FnMut(&mut Vec<Written>)) {
         let Self { pages, split, lists, spare, .. } = self;
@@ -419,6 +435,25 @@ mod tests {
         assert!(sees(&mut reference, first, 20));
         assert!(!sees(&mut reference, 0, 20));
         assert!(!sees(&mut reference, 99, 20));
+    }
+
+    #[test]
+    fn a_refused_write_leaves_nothing_behind() {
+        let mut reference = ReferenceModel::default();
+        reference.write_begins(Lba(0), 20, 1, at(1));
+        reference.write_ends(Lba(0), 20, 1, at(2), at(2));
+        reference.write_begins(Lba(0), 4, 2, at(3));
+        for began in 4..1_000 {
+            reference.write_begins(Lba(3), 9, began, at(began));
+            reference.write_refused(Lba(3), 9, at(began));
+        }
+        assert_eq!(reference.open.len(), 1, "the other one");
+        assert!(reference.lists.iter().all(|(_, list)| list.len() <= 2));
+        reference.write_ends(Lba(0), 4, 2, at(1_000), at(1_000));
+        assert!(reference.lists.is_empty());
+        let got = [[2; 4].as_slice(), &[1; 16]].concat();
+        assert_eq!(reference.check_read(Lba(0), &got, at(1_001)), Ok(()));
+        assert!(!sees(&mut reference, 999, 1_001), "it was not written");
     }
 
     #[test]

@@ -65,6 +65,9 @@ impl Flags {
     pub const BACKGROUND: Self = Self(32);
     /// Bypass a non-volatile cache, even where it holds the range.
     pub const PAST_CACHE: Self = Self(64);
+    /// For a zoned device: a write is a zone append, a trim a zone reset; a flush finishes a zone,
+    /// or opens it with [`Flags::SYNC`], or closes it with [`Flags::META`]. See [`Request::zone`].
+    pub const ZONE: Self = Self(128);
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -74,6 +77,20 @@ impl Flags {
     /// These flags and those of `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+}
+
+coded! {
+    /// What a request does to a zone (NVMe Zoned Namespace Command Set, Zone Management Send).
+    pub enum ZoneAction {
+        /// Discards its data; the write pointer returns to its start.
+        Reset = 0 "reset",
+        /// Makes it full.
+        Finish = 1 "finish",
+        /// Opens it explicitly.
+        Open = 2 "open",
+        /// Closes it; its resources for open zones become free.
+        Close = 3 "close",
     }
 }
 
@@ -99,6 +116,31 @@ impl Request {
     #[inline]
     pub const fn new(op: Op, lba: Lba, sectors: u32) -> Self {
         Self { op, flags: Flags::NONE, volume: 0, sectors, lba, data: DataSlice::NONE }
+    }
+
+    /// `action` on the zone of `sectors` sectors from `lba` on. Zone management is coded as a trim
+    /// or a flush with [`Flags::ZONE`], so that it passes the queues, schedulers and statistics of
+    /// the host as other requests do: resets appear as trims, the other actions as flushes.
+    pub const fn zone(action: ZoneAction, lba: Lba, sectors: u32) -> Self {
+        let (op, flags) = match action {
+            ZoneAction::Reset => (Op::Trim, Flags::ZONE),
+            ZoneAction::Finish => (Op::Flush, Flags::ZONE),
+            ZoneAction::Open => (Op::Flush, Flags::ZONE.with(Flags::SYNC)),
+            ZoneAction::Close => (Op::Flush, Flags::ZONE.with(Flags::META)),
+        };
+        Self { flags, ..Self::new(op, lba, sectors) }
+    }
+
+    /// What the request does to a zone, where it is one of zone management.
+    pub const fn zone_action(&self) -> Option<ZoneAction> {
+        match self.op {
+            _ if !self.flags.contains(Flags::ZONE) => None,
+            Op::Trim => Some(ZoneAction::Reset),
+            Op::Flush if self.flags.contains(Flags::SYNC) => Some(ZoneAction::Open),
+            Op::Flush if self.flags.contains(Flags::META) => Some(ZoneAction::Close),
+            Op::Flush => Some(ZoneAction::Finish),
+            Op::Read | Op::Write => None,
+        }
     }
 
     /// The first sector after the range (saturating).
@@ -178,3 +220,19 @@ impl Command {
 /// The number of a request in flight. Reused after completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_management_is_coded_and_recognised() {
+        for action in ZoneAction::ALL {
+            assert_eq!(Request::zone(action, Lba(64), 32).zone_action(), Some(action));
+        }
+        for op in Op::ALL {
+            let plain = Request { flags: Flags::SYNC, ..Request::new(op, Lba(0), 8) };
+            assert_eq!(plain.zone_action(), None);
+        }
+    }
+}

@@ -19,6 +19,8 @@ coded! {
         Merge = 4 "merge",
         /// Reading the rest of a page of which a write covers only a part (read-modify-write).
         Partial = 5 "partial",
+        /// Filling the rest of a zone that is finished.
+        Padding = 6 "padding",
     }
 }
 

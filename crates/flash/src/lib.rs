@@ -3,7 +3,8 @@
 //!
 //! [`device`] splits a request into pages and calls the translation layer ([`ftl`]), which records
 //! flash operations in [`ops`]. They change the state of the array ([`array`]) at once; [`timing`]
-//! decides when they execute. [`slc_mlc`] is an SSD with an SLC and an MLC array.
+//! decides when they execute. [`slc_mlc`] is an SSD with an SLC and an MLC array,
+//! [`zns`] one with zones.
 
 pub mod array;
 mod bytes;
@@ -25,6 +26,7 @@ pub mod slc_mlc;
 mod state;
 pub mod timing;
 pub mod wear;
+pub mod zns;
 
 pub use device::ENTRIES;
 pub use event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
@@ -36,6 +38,7 @@ pub fn table_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> 
     match kind {
         "ssd" => Some(device::ssd_table_bytes(settings)),
         "slc-mlc-ssd" => Some(slc_mlc::table_bytes(settings)),
+        zns::ZNS_KIND => Some(zns::table_bytes(settings)),
         _ => None,
     }
 }
@@ -46,6 +49,7 @@ pub fn capacity_bytes(kind: &str, settings: &hybridsim_config::param::Settings) 
     match kind {
         "ssd" => Some(device::ssd_capacity_bytes(settings)),
         "slc-mlc-ssd" => Some(settings.bytes("capacity")),
+        zns::ZNS_KIND => Some(zns::capacity_bytes(settings)),
         _ => None,
     }
 }

@@ -321,6 +321,11 @@ impl FlashOps {
         self.array.invalidate(page)
     }
 
+    /// Invalidates all pages of `block`, which takes no time.
+    pub(crate) fn invalidate_block(&mut self, block: BlockId) {
+        self.array.invalidate_block(block);
+    }
+
     #[inline]
     fn record(
         &mut self,

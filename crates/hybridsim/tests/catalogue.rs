@@ -42,6 +42,14 @@ fn skewed(requests: u32, kib: u32) -> String {
         .replace("rate_iops = 2000", "rate_iops = 150")
 }
 
+/// Zones that are appended to, finished, reset and read.
+fn zoned() -> String {
+    "[workload]\ngenerator = { kind = \"zones\", requests = 3000, zone_size = \"1MiB\", \
+     zone_capacity = \"1000KiB\", active = 4, block = \"16KiB\", write = \"append\", depth = 2, \
+     fill = 0.7, finish = true, readers = 2 }\n"
+        .to_owned()
+}
+
 fn hybrid(keys: &str) -> String {
     let (flash, disk) = (component("flash", SSD), component("disk", DISK));
     format!(
@@ -59,6 +67,7 @@ fn of_kind(kind: &str) -> String {
     let load = match kind {
         "slc-mlc-ssd" => mixed(3000, 12288),
         "nv-cache-host" | "flash-backed" => mixed(1000, 8192),
+        "zns-ssd" => zoned(),
         _ => load(1000, 8192),
     };
     format!("system = \"it\"\n{load}{}", system_around(kind))
@@ -71,6 +80,7 @@ fn generated(kind: &str) -> String {
         }
         "histogram" => ", mix = \"firefox-analysis\"",
         "streams" => ", region = \"16MiB\", active = 3",
+        "zones" => ", zone_size = \"16MiB\", active = 3, readers = 1",
         _ => "",
     };
     format!(

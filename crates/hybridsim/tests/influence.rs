@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "it has systems for all kinds of components")]
 mod common;
 
-use common::{DISK, SSD, component};
+use common::{DISK, SSD, ZNS, component};
 use hybridsim::presets;
 use hybridsim_cache::policy_state::PolicyState;
 use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
@@ -79,6 +79,45 @@ fn a_key_without_effect_is_reported_with_its_path() {
     let rate = found.iter().find(|it| it.starts_with("component.ssd.channel_rate "));
     let rate = rate.unwrap_or_else(|| panic!("{found:?}"));
     assert!(rate.contains("has no effect with `timing = none`"), "{rate}");
+}
+
+#[test]
+fn a_zoned_device_below_another_component_is_rejected_before_the_run() {
+    let members = ["a", "b"].map(|name| component(name, ZNS)).concat();
+    let stripe = component("it", "kind = \"stripe\"\nmembers = [\"a\", \"b\"]\n");
+    let registry = standard();
+    let text = format!("system = \"it\"\n{LOAD}{stripe}{members}");
+    let scenario = Scenario::check(input(&text), &registry).unwrap_or_else(|it| panic!("{it}"));
+    let Err(error) = run::check(&scenario, &registry) else { panic!("it is accepted") };
+    let error = error.to_string();
+    let said = "`a` is a `zns-ssd`, whose zones a `stripe` neither writes in order nor resets";
+    assert!(error.contains(said) && error.contains("system = \"a\""), "{error}");
+}
+
+#[test]
+fn a_generator_of_other_zones_than_the_device_has_is_rejected_before_the_run() {
+    let registry = standard();
+    let check = |keys: &str| {
+        let load = format!(
+            "[workload]\ngenerator = {{ kind = \"zones\", requests = 100, \
+             zone_capacity = \"1000KiB\"{keys} }}\n[host]\nmode = \"open\"\n"
+        );
+        let text = input(&format!("{load}{}", component("ssd", ZNS)));
+        let scenario = Scenario::check(text, &registry).unwrap_or_else(|it| panic!("{it}"));
+        run::check(&scenario, &registry).err().map(|error| error.to_string())
+    };
+    let rejects = |keys: &str, words: [&str; 2]| {
+        let error = check(keys).unwrap_or_else(|| panic!("{keys} is accepted"));
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    assert_eq!(check(", zone_size = \"1MiB\", active = 5"), None);
+    rejects(", zone_size = \"2MiB\"", ["generator.zone_size", "not the 1MiB"]);
+    rejects(", zone_size = \"1MiB\", active = 6", ["generator.active", "max_active_zones"]);
+    let open = ", zone_size = \"1MiB\", active = 4, open = true";
+    rejects(open, ["explicitly open", "max_open_zones"]);
+    rejects(", zone_size = \"1MiB\", fill = 0.5", ["stay active", "max_active_zones"]);
+    assert_eq!(check(", zone_size = \"1MiB\", fill = 0.5, span = \"5MiB\""), None);
+    assert_eq!(check(", zone_size = \"1MiB\", fill = 0.5, finish = true"), None);
 }
 
 /// Parameters whose conditions name no parameter of `params`, or values that one cannot have.

@@ -223,6 +223,31 @@ fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
     survives("by erases", &format!("{plain}wear_levelling = \"implicit\"\n"));
 }
 
+/// Writes in order over 2,000 zones: those of a zone fail from the first that a failure took away
+/// on, and those of the next succeed again.
+#[test]
+fn zones_keep_what_was_acknowledged_and_their_write_pointers() {
+    let ssd = "[component.ssd]\nkind = \"zns-ssd\"\nchannels = 2\ndies_per_channel = 2\n\
+               planes_per_die = 1\nblocks_per_plane = 2000\npages_per_block = 4\n\
+               zone_capacity = \"64KiB\"\nmax_open_zones = 2\nread_time = \"25us\"\n\
+               program_time = \"200us\"\nerase_time = \"1.5ms\"\n";
+    for timing in ["", "timing = \"queued\"\nwrite_buffer = \"64KiB\"\n"] {
+        let done = run_scenario(format!(
+            "[workload]\ngenerator = {{ kind = \"fio\", requests = 20000, rw = \"randrw\", \
+             rwmixread = 40, percentage_random = \"100,0\", bs = \"4KiB\", norandommap = true }}\n\
+             [host]\nmode = \"closed\"\nqueue_depth = 4\n\
+             [run]\nverify = true\npower_cut_every = 300\n{ssd}{timing}"
+        ));
+        assert_eq!(done.fault, None, "{timing}");
+        assert_eq!(done.results.violations, [""; 0], "{timing}");
+        assert!(done.results.power_cuts > 50, "{}", done.results.power_cuts);
+        let zones = &done.results.components["ssd"];
+        let refused = zones.custom.get("zone_invalid_write").map_or(0, |it| it.count);
+        let written = zones.flash.as_ref().map_or(0, |flash| flash.host_programs);
+        assert!(refused > 50 && written > 5 * refused, "{written} written, {refused} refused");
+    }
+}
+
 #[test]
 fn a_volatile_write_cache_loses_data_and_is_found_out() {
     let done = run(&format!("{DISK}write_cache = true\n"), 20_000, 300);

@@ -1,12 +1,14 @@
 //! Builds the tree of components of a checked scenario.
 
 use crate::scenario::{Scenario, ScenarioComponent};
+use crate::zones;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{ComponentTree, Target};
 use hybridsim_flash::device::{SSD_KIND, Ssd, build_ssd};
+pub use hybridsim_flash::zns::ZNS_KIND;
 
 /// The system of `scenario` without the host.
 ///
@@ -15,6 +17,7 @@ use hybridsim_flash::device::{SSD_KIND, Ssd, build_ssd};
 pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree, Diagnostics> {
     let paths = paths(scenario);
     let mut problems = topology(scenario);
+    problems.extend(zones::load(scenario));
     let mut built: Vec<Option<ComponentTree>> = Vec::new();
     for (at, component) in scenario.components.iter().enumerate() {
         let children: Option<Vec<ComponentTree>> =
@@ -26,6 +29,7 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
         };
         let views: Vec<ChildView> = children.iter().flat_map(views).collect();
         problems.extend(targets_of_single_children(component, &children));
+        problems.extend(zones::children(scenario, component));
         let input = BuildInput {
             settings: &component.settings,
             registry,

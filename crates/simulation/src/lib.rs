@@ -19,3 +19,4 @@ pub mod text;
 mod warnings;
 pub mod workload;
 pub mod write_amplification;
+mod zones;

@@ -14,6 +14,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Fault, Stream};
+use hybridsim_simulation::build::ZNS_KIND;
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
@@ -96,11 +97,15 @@ impl<'a> Draw<'a> {
 
     fn scenario(&mut self, seed: u64, system: &str) -> String {
         let depth = 1 + self.stream.below(32);
-        let mode = if self.stream.chance(0.5) { "open" } else { "closed" };
+        let mut mode = if self.stream.chance(0.5) { "open" } else { "closed" };
         let scheduler = self.entry("scheduler");
-        let generator = self.generator();
+        let mut generator = self.generator();
         let mut power = String::new();
-        if self.stream.chance(1.0 / 3.0) {
+        let keys = &self.components[system];
+        if keys["kind"].as_str() == Some(ZNS_KIND) && self.stream.chance(0.7) {
+            // It waits for completions, so no power failures.
+            (mode, generator) = ("open", self.zones(system));
+        } else if self.stream.chance(1.0 / 3.0) {
             power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
         }
         let components =
@@ -130,9 +135,24 @@ impl<'a> Draw<'a> {
         )
     }
 
+    /// A generator that writes the zones of `system` in order.
+    fn zones(&mut self, system: &str) -> String {
+        let capacity = self.components[system]["zone_capacity"].clone();
+        let (active, readers) = (1 + self.stream.below(4), self.stream.below(4));
+        let write = self.pick(&["write", "append"]);
+        let fill = self.pick(&["0.3", "1.0"]);
+        let (finish, open) = (self.stream.chance(0.5), self.stream.chance(0.5));
+        format!(
+            "{{ kind = \"zones\", requests = 2000, zone_size = \"128KiB\", \
+             zone_capacity = {capacity}, active = {active}, write = \"{write}\", fill = {fill}, \
+             finish = {finish}, open = {open}, readers = {readers} }}"
+        )
+    }
+
     /// Adds a component of `kind` with its children; returns its name.
     fn component(&mut self, kind: &str, depth: u32) -> String {
         let fits = |entry: &Description| match kind {
+            ANY if entry.name == ZNS_KIND => depth == 0,
             ANY => depth < DEPTH_MAX || !entry.params.iter().any(is_child),
             kind => entry.name == kind,
         };

@@ -190,6 +190,15 @@ impl Ctx<'_> {
         self.core.timers.push(time, TimerPhase::Complete, Timer::Complete(id));
     }
 
+    /// Refuses a request of the parent, which completes as failed at `time`, not before now:
+    /// nothing of it was written.
+    pub fn refuse_at(&mut self, id: RequestId, time: SimTime, breakdown: LatencyBreakdown) {
+        debug_assert!(time >= self.core.now, "completion in the past");
+        self.core.finish(id, breakdown, Outcome::Failed);
+        self.core.slots[id.0 as usize].refused = true;
+        self.core.timers.push(time, TimerPhase::Complete, Timer::Complete(id));
+    }
+
     /// Calls this component's [`Component::wake`] with `token` at `time`, not before now.
     #[inline]
     pub fn wake_at(&mut self, time: SimTime, token: u64) {

@@ -57,6 +57,7 @@ pub(super) struct Slot {
     pub(super) stage: Stage,
     /// How it ended, from [`Stage::Finishing`] on.
     pub(super) outcome: Outcome,
+    pub(super) refused: bool,
     pub(super) breakdown: LatencyBreakdown,
 }
 
@@ -139,6 +140,7 @@ impl Core {
             latency,
             breakdown: slot.breakdown,
             outcome: slot.outcome,
+            refused: slot.refused,
         }
     }
 
@@ -169,7 +171,7 @@ impl Core {
         }
         slot.stage = Stage::Finishing;
         slot.breakdown = breakdown;
-        slot.outcome = outcome;
+        (slot.outcome, slot.refused) = (outcome, false);
     }
 
     #[inline]
@@ -190,6 +192,7 @@ impl Core {
             sent,
             stage: Stage::InFlight,
             outcome: Outcome::Done,
+            refused: false,
             breakdown: LatencyBreakdown::NONE,
         });
         RequestId(self.slots.len() as u32 - 1)

@@ -507,6 +507,15 @@ impl Array {
         Head(metadata[0]).valid()
     }
 
+    /// Invalidates all valid pages of `block`.
+    pub(crate) fn invalidate_block(&mut self, block: BlockId) {
+        let valid = u64::from(self.valid(block));
+        let (head, map) = (self.head_of(block), self.map_of(block));
+        self.blocks[map..map + self.words].fill(0);
+        self.blocks[head] -= valid;
+        self.valid_pages -= valid;
+    }
+
     /// Returns whether `page` is programmed; reading it is a violation otherwise.
     #[inline]
     pub(crate) fn check_read(&mut self, page: Ppn) -> bool {

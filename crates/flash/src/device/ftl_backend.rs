@@ -4,21 +4,19 @@
 
 use super::split::{PagePart, first_page, split, write_run};
 use super::versions::is_host_read;
-use super::{FlashBackend, Service, SsdDevice, Unreported};
+use super::{
+    Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity, report_operations,
+};
 use crate::event::FlashEvent;
 use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
-use crate::geometry::{BlockId, Lpn};
-use crate::ops::{FlashOp, FlashOps, OpKind};
+use crate::geometry::Lpn;
+use crate::ops::FlashOps;
 use crate::precondition::{self, Precondition};
 use crate::timing::{Scheduled, TimingModel};
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Contents, Ctx, Injected, Loader, Lookahead, Op, PowerState, Prepare, Request, SECTOR_BYTES,
-    Saver, SimDuration, SimTime, StateError, Stream,
+    Contents, Ctx, Injected, Loader, Lookahead, Op, Prepare, Request, SECTOR_BYTES, Saver,
+    SimDuration, SimTime, StateError, Stream,
 };
-
-/// A device that is busy without a pause reports its active time at this interval.
-const REPORT_ACTIVE_EVERY: SimDuration = SimDuration::from_ms(100);
 
 /// A translation layer, flash, and a timing model.
 pub struct FtlBackend {
@@ -126,7 +124,7 @@ impl FtlBackend {
         let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
         let bytes = u64::from(part.sectors) * SECTOR_BYTES;
         self.timing.page(self.flash.list(), bytes, behind);
-        self.report_operations(ctx);
+        report_operations(ctx, &self.flash);
     }
 
     /// Charges and reports the controller's search for victims.
@@ -136,26 +134,6 @@ impl FtlBackend {
         if blocks > 0 {
             self.timing.delay(self.search_time * u64::from(blocks));
             ctx.emit(FlashEvent::VictimSearch { blocks });
-        }
-    }
-
-    #[inline]
-    fn report_operations(&mut self, ctx: &mut Ctx<'_>) {
-        for op in self.flash.list() {
-            let FlashOp { kind, cause, die, page, .. } = *op;
-            let die = die.0;
-            match kind {
-                OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
-                OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
-                OpKind::Copy => {
-                    ctx.emit(FlashEvent::Read { cause, die });
-                    ctx.emit(FlashEvent::Program { cause, die });
-                }
-                OpKind::Erase => {
-                    let erases = self.flash.array().erases(BlockId(page));
-                    ctx.emit(FlashEvent::Erase { cause, die, block: page, erases });
-                }
-            }
         }
     }
 }
@@ -193,7 +171,7 @@ impl FlashBackend for FtlBackend {
             // The request fails now, so the rest of it does not wait for the write buffer.
             self.timing.drop_current();
         }
-        Service { result, scheduled: self.timing.end() }
+        Service { result, fate: Fate::Scheduled(self.timing.end()) }
     }
 
     fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
@@ -210,27 +188,14 @@ impl FlashBackend for FtlBackend {
         if ctx.verifying() {
             self.move_versions(0);
         }
-        self.report_operations(ctx);
+        report_operations(ctx, &self.flash);
         (busy_until, more)
     }
 
     /// A device is active while any of its flash works.
     #[inline]
     fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
-        let Unreported { from, now, .. } = period;
-        let busy_until = period.busy_until.min(now);
-        let active = busy_until.since(from);
-        let is_busy = busy_until == now;
-        if is_busy && active < REPORT_ACTIVE_EVERY && !period.everything {
-            return false;
-        }
-        let idle = now.since(busy_until.max(from));
-        for (state, time) in [(PowerState::Active, active), (PowerState::Idle, idle)] {
-            if !time.is_zero() {
-                ctx.emit(CommonEvent::StateTime { state, duration: time });
-            }
-        }
-        true
+        report_activity(ctx, period)
     }
 
     #[inline]

@@ -1,7 +1,8 @@
 //! The SSD as a component. [`SsdDevice`] is the front end that all SSD models share: admission,
 //! completion, idle time, power failures, checkpoints. A [`FlashBackend`] translates requests into
 //! flash operations and times them. The kind `ssd` has any translation layer of [`crate::ftl`]
-//! behind it ([`FtlBackend`]); the kind `slc-mlc-ssd` has two media ([`crate::slc_mlc`]).
+//! behind it ([`FtlBackend`]); the kind `slc-mlc-ssd` has two media ([`crate::slc_mlc`]), the kind
+//! `zns-ssd` has zones ([`crate::zns`]).
 
 mod faults;
 mod ftl_backend;
@@ -13,19 +14,25 @@ mod versions;
 mod waiting;
 
 pub use ftl_backend::{FtlBackend, Ssd};
+pub(crate) use params::{
+    ARRAY_TIMES, IDLE_AFTER, OPERATION_ENERGY, POWER, SCHEDULING, TIMING_MODEL, check_memory,
+    operation_times, ssd_capacity_bytes, ssd_table_bytes, timing_model,
+};
 pub use params::{ENTRIES, PARAMS, SSD_KIND, build_ssd};
-pub(crate) use params::{IDLE_AFTER, check_memory, ssd_capacity_bytes, ssd_table_bytes};
+pub(crate) use split::split;
 pub use untimed::{Served, Untimed};
 
 use crate::array::Array;
 use crate::event::FlashEvent;
 use crate::ftl::FtlError;
-use crate::timing::Scheduled;
+use crate::geometry::BlockId;
+use crate::ops::{FlashOp, FlashOps, OpKind};
+use crate::timing::{Scheduled, Timed};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Fault, Inject, Injected,
-    LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, Prepare, Request,
-    RequestId, Saver, SimDuration, SimTime, StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Inject, Injected,
+    LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, PowerState, Prepare,
+    Request, RequestId, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
@@ -37,12 +44,23 @@ const IDLE: u64 = 0;
 const RECOVERED: u64 = 1;
 const BACKGROUND_CONTINUES: u64 = 2;
 const BUFFER_FREED: u64 = 3;
+/// Plus the number of a request in [`SsdDevice::unfinished`].
+const CONTINUES: u64 = 1 << 32;
+
+/// What becomes of a request that a backend has served.
+pub enum Fate {
+    /// When it completes; a request that failed does not wait.
+    Scheduled(Scheduled),
+    /// The device does not accept it: it fails then, and nothing is written.
+    Refused(Timed),
+    /// It continues at this time ([`FlashBackend::resume`]).
+    Continues(SimTime),
+}
 
 /// How a backend served a request.
 pub struct Service {
     pub result: Result<(), FtlError>,
-    /// When it completes; a request that failed does not wait.
-    pub scheduled: Scheduled,
+    pub fate: Fate,
 }
 
 /// A period whose power states have not been reported.
@@ -69,6 +87,11 @@ pub trait FlashBackend {
 
     /// Executes `request` on a device busy until `busy_until`, and reports its flash operations.
     fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, busy_until: SimTime) -> Service;
+
+    /// Continues a request that [continues](Fate::Continues).
+    fn resume(&mut self, _ctx: &mut Ctx<'_>, _request: &Request) -> Service {
+        unreachable!("no request continues")
+    }
 
     /// Admits the first of the writes that wait for the write buffer, as far as it has entries;
     /// `None` if no write waits.
@@ -189,6 +212,8 @@ pub struct SsdDevice<B> {
     in_flight: InFlight,
     /// Writes that wait for the write buffer, in order of arrival. A timer is set for the first.
     waiting: VecDeque<WaitingRequest>,
+    /// Requests that continue, and how long each waited for a recovery before.
+    unfinished: Vec<(RequestId, Request, SimDuration)>,
 }
 
 impl<B: FlashBackend> SsdDevice<B> {
@@ -202,7 +227,7 @@ impl<B: FlashBackend> SsdDevice<B> {
             end_of_life: EndOfLife::EndsRun,
         };
         let (in_flight, waiting) = (InFlight::default(), VecDeque::new());
-        Self { backend, front, state, in_flight, waiting }
+        Self { backend, front, state, in_flight, waiting, unfinished: Vec::new() }
     }
 
     pub const fn backend_mut(&mut self) -> &mut B {
@@ -217,13 +242,18 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.report_states(ctx, false);
         let service = self.backend.serve(ctx, request, self.state.busy_until);
         let failed = self.ended(ctx, service.result);
-        self.state.busy_until = self.state.busy_until.max(service.scheduled.busy_until());
+        let scheduled = match service.fate {
+            Fate::Scheduled(scheduled) => scheduled,
+            Fate::Refused(timed) => return self.refused(ctx, id, timed),
+            Fate::Continues(at) => return self.keep_unfinished(ctx, (id, request), at),
+        };
+        self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
         if ctx.power_may_fail() && !failed {
-            let durable = durable_from(id, &service.scheduled);
+            let durable = durable_from(id, &scheduled);
             self.in_flight.record(ctx, request, self.backend.sectors_per_page(), durable);
         }
         let queued = ctx.now().since(ctx.issued(id));
-        match service.scheduled {
+        match scheduled {
             // The flash has just worn out.
             _ if failed && self.refuses(ctx, id, request) => {}
             _ if failed => {
@@ -232,9 +262,64 @@ impl<B: FlashBackend> SsdDevice<B> {
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
             Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),
         }
+        self.report_after(ctx);
+    }
+
+    /// Fails a request that the backend refused.
+    #[cold]
+    fn refused(&mut self, ctx: &mut Ctx<'_>, id: RequestId, timed: Timed) {
+        self.state.busy_until = self.state.busy_until.max(timed.idle_from);
+        let queued = ctx.now().since(ctx.issued(id));
+        ctx.refuse_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
+        self.report_after(ctx);
+    }
+
+    /// Notes a request that continues at `at`. A reset is in effect from now on: no power failure
+    /// brings back what the zone held.
+    #[cold]
+    fn keep_unfinished(&mut self, ctx: &mut Ctx<'_>, (id, of): (RequestId, &Request), at: SimTime) {
+        if ctx.power_may_fail() {
+            let durable = Durable::At(ctx.now());
+            self.in_flight.record(ctx, of, self.backend.sectors_per_page(), durable);
+        }
+        let queued = ctx.now().since(ctx.issued(id));
+        self.unfinished.push((id, *of, queued));
+        self.continues(ctx, id, at);
+        self.report_after(ctx);
+    }
+
+    /// What is reported after each request, and the timer of background work.
+    #[inline]
+    fn report_after(&mut self, ctx: &mut Ctx<'_>) {
         self.backend.report_busy(ctx, false);
         self.report_free_blocks(ctx);
         self.set_idle_timer(ctx);
+    }
+
+    fn continues(&mut self, ctx: &mut Ctx<'_>, id: RequestId, at: SimTime) {
+        self.state.busy_until = self.state.busy_until.max(at);
+        ctx.wake_at(at.max(ctx.now()), CONTINUES + u64::from(id.0));
+    }
+
+    /// Continues request `id`.
+    fn resume(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
+        let Some(at) = self.unfinished.iter().position(|it| it.0 == id) else { return };
+        let (_, request, queued) = self.unfinished[at];
+        self.report_states(ctx, false);
+        let service = self.backend.resume(ctx, &request);
+        self.ended(ctx, service.result);
+        match service.fate {
+            Fate::Continues(at) => self.continues(ctx, id, at),
+            Fate::Scheduled(Scheduled::Completes(timed)) => {
+                self.unfinished.swap_remove(at);
+                self.state.busy_until = self.state.busy_until.max(timed.idle_from);
+                complete(ctx, (id, queued), timed);
+            }
+            Fate::Scheduled(Scheduled::Waits(_)) | Fate::Refused(_) => {
+                unreachable!("only a request that arrives waits or is refused")
+            }
+        }
+        self.report_after(ctx);
     }
 
     /// One step of background work, if the device was idle for long enough, or if the step
@@ -372,6 +457,7 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         match token {
             RECOVERED => self.recovered(ctx),
             BUFFER_FREED => self.buffer_freed(ctx),
+            token if token >= CONTINUES => self.resume(ctx, RequestId((token - CONTINUES) as u32)),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
     }
@@ -422,6 +508,7 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
         self.state.busy_until = self.backend.power_lost(now, self.state.busy_until)?;
         (self.state.recovering, self.state.timer_set) = (None, false);
         self.waiting.clear();
+        self.unfinished.clear();
         for (sector, version) in self.in_flight.undo(now, &mut self.front.power_failures) {
             self.backend.restore_sector(sector, version);
         }
@@ -447,4 +534,48 @@ pub(crate) fn report_wear<'a>(ctx: &mut Ctx<'_>, arrays: impl IntoIterator<Item 
     for (erases, blocks) in wear {
         ctx.emit(FlashEvent::Wear { erases, blocks: blocks as u32 });
     }
+}
+
+/// Reports the operations of the last list of `flash`.
+#[inline]
+pub(crate) fn report_operations(ctx: &mut Ctx<'_>, flash: &FlashOps) {
+    for op in flash.list() {
+        let FlashOp { kind, cause, die, page, .. } = *op;
+        let die = die.0;
+        match kind {
+            OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
+            OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
+            OpKind::Copy => {
+                ctx.emit(FlashEvent::Read { cause, die });
+                ctx.emit(FlashEvent::Program { cause, die });
+            }
+            OpKind::Erase => {
+                let erases = flash.array().erases(BlockId(page));
+                ctx.emit(FlashEvent::Erase { cause, die, block: page, erases });
+            }
+        }
+    }
+}
+
+/// A device that is busy without a pause reports its active time at this interval.
+const REPORT_ACTIVE_EVERY: SimDuration = SimDuration::from_ms(100);
+
+/// Reports the states of a device that is active while any of its flash works. Returns false where
+/// the report is deferred.
+#[inline]
+pub(crate) fn report_activity(ctx: &mut Ctx<'_>, period: Unreported) -> bool {
+    let Unreported { from, now, .. } = period;
+    let busy_until = period.busy_until.min(now);
+    let active = busy_until.since(from);
+    let is_busy = busy_until == now;
+    if is_busy && active < REPORT_ACTIVE_EVERY && !period.everything {
+        return false;
+    }
+    let idle = now.since(busy_until.max(from));
+    for (state, time) in [(PowerState::Active, active), (PowerState::Idle, idle)] {
+        if !time.is_zero() {
+            ctx.emit(CommonEvent::StateTime { state, duration: time });
+        }
+    }
+    true
 }

@@ -21,7 +21,7 @@ use hybridsim_engine::{
 };
 
 /// The devices of this crate.
-pub const ENTRIES: &[ComponentEntry] = &[SSD, crate::slc_mlc::ENTRY];
+pub const ENTRIES: &[ComponentEntry] = &[SSD, crate::slc_mlc::ENTRY, crate::zns::ENTRY];
 
 /// The kind that [`build_ssd`] builds.
 pub const SSD_KIND: &str = "ssd";
@@ -45,7 +45,18 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 61] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+pub const PARAMS: [Param; 61] = joined(&[
+    &geometry::PARAMS,
+    FTL,
+    TIMING_MODEL,
+    ARRAY_TIMES,
+    COPIES,
+    SCHEDULING,
+    OPERATION_ENERGY,
+    CONTROLLER_ENERGY,
+    POWER,
+    PRECONDITION,
+]);
 
 /// Translation layer and endurance.
 const FTL: &[Param] = &[
@@ -102,17 +113,19 @@ const FTL: &[Param] = &[
     IDLE_AFTER,
 ];
 
-/// Operation times, controller, channels and host link.
-const TIMING: &[Param] = &[
-    Param::with(
-        "timing",
-        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
-        "\"interleaved\"",
-        "Timing model. `interleaved`: channels and dies in parallel, operations of a die in \
+/// The timing model.
+pub(crate) const TIMING_MODEL: &[Param] = &[Param::with(
+    "timing",
+    Kind::Choice(&["interleaved", "queued", "serial", "none"]),
+    "\"interleaved\"",
+    "Timing model. `interleaved`: channels and dies in parallel, operations of a die in \
          order. `queued`: host reads have priority and there is a write buffer, as in current \
          drives. `serial`: one operation at a time, as in older papers. `none`: no timing (each \
          request takes 1 ns).",
-    ),
+)];
+
+/// Times of operations and of transfers within the device.
+pub(crate) const ARRAY_TIMES: &[Param] = &[
     Param::required("read_time", Kind::Duration, "Page read (tR): cells to page register."),
     Param::required("program_time", Kind::Duration, "Page program (tPROG): register to cells."),
     Param::required("erase_time", Kind::Duration, "Block erase (tBERS)."),
@@ -148,6 +161,9 @@ const TIMING: &[Param] = &[
         "\"0ns\"",
         "Transfer of a page through the controller's RAM on its way from or to the host.",
     ),
+];
+
+const COPIES: &[Param] = &[
     Param::with(
         "copy",
         Kind::Choice(&["plane", "die", "channel"]),
@@ -168,6 +184,10 @@ const TIMING: &[Param] = &[
         "Copy-back between planes of a die; by default the sum of read and program.",
     )
     .needs(&[Needs::Is("copy", &["die"])]),
+];
+
+/// What is particular to `queued`, controller and host link.
+pub(crate) const SCHEDULING: &[Param] = &[
     Param::optional(
         "program_suspend_time",
         Kind::Duration,
@@ -346,7 +366,7 @@ const TIMING: &[Param] = &[
     ),
 ];
 
-const ENERGY: &[Param] = &[
+pub(crate) const OPERATION_ENERGY: &[Param] = &[
     Param::with(
         "read_energy",
         Kind::Energy,
@@ -355,6 +375,9 @@ const ENERGY: &[Param] = &[
     ),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+];
+
+const CONTROLLER_ENERGY: &[Param] = &[
     Param::with(
         "search_energy",
         Kind::Energy,
@@ -367,6 +390,9 @@ const ENERGY: &[Param] = &[
         "\"0W\"",
         "Power per MiB of the RAM that holds the mapping, drawn at all times.",
     ),
+];
+
+pub(crate) const POWER: &[Param] = &[
     Param::with("idle_power", Kind::Power, "\"0W\"", "Power while idle."),
     Param::with(
         "active_power",
@@ -499,21 +525,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         _ => ProgramOrder::Sequential,
     };
     let endurance = settings.count("endurance") as u32;
-    let times = operation_times(settings, &geometry);
-    match settings.text("timing") {
-        "queued" => check_queued(settings)?,
-        "serial" => divides_block(settings, "read_pages").map_or(Ok(()), |it| Err(vec![it]))?,
-        _ => {}
-    }
-    let timing = match settings.text("timing") {
-        "queued" => TimingModel::Queued(Box::new(queued(settings, geometry, times))),
-        "serial" => {
-            let chip = ChipPages::new(times.read, 1, 0.0, settings.count("read_pages") as u32);
-            TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)))
-        }
-        "none" => TimingModel::None(SimTime::ZERO),
-        _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, times))),
-    };
+    let timing = timing_model(settings, geometry, with_copies(settings, &geometry))?;
     let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
     let array = Array::new(geometry, order, endurance)
         .with_logical_pages(exported_pages)
@@ -582,6 +594,27 @@ fn without_factory_bad(
         return Err(vec![Problem::new("factory_bad", message)]);
     }
     Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
+}
+
+/// The timing model of `settings`, with the times of [`operation_times`].
+pub(crate) fn timing_model(
+    settings: &Settings,
+    geometry: Geometry,
+    times: OperationTimes,
+) -> Result<TimingModel, Vec<Problem>> {
+    Ok(match settings.text("timing") {
+        "queued" => {
+            check_queued(settings)?;
+            TimingModel::Queued(Box::new(queued(settings, geometry, times)))
+        }
+        "serial" => {
+            divides_block(settings, "read_pages").map_or(Ok(()), |it| Err(vec![it]))?;
+            let chip = ChipPages::new(times.read, 1, 0.0, settings.count("read_pages") as u32);
+            TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)))
+        }
+        "none" => TimingModel::None(SimTime::ZERO),
+        _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, times))),
+    })
 }
 
 fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Queued {
@@ -674,7 +707,23 @@ fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
+/// The times of a device that copies pages.
+fn with_copies(settings: &Settings, geometry: &Geometry) -> OperationTimes {
+    let times = operation_times(settings, geometry);
+    OperationTimes {
+        copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(times.copy_plane),
+        copy_die: settings.duration_opt("copy_die_time").unwrap_or(times.copy_die),
+        copy_back: match settings.text("copy") {
+            "plane" => CopyBack::Plane,
+            "die" => CopyBack::Die,
+            _ => CopyBack::None,
+        },
+        ..times
+    }
+}
+
+/// The times of a device, without copy-back.
+pub(crate) fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
     let raw = u64::from(geometry.raw_page_bytes());
     let register = settings.duration("register_time");
     let read = settings.duration("read_time") + register;
@@ -682,18 +731,14 @@ fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
     OperationTimes {
         read,
         program,
-        copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(read + program),
-        copy_die: settings.duration_opt("copy_die_time").unwrap_or(read + program),
+        copy_plane: read + program,
+        copy_die: read + program,
         erase: settings.duration("erase_time"),
         command: settings.duration("command_time"),
         data_command: settings.duration("data_command_time"),
         ram: settings.duration("ram_time"),
         page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
-        copy_back: match settings.text("copy") {
-            "plane" => CopyBack::Plane,
-            "die" => CopyBack::Die,
-            _ => CopyBack::None,
-        },
+        copy_back: CopyBack::None,
         request_interval: settings.duration("request_interval"),
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),

@@ -4,7 +4,7 @@
 use super::hybrid_ftl::HybridFtl;
 use super::nvram::NvramBuffer;
 use super::operations::{Batch, Command, Medium, MediumTimes, Statistic};
-use crate::device::{self, FlashBackend, Service, SsdDevice, Unreported};
+use crate::device::{self, Fate, FlashBackend, Service, SsdDevice, Unreported};
 use crate::event::Cause;
 use crate::event::FlashAct;
 use crate::event::FlashBusy;
@@ -155,7 +155,7 @@ impl FlashBackend for HybridBackend {
         let begin = start + self.overhead;
         let end = begin + self.run_operations(ctx, begin, &mut breakdown);
         let timed = Timed { end, breakdown, idle_from: end };
-        Service { result, scheduled: Scheduled::Completes(timed) }
+        Service { result, fate: Fate::Scheduled(Scheduled::Completes(timed)) }
     }
 
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {

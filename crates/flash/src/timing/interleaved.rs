@@ -87,6 +87,10 @@ impl Interleaved {
         self.request = RequestSchedule::background(now);
     }
 
+    pub(super) fn work(&mut self, time: SimDuration) {
+        self.request.work(time);
+    }
+
     pub(super) fn delay(&mut self, time: SimDuration) {
         self.request.delay(time);
     }

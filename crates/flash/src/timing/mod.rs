@@ -318,6 +318,11 @@ impl TimingModel {
         dispatch!(self, timing => timing.delay(time), _ => {});
     }
 
+    /// The controller spends `time` more on the current request.
+    pub fn work(&mut self, time: SimDuration) {
+        dispatch!(self, timing => timing.work(time), _ => {});
+    }
+
     /// Schedules the operations for one page of the request, of which it covers `bytes`;
     /// `bytes_behind` more follow.
     #[inline]

@@ -330,6 +330,10 @@ impl Queued {
         self.request_number = self.requests;
     }
 
+    pub(super) fn work(&mut self, time: SimDuration) {
+        self.request.work(time);
+    }
+
     pub(super) fn delay(&mut self, time: SimDuration) {
         self.request.delay(time);
     }

@@ -46,6 +46,14 @@ impl RequestSchedule {
         self.idle_from = now;
     }
 
+    /// The controller spends `time` more on the command.
+    pub fn work(&mut self, time: SimDuration) {
+        self.received.at += time;
+        self.received.latency.overhead += time;
+        self.data_from += time;
+        self.idle_from = self.idle_from.max(self.received.at);
+    }
+
     /// The controller searches for a victim first.
     pub fn delay(&mut self, time: SimDuration) {
         self.received.at += time;

@@ -82,6 +82,11 @@ impl Serial {
         self.free = self.free.max(now);
     }
 
+    pub(super) fn work(&mut self, time: SimDuration) {
+        self.free += time;
+        self.latency.overhead += time;
+    }
+
     pub(super) fn delay(&mut self, time: SimDuration) {
         self.free += time;
         self.latency.gc += time;

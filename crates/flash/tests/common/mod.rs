@@ -6,7 +6,7 @@ use hybridsim_config::param::{Problem, Settings, Value};
 use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Fault, LatencyBreakdown,
-    Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime, Stream,
+    Lba, Machine, Op, Outcome, Request, RequestId, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
@@ -48,6 +48,7 @@ pub struct Done {
     pub issued: SimTime,
     pub completed: SimTime,
     pub breakdown: LatencyBreakdown,
+    pub outcome: Outcome,
 }
 
 /// Issues listed requests at their times, or random ones in a closed loop, and checks all reads.
@@ -144,11 +145,11 @@ impl Component for Host {
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let now = ctx.now();
-        let Completion { request, tag, breakdown, .. } = *done;
+        let Completion { request, tag, breakdown, outcome, .. } = *done;
         let at = self.outstanding.iter().position(|(_, version)| *version == tag).expect("issued");
         let (issued, _) = self.outstanding.swap_remove(at);
         let oldest = self.outstanding.iter().map(|(from, _)| *from).min().unwrap_or(now);
-        if request.op == Op::Write {
+        if request.op == Op::Write && outcome == Outcome::Done {
             self.reference.write_ends(request.lba, request.sectors, tag, now, oldest);
         }
         if request.op == Op::Read {
@@ -158,7 +159,7 @@ impl Component for Host {
             }
         }
         ctx.data().give_back(request.data);
-        self.done.borrow_mut().push(Done { request, issued, completed: now, breakdown });
+        self.done.borrow_mut().push(Done { request, issued, completed: now, breakdown, outcome });
         self.issue_random(ctx);
     }
 }

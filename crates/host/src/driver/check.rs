@@ -57,6 +57,9 @@ impl Check {
         let oldest = self.oldest_after(began).unwrap_or(now);
         match (op, done.outcome) {
             (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
+            (Op::Write, Outcome::Failed) if done.refused => {
+                self.reference.write_refused(lba, sectors, began);
+            }
             // A failed write may have reached the medium or not: it stays in flight.
             (Op::Write, Outcome::Done) => {
                 let version = ctx.data().versions(data, 1)[0];

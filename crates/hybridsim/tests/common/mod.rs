@@ -4,6 +4,11 @@ pub const SSD: &str = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblock
                    pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
                    program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
                    program_order = \"any\"\n";
+pub const ZNS: &str = "kind = \"zns-ssd\"\nchannels = 2\ndies_per_channel = 2\n\
+                   blocks_per_plane = 24\npages_per_block = 32\nzone_capacity = \"1000KiB\"\n\
+                   zone_size = \"1MiB\"\nmax_open_zones = 3\nmax_active_zones = 5\n\
+                   read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n\
+                   channel_rate = \"100MB/s\"\nreset_time = \"1ms\"\n";
 pub const CONSTANT: &str =
     "kind = \"constant-device\"\ncapacity = \"64MiB\"\nlatency = \"100us\"\njitter = \"50us\"\n";
 pub const DISK: &str = "preset = \"seagate-cheetah-9lp\"\n";
@@ -37,6 +42,7 @@ pub fn system_around(kind: &str) -> String {
                 .to_owned(),
             String::new(),
         ),
+        "zns-ssd" => (ZNS.to_owned(), String::new()),
         "constant-device" => (CONSTANT.to_owned(), String::new()),
         "hybrid-disk" | "flash-cache" => (
             format!("kind = \"{kind}\"\nflash = \"flash\"\ndisk = \"disk\"\n"),

@@ -119,7 +119,8 @@ impl FlashFold {
 }
 
 /// Flash operations; causes are `host`, `gc`, `wear` (levelling), `mapping` (translation pages,
-/// scans), `merge` (of log and data blocks) and `partial` (the rest of a partly written page).
+/// scans), `merge` (of log and data blocks), `partial` (the rest of a partly written page) and
+/// `padding` (the rest of a finished zone).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
     /// Pages programmed for the host.

@@ -196,7 +196,7 @@ mod tests {
         assert!((life.host_bytes_per_day - 40_960_000.0).abs() < 1e-3);
         assert!((life.host_bytes_left - 29.125 * 40_960_000.0).abs() < 1.0);
         assert!((life.days_first_block.expect("one wears") - 1.0).abs() < 1e-12);
-        node.erases = [0; 6];
+        node.erases = [0; Cause::COUNT];
         assert_eq!(lifetime(&node, &info(), 1), None, "nothing was erased");
     }
 }

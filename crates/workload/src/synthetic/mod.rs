@@ -25,6 +25,7 @@ pub mod sweep;
 pub mod uniform;
 pub mod week;
 pub mod zipf;
+pub mod zones;
 
 pub use arrivals::{GeneratedWorkload, Generator};
 pub use distribution::DistributionEntry;
@@ -115,6 +116,7 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     server::ENTRY,
     desktop::ENTRY,
     week::ENTRY,
+    zones::ENTRY,
 ];
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ fn needed(name: &str) -> &'static str {
              local = 0.3, general_ms = { kind = \"exponential\", mean = 5 } }]"
         }
         "streams" => "requests = 3000\nregion = \"64KiB\"\nblock = \"4KiB\"\nactive = 3",
+        "zones" => "requests = 3000\nzone_size = \"64KiB\"\nreaders = 40\nfilled = 2",
         "disksim" => "requests = 3000\ninterarrival_ms = { kind = \"exponential\", mean = 5 }",
         _ => "requests = 3000",
     }

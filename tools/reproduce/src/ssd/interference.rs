@@ -1,7 +1,7 @@
 //! Random reads beside sequential writes at a limited rate: how much the writes slow the reads.
 
 use super::fit::solve;
-use super::tables;
+use super::{percent_off, tables};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 use serde::Deserialize;
@@ -222,12 +222,6 @@ type Predictor<'a> = &'a dyn Fn(&Point) -> f64;
 fn mean_error(points: &[&Point], value: Value, predicted: Predictor<'_>) -> f64 {
     let ratios = points.iter().map(|point| predicted(point) / Point::ratio(&point.theirs, value));
     percent_off(ratios)
-}
-
-/// The mean distance of ratios from one, in percent.
-fn percent_off(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = ratios.len() as f64;
-    100.0 * libm::expm1(ratios.map(|ratio| libm::log(ratio).abs()).sum::<f64>() / count)
 }
 
 fn points(

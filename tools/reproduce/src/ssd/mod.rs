@@ -10,6 +10,7 @@ mod sata;
 mod saturated;
 mod separating;
 mod tables;
+mod zns;
 
 use super::Experiment;
 
@@ -25,9 +26,16 @@ pub const EXPERIMENTS: &[Experiment] = &[
     grids::NVME_B,
     interference::EXPERIMENT,
     sata::EXPERIMENT,
+    zns::EXPERIMENT,
 ];
 
 /// The largest of `errors`.
 fn worst(errors: &[f64]) -> f64 {
     errors.iter().copied().fold(0.0, f64::max)
+}
+
+/// The mean distance of ratios from one, in percent.
+fn percent_off(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = ratios.len() as f64;
+    100.0 * libm::expm1(ratios.map(|ratio| libm::log(ratio).abs()).sum::<f64>() / count)
 }

@@ -1,0 +1,585 @@
+//! The back end of kind `zns-ssd`: checks requests against the state of their zone, places pages on
+//! the flash, and has the timing model schedule the flash operations.
+
+use super::NONE;
+use super::stripe::Stripe;
+use super::zone::{Statistic, Zone, ZoneState, Zones};
+use crate::device::{
+    self, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity, report_operations,
+    split,
+};
+use crate::event::{Cause, FlashEvent};
+use crate::ftl::FtlError;
+use crate::geometry::Lpn;
+use crate::ops::{After, FlashOps};
+use crate::restore;
+use crate::timing::{Scheduled, Timed, TimingModel};
+use hybridsim_engine::{
+    CommonEvent, Contents, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Prepare,
+    Request, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction,
+};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Time of the controller for appends and zone management.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionTimes {
+    /// Of an append, beyond that of a write.
+    pub append: SimDuration,
+    pub reset: SimDuration,
+    /// Of a reset, per block that holds data of the host.
+    pub reset_unit: SimDuration,
+    pub finish: SimDuration,
+    pub open: SimDuration,
+    pub close: SimDuration,
+}
+
+/// A zone that is being finished or reset, step by step: a program or an erase of each die. At
+/// most two steps are in the queues of the dies, so that other requests are served in between.
+#[derive(Clone, Copy)]
+pub(super) struct Work {
+    zone: u32,
+    began: SimTime,
+    /// Time before the first step.
+    overhead: SimDuration,
+    /// When the steps begin, and the end of the last one scheduled.
+    until: SimTime,
+    /// What is erased; pages are padded without.
+    erase: Option<Erase>,
+}
+
+/// The blocks of a zone that is reset.
+#[derive(Clone, Copy)]
+struct Erase {
+    group: u32,
+    /// Blocks of each plane that have been erased.
+    row: u32,
+    /// Blocks whose first page in the zone is before this one hold data of the host.
+    written: u32,
+    /// Whether none of them is worn out.
+    usable: bool,
+}
+
+/// Zones on flash.
+pub struct ZnsBackend {
+    pub(super) zones: Zones,
+    pub(super) stripe: Stripe,
+    pub(super) flash: FlashOps,
+    pub(super) timing: TimingModel,
+    pub(super) times: ActionTimes,
+    /// Address stride of zones in sectors.
+    pub(super) zone_sectors: u64,
+    /// Blocks are erased when their zone is next opened, not when it is reset.
+    pub(super) erase_at_open: bool,
+    /// Groups that no zone has, in the order in which they became free.
+    pub(super) free: VecDeque<u32>,
+    pub(super) works: Vec<Work>,
+    /// Pages that preconditioning writes.
+    pub(super) precondition_pages: u64,
+    /// Versions by physical sector, in verified runs.
+    pub(super) versions: Contents,
+}
+
+/// The SSD of kind `zns-ssd`.
+pub type ZnsSsd = SsdDevice<ZnsBackend>;
+
+/// The spare area names no logical page, as no table has to be rebuilt from it.
+const NO_OWNER: Lpn = Lpn(0);
+
+impl ZnsBackend {
+    fn sectors_per_page(&self) -> u64 {
+        u64::from(self.stripe.geometry.sectors_per_page())
+    }
+
+    /// The zone and the page in it of a sector, where it begins a page.
+    fn place(&self, lba: Lba) -> Result<(u32, u32), Statistic> {
+        let (zone, within) = (lba.0 / self.zone_sectors, lba.0 % self.zone_sectors);
+        if zone >= u64::from(self.zones.len()) || !within.is_multiple_of(self.sectors_per_page()) {
+            return Err(Statistic::InvalidField);
+        }
+        Ok((zone as u32, (within / self.sectors_per_page()) as u32))
+    }
+
+    /// The zone that a management request names.
+    fn whole_zone(&self, request: &Request) -> Result<u32, Statistic> {
+        let (zone, page) = self.place(request.lba)?;
+        if page != 0 || u64::from(request.sectors) != self.zone_sectors {
+            return Err(Statistic::InvalidField);
+        }
+        if self.is_at_work(zone) { Err(Statistic::InvalidTransition) } else { Ok(zone) }
+    }
+
+    fn is_at_work(&self, zone: u32) -> bool {
+        self.works.iter().any(|work| work.zone == zone)
+    }
+
+    /// Fails a request with `status`, after the overhead of a command and the recorded operations,
+    /// and not at the same instant: a host that repeats it at once would stop the time.
+    fn refuse(&mut self, ctx: &mut Ctx<'_>, status: Statistic) -> Service {
+        report(ctx, status, 1);
+        let mut timed = self.timed_command(ctx, SimDuration::ZERO);
+        if timed.end == ctx.now() {
+            let tick = SimDuration::from_ns(1);
+            timed.end += tick;
+            timed.breakdown.add(LatencyPhase::Overhead, tick);
+        }
+        Service { result: Ok(()), fate: Fate::Refused(timed) }
+    }
+
+    /// Opens a zone, and gives an empty one its flash: records the erases of what is left on it.
+    fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), Statistic> {
+        self.zones.check_open(zone)?;
+        if self.zones.get(zone).group == NONE {
+            let Some(group) = self.take_group() else {
+                self.zones.take_offline(zone);
+                return Err(Statistic::ZoneIsOffline);
+            };
+            self.zones.assign(zone, group);
+        }
+        let before = self.zones.open_count();
+        if self.zones.open(zone, explicitly)? {
+            report(ctx, Statistic::ImplicitClose, 1);
+        }
+        self.report_open(ctx, before);
+        Ok(())
+    }
+
+    /// Reports the number of open zones if it is not `before`.
+    fn report_open(&self, ctx: &mut Ctx<'_>, before: usize) {
+        let open = self.zones.open_count();
+        if open != before {
+            report(ctx, Statistic::Open, open as u64);
+        }
+    }
+
+    /// A group for a zone, erased: what the host reset before. `None` where all that are left are
+    /// worn out.
+    fn take_group(&mut self) -> Option<u32> {
+        while let Some(group) = self.free.pop_front() {
+            if self.erase(group, 0..self.stripe.rows, (u32::MAX, Cause::Host)) {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// Erases the blocks of `group` in these rows that are programmed, and whose first page in the
+    /// zone is before `first_max`. Returns whether the group can be used again.
+    fn erase(&mut self, group: u32, rows: Range<u32>, (first_max, cause): (u32, Cause)) -> bool {
+        let mut usable = true;
+        let pages = u64::from(self.stripe.geometry.pages_per_block());
+        let per_block = pages * self.sectors_per_page();
+        for (block, first) in self.stripe.blocks(group, rows) {
+            if first < first_max && self.flash.array().next_page(block) > 0 {
+                self.versions.clear(u64::from(block.0) * per_block, per_block);
+                usable &= self.flash.erase(block, cause, After::NOTHING);
+            }
+        }
+        usable
+    }
+
+    /// Whether a read names a sector of a zone that is offline.
+    fn is_offline(&self, request: &Request) -> bool {
+        let zone = |sector: u64| (sector / self.zone_sectors).min(self.zones.len().into()) as u32;
+        let (first, end) = (zone(request.lba.0), zone(request.end().0 + self.zone_sectors - 1));
+        (first..end).any(|zone| self.zones.get(zone).state == ZoneState::Offline)
+    }
+
+    fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        let mut unwritten = 0;
+        let per_page = self.sectors_per_page();
+        for part in split(request, per_page as u32) {
+            self.flash.clear();
+            let lba = Lba(u64::from(part.lpn.0) * per_page);
+            let found = self.place(lba).ok().and_then(|(zone, page)| {
+                let Zone { group, written, .. } = *self.zones.get(zone);
+                (page < written).then(|| self.stripe.page(group, page))
+            });
+            match found {
+                Some(page) => _ = self.flash.host_read(page, After::NOTHING),
+                None => unwritten += 1,
+            }
+            if ctx.verifying() {
+                let into = ctx.data().versions_mut(request.data.skip(part.skip), part.sectors);
+                match found {
+                    Some(page) => {
+                        let at = u64::from(page.0) * per_page + u64::from(part.offset);
+                        self.versions.read(at, into);
+                    }
+                    None => into.fill(0),
+                }
+            }
+            let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
+            self.timing.page(self.flash.list(), u64::from(part.sectors) * SECTOR_BYTES, behind);
+            report_operations(ctx, &self.flash);
+        }
+        if unwritten > 0 {
+            ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
+        }
+    }
+
+    /// Where a write or an append goes: its zone, its first page there, and its number of pages.
+    fn target(&self, request: &Request) -> Result<(u32, u32, u32), Statistic> {
+        let per_page = self.sectors_per_page();
+        let (zone, named) = self.place(request.lba)?;
+        if !u64::from(request.sectors).is_multiple_of(per_page) {
+            return Err(Statistic::InvalidField);
+        }
+        let pages = (u64::from(request.sectors) / per_page) as u32;
+        let is_append = request.flags.contains(Flags::ZONE);
+        let first = if is_append { self.zones.get(zone).written } else { named };
+        self.zones.check_write(zone, first, pages)?;
+        if self.is_at_work(zone) {
+            return Err(Statistic::InvalidTransition);
+        }
+        Ok((zone, first, pages))
+    }
+
+    /// Writes to the write pointer of a zone.
+    ///
+    /// # Errors
+    /// The status it fails with; nothing has been written then.
+    fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), Statistic> {
+        let (zone, first, pages) = self.target(request)?;
+        let per_page = self.sectors_per_page() as u32;
+        let lba = u64::from(zone) * self.zone_sectors + u64::from(first) * u64::from(per_page);
+        if ctx.verifying() && lba != request.lba.0 {
+            ctx.device_fault(format!(
+                "a zone append that names sector {} is written to {lba}: with `verify`, appends \
+                 have to name the sector they are written to; issue them in order, or use writes",
+                request.lba
+            ));
+        }
+        self.open(ctx, zone, false)?;
+        let group = self.zones.get(zone).group;
+        self.timing.begin(ctx.now(), request.op, request.bytes());
+        if request.flags.contains(Flags::ZONE) {
+            self.timing.work(self.times.append);
+        }
+        for index in 0..pages {
+            let page = self.stripe.page(group, first + index);
+            self.flash.host_program(page, NO_OWNER, After::NOTHING);
+            if ctx.verifying() {
+                let data = request.data.skip(index * per_page);
+                let versions = ctx.data().versions(data, per_page);
+                self.versions.write(u64::from(page.0) * u64::from(per_page), versions);
+            }
+            let bytes = u64::from(per_page) * SECTOR_BYTES;
+            let behind = u64::from(pages - index - 1) * bytes;
+            self.timing.page(self.flash.list(), bytes, behind);
+            report_operations(ctx, &self.flash);
+            self.flash.clear();
+        }
+        let before = self.zones.open_count();
+        self.zones.advance(zone, pages);
+        self.report_open(ctx, before);
+        Ok(())
+    }
+
+    fn manage(&mut self, ctx: &mut Ctx<'_>, request: &Request, action: ZoneAction) -> Service {
+        let done = self.whole_zone(request).and_then(|zone| match action {
+            ZoneAction::Open => {
+                self.open(ctx, zone, true)?;
+                Ok(self.command(ctx, self.times.open))
+            }
+            ZoneAction::Close => {
+                let before = self.zones.open_count();
+                self.zones.close(zone)?;
+                self.report_open(ctx, before);
+                Ok(self.command(ctx, self.times.close))
+            }
+            ZoneAction::Reset => self.reset(ctx, zone),
+            ZoneAction::Finish => self.finish(ctx, zone),
+        });
+        match done {
+            Ok(fate) => Service { result: Ok(()), fate },
+            Err(status) => self.refuse(ctx, status),
+        }
+    }
+
+    /// A command that takes the controller `time` before the recorded operations.
+    fn command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Fate {
+        Fate::Scheduled(Scheduled::Completes(self.timed_command(ctx, time)))
+    }
+
+    fn timed_command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Timed {
+        self.timing.begin(ctx.now(), Op::Trim, 0);
+        self.timing.work(time);
+        self.timing.page(self.flash.list(), 0, 0);
+        report_operations(ctx, &self.flash);
+        match self.timing.end() {
+            Scheduled::Completes(timed) => timed,
+            Scheduled::Waits(_) => unreachable!("only writes wait for the write buffer"),
+        }
+    }
+
+    fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {
+        let before = self.zones.open_count();
+        let Zone { group, written, .. } = self.zones.reset(zone)?;
+        self.report_open(ctx, before);
+        let mut units = 0;
+        if group != NONE {
+            for (block, first) in self.stripe.blocks(group, 0..self.stripe.rows) {
+                self.flash.invalidate_block(block);
+                units += u64::from(first < written);
+            }
+        }
+        let time = self.times.reset + self.times.reset_unit * units;
+        if units == 0 || self.erase_at_open {
+            self.free.extend((group != NONE).then_some(group));
+            return Ok(self.command(ctx, time));
+        }
+        let erase = Erase { group, row: 0, written, usable: true };
+        Ok(self.begin_work(ctx, zone, (time, Some(erase))))
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {
+        let before = self.zones.open_count();
+        let pads = self.zones.finish(zone)?;
+        self.report_open(ctx, before);
+        match pads {
+            true => Ok(self.begin_work(ctx, zone, (self.times.finish, None))),
+            false => Ok(self.command(ctx, self.times.finish)),
+        }
+    }
+
+    /// Begins work whose first step follows after `time`.
+    fn begin_work(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        zone: u32,
+        (time, erase): (SimDuration, Option<Erase>),
+    ) -> Fate {
+        let (began, until) = (ctx.now(), self.timed_command(ctx, time).end);
+        let overhead = until.since(began);
+        self.works.push(Work { zone, began, overhead, until, erase });
+        Fate::Continues(until)
+    }
+
+    /// Schedules one more step of work number `at`.
+    fn step(&mut self, ctx: &mut Ctx<'_>, at: usize) -> Fate {
+        let Work { zone, began, overhead, until, erase } = self.works[at];
+        self.timing.begin_background(ctx.now());
+        self.flash.clear();
+        let more = match erase {
+            Some(erase) => self.erase_row(at, erase),
+            None => self.pad(ctx, zone),
+        };
+        self.timing.page(self.flash.list(), 0, 0);
+        report_operations(ctx, &self.flash);
+        let ends = self.timing.end().busy_until().max(ctx.now());
+        if more {
+            self.works[at].until = ends;
+            return Fate::Continues(until.max(ctx.now()));
+        }
+        self.works.swap_remove(at);
+        let end = ends.max(until);
+        let phase = match erase {
+            Some(_) => LatencyPhase::FlashErase,
+            None => LatencyPhase::FlashProgram,
+        };
+        let mut breakdown = LatencyBreakdown::NONE;
+        breakdown.add(LatencyPhase::Overhead, overhead);
+        breakdown.add(phase, end.since(began + overhead));
+        Fate::Scheduled(Scheduled::Completes(Timed { end, breakdown, idle_from: end }))
+    }
+
+    /// Erases a block of each plane; those that hold data of the host. Returns whether more follow.
+    fn erase_row(&mut self, at: usize, erase: Erase) -> bool {
+        let Erase { group, row, written, usable } = erase;
+        let usable = self.erase(group, row..row + 1, (written, Cause::Host)) && usable;
+        let next = row + 1;
+        let mut rest = self.stripe.blocks(group, next..self.stripe.rows);
+        if rest.next().is_some_and(|(_, first)| first < written) {
+            self.works[at].erase = Some(Erase { row: next, usable, ..erase });
+            return true;
+        }
+        self.free.extend(usable.then_some(group));
+        false
+    }
+
+    /// Pads a stripe of a zone, `stripe_pages` on each plane. Returns whether more follow.
+    fn pad(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> bool {
+        let Zone { group, programmed, .. } = *self.zones.get(zone);
+        let step = self.stripe.geometry.planes() * self.stripe.pages;
+        let end = self.zones.capacity_pages().min((programmed / step + 1) * step);
+        for index in programmed..end {
+            let page = self.stripe.page(group, index);
+            self.flash.program(page, NO_OWNER, Cause::Padding, After::NOTHING);
+        }
+        report(ctx, Statistic::Padding, u64::from(end - programmed));
+        self.zones.pad(zone, end - programmed);
+        end < self.zones.capacity_pages()
+    }
+}
+
+/// Reports a number of the device's own.
+fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
+    ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
+}
+
+impl FlashBackend for ZnsBackend {
+    const PAUSES_BETWEEN_STEPS: bool = true;
+    const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
+
+    fn sectors_per_page(&self) -> u32 {
+        self.stripe.geometry.sectors_per_page()
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.detailed_events() {
+            self.timing.record_busy_intervals();
+        }
+    }
+
+    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, _busy_until: SimTime) -> Service {
+        self.flash.clear();
+        if let Some(action) = request.zone_action() {
+            return self.manage(ctx, request, action);
+        }
+        match request.op {
+            Op::Write => {
+                if let Err(status) = self.write(ctx, request) {
+                    return self.refuse(ctx, status);
+                }
+            }
+            Op::Read if self.is_offline(request) => {
+                return self.refuse(ctx, Statistic::ZoneIsOffline);
+            }
+            Op::Read => {
+                self.timing.begin(ctx.now(), Op::Read, request.bytes());
+                self.read(ctx, request);
+            }
+            // A trim is advice, which this device does not take: a zone is emptied by a reset.
+            Op::Trim | Op::Flush => self.timing.begin(ctx.now(), request.op, 0),
+        }
+        Service { result: Ok(()), fate: Fate::Scheduled(self.timing.end()) }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Service {
+        let zone = (request.lba.0 / self.zone_sectors) as u32;
+        let at = self.works.iter().position(|work| work.zone == zone);
+        let fate = self.step(ctx, at.expect("a request that continues is at work"));
+        Service { result: Ok(()), fate }
+    }
+
+    fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
+        self.timing.admit_waiting(now)
+    }
+
+    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
+        (ctx.now(), Ok(false))
+    }
+
+    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
+        report_activity(ctx, period)
+    }
+
+    fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        if ctx.detailed_events() {
+            self.timing.report_busy_intervals(ctx.now(), everything, |busy| ctx.emit_record(busy));
+        }
+    }
+
+    fn report_wear(&self, ctx: &mut Ctx<'_>) {
+        device::report_wear(ctx, [self.flash.array()]);
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.flash.array().free_blocks()
+    }
+
+    fn violation(&self) -> Option<String> {
+        self.flash.violation().map(|violation| violation.to_string())
+    }
+
+    /// Write pointers are non-volatile and are not rolled back: sectors of writes in flight hold
+    /// zeros where they had not reached the flash. A zone that was being finished is full, one that
+    /// was being reset is empty.
+    fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
+        self.timing.drop_waiting();
+        // What has not been erased is erased before it is written.
+        let erases = self.works.drain(..).filter_map(|work| work.erase);
+        self.free.extend(erases.filter(|erase| erase.usable).map(|erase| erase.group));
+        self.free.extend(self.zones.power_lost());
+        Ok(busy_until)
+    }
+
+    fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration {
+        report(ctx, Statistic::Open, self.zones.open_count() as u64);
+        SimDuration::ZERO
+    }
+
+    fn restore_sector(&mut self, sector: u64, version: u64) {
+        let per_page = self.sectors_per_page();
+        let place = self.place(Lba(sector / per_page * per_page));
+        let Ok((zone, page)) = place else { return };
+        let Zone { group, written, .. } = *self.zones.get(zone);
+        if page < written {
+            let at = u64::from(self.stripe.page(group, page).0) * per_page + sector % per_page;
+            self.versions.write(at, &[version]);
+        }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.flash.save(to);
+        self.timing.save(to);
+        to.put(&(self.zones.state(), &self.free));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.flash.restore(from)?;
+        self.timing.restore(from)?;
+        let (zones, free): (_, VecDeque<u32>) = from.take()?;
+        let groups = self.stripe.groups();
+        self.zones.restore(zones, groups).map_err(StateError)?;
+        restore::check(free.iter().all(|group| *group < groups), "a free group does not exist")?;
+        let mut owned: Vec<u32> = free.iter().copied().collect();
+        owned.extend((0..self.zones.len()).map(|zone| self.zones.get(zone).group));
+        owned.retain(|group| *group != NONE);
+        owned.sort_unstable();
+        restore::check(owned.windows(2).all(|two| two[0] != two[1]), "zones share a group")?;
+        self.free = free;
+        Ok(())
+    }
+
+    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
+        (self.precondition_pages > 0).then_some(self as &mut dyn Prepare)
+    }
+}
+
+impl Prepare for ZnsBackend {
+    /// Fills zones one after the other; the last may be closed with a part written.
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        let all = self.precondition_pages;
+        let mut left = all;
+        self.flash.set_recording(false);
+        for zone in 0..self.zones.len() {
+            if left == 0 {
+                break;
+            }
+            let pages = left.min(u64::from(self.zones.capacity_pages())) as u32;
+            let opened = self.zones.open(zone, false).map_err(|_| "no zone can be opened")?;
+            debug_assert!(!opened, "zones are filled one after the other");
+            let group = self.take_group().ok_or("no flash is left for a zone")?;
+            self.zones.assign(zone, group);
+            for index in 0..pages {
+                let page = self.stripe.page(group, index);
+                self.flash.host_program(page, NO_OWNER, After::NOTHING);
+            }
+            self.zones.advance(zone, pages);
+            left -= u64::from(pages);
+            if !progress(1.0 - left as f64 / all as f64) {
+                break;
+            }
+        }
+        if let Some(last) = (0..self.zones.len())
+            .find(|zone| self.zones.get(*zone).state == ZoneState::ImplicitlyOpen)
+        {
+            self.zones.close(last).map_err(|_| "an open zone can be closed")?;
+        }
+        self.flash.set_recording(true);
+        Ok(())
+    }
+}

@@ -1,0 +1,624 @@
+//! The load of a host on a zoned device: zones are written in order, or with zone appends, are left
+//! when they are full, and are reset before they are written again; written zones are read.
+//!
+//! What follows depends on completions, as a zone takes one write at a time: the host must not
+//! delay requests (`mode = "open"`).
+
+use super::addresses::{REGION, Region, sectors_of};
+use super::{GeneratorEntry, GeneratorInput, params};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{
+    Arrival, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
+    ZoneAction,
+};
+use std::collections::VecDeque;
+
+/// What is constant over a run; sizes are in sectors.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    start: u64,
+    zone_sectors: u64,
+    /// What is written of a zone before it is left.
+    fill: u64,
+    capacity: u64,
+    block: u32,
+    read_block: u32,
+    depth: u32,
+    pause: SimDuration,
+    append: bool,
+    open: bool,
+    finish: bool,
+    requests: u64,
+    until: SimTime,
+}
+
+/// A zone on which the workload works.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    zone: u32,
+    /// Sectors of writes that have been issued.
+    issued: u64,
+    outstanding: u32,
+    /// What it does next, once nothing is outstanding.
+    then: Then,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Reset,
+    Open,
+    Write,
+    Leave,
+}
+
+/// The workload.
+#[derive(Clone, Debug)]
+struct Zones {
+    plan: Plan,
+    active: Vec<Active>,
+    /// Zones that are not active: empty ones first, then those with data, in the order in which
+    /// they were left.
+    inactive: VecDeque<u32>,
+    /// How many of them hold data.
+    dirty: usize,
+    /// Sectors with data, by zone.
+    written: Vec<u64>,
+    /// Readers that found no zone with data.
+    idle_readers: u32,
+    /// To be issued.
+    ready: VecDeque<Arrival>,
+    /// The request delivered last, which [`Source::take_back`] returns.
+    last: Option<Arrival>,
+    delivered: u64,
+    outstanding: u64,
+    stream: Stream,
+}
+
+impl Zones {
+    fn lba(&self, zone: u32) -> u64 {
+        self.plan.start + u64::from(zone) * self.plan.zone_sectors
+    }
+
+    fn issue(&mut self, at: SimTime, request: Request) {
+        let behind = self.ready.partition_point(|it| it.at <= at);
+        self.ready.insert(behind, Arrival { at, request });
+    }
+
+    /// Issues what comes next on the active zone `at`, and the requests after it as far as they
+    /// need not wait for it.
+    fn advance(&mut self, at: usize, now: SimTime) {
+        let plan = self.plan;
+        loop {
+            let Active { zone, issued, outstanding, then } = self.active[at];
+            let lba = Lba(self.lba(zone));
+            let manage = |action| Request::zone(action, lba, plan.zone_sectors as u32);
+            let request = match then {
+                Then::Write if issued == plan.fill => {
+                    if outstanding > 0 {
+                        return;
+                    }
+                    self.active[at].then = Then::Leave;
+                    if !plan.finish {
+                        continue;
+                    }
+                    manage(ZoneAction::Finish)
+                }
+                Then::Write if outstanding == plan.depth => return,
+                Then::Write => {
+                    let sectors = (plan.fill - issued).min(u64::from(plan.block)) as u32;
+                    self.active[at].issued += u64::from(sectors);
+                    let flags = if plan.append { Flags::ZONE } else { Flags::NONE };
+                    Request { flags, ..Request::new(Op::Write, lba.offset(issued), sectors) }
+                }
+                _ if outstanding > 0 => return,
+                Then::Reset => {
+                    self.active[at].then = if plan.open { Then::Open } else { Then::Write };
+                    if self.written[zone as usize] == 0 {
+                        continue;
+                    }
+                    self.written[zone as usize] = 0;
+                    manage(ZoneAction::Reset)
+                }
+                Then::Open => {
+                    self.active[at].then = Then::Write;
+                    manage(ZoneAction::Open)
+                }
+                Then::Leave => {
+                    if !self.leave(at, now) {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            self.active[at].outstanding += 1;
+            let waits = match request.zone_action() {
+                Some(ZoneAction::Reset | ZoneAction::Finish) => plan.pause,
+                _ => SimDuration::ZERO,
+            };
+            self.issue(now + waits, request);
+            // Writes follow when the zone is reset or open.
+            if request.op != Op::Write {
+                return;
+            }
+        }
+    }
+
+    /// Leaves a zone for another. Returns whether there is something to do there.
+    fn leave(&mut self, at: usize, now: SimTime) -> bool {
+        let left = self.active[at].zone;
+        self.written[left as usize] = self.plan.fill;
+        if self.plan.fill > 0 {
+            self.inactive.push_back(left);
+            self.dirty += 1;
+        } else {
+            let clean = self.inactive.len() - self.dirty;
+            self.inactive.insert(clean, left);
+        }
+        for _ in 0..std::mem::take(&mut self.idle_readers) {
+            self.read(now);
+        }
+        // Zones that are only reset are not reset again while they are empty.
+        if self.plan.fill == 0 && self.dirty == 0 {
+            self.active[at].then = Then::Leave;
+            return false;
+        }
+        let zone = if self.plan.fill == 0 {
+            self.inactive.remove(self.inactive.len() - self.dirty)
+        } else {
+            self.inactive.pop_front()
+        };
+        let zone = zone.expect("the zone just left is one");
+        self.dirty -= usize::from(self.written[zone as usize] > 0);
+        self.active[at] = Active { zone, issued: 0, outstanding: 0, then: Then::Reset };
+        true
+    }
+
+    /// Issues a read of a zone with data, at random.
+    fn read(&mut self, now: SimTime) {
+        if self.dirty == 0 {
+            self.idle_readers += 1;
+            return;
+        }
+        let first = self.inactive.len() - self.dirty;
+        let zone = self.inactive[first + self.stream.below(self.dirty as u64) as usize];
+        let block = u64::from(self.plan.read_block);
+        let blocks = self.written[zone as usize] / block;
+        let lba = self.lba(zone) + self.stream.below(blocks.max(1)) * block;
+        let sectors = block.min(self.written[zone as usize]) as u32;
+        self.issue(now, Request::new(Op::Read, Lba(lba), sectors));
+    }
+}
+
+impl Source for Zones {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.last = None;
+        let next = self.ready.front().copied();
+        if self.delivered >= self.plan.requests || next.is_some_and(|it| it.at > self.plan.until) {
+            self.ready.clear();
+            return Ok(None);
+        }
+        self.ready.pop_front();
+        if next.is_some() {
+            (self.last, self.delivered) = (next, self.delivered + 1);
+            self.outstanding += 1;
+        }
+        Ok(next)
+    }
+
+    fn waits(&self) -> bool {
+        let more = self.delivered < self.plan.requests;
+        more && (!self.ready.is_empty() || self.outstanding > 0)
+    }
+
+    fn take_back(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.delivered -= 1;
+            self.outstanding -= 1;
+            self.ready.push_front(last);
+        }
+    }
+
+    fn completed(&mut self, request: &Request, now: SimTime) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        if self.delivered >= self.plan.requests {
+            return;
+        }
+        if request.op == Op::Read {
+            return self.read(now);
+        }
+        let zone = ((request.lba.0 - self.plan.start) / self.plan.zone_sectors) as u32;
+        if let Some(at) = self.active.iter().position(|active| active.zone == zone) {
+            self.active[at].outstanding -= 1;
+            self.advance(at, now);
+        }
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let Plan { requests, until, .. } = self.plan;
+        let by_time = self.last.map_or(0.0, |last| match until {
+            SimTime::NEVER => 0.0,
+            until => last.at.as_ns() as f64 / until.as_ns().max(1) as f64,
+        });
+        Some((self.delivered as f64 / requests.max(1) as f64).max(by_time).min(1.0))
+    }
+}
+
+const COUNT: Kind = Kind::Count { min: 1, max: u64::MAX };
+const ZONES_MAX: u64 = 1 << 20;
+/// Appends outstanding, which memory holds from the start.
+const OUTSTANDING_MAX: u64 = 1 << 20;
+
+const LIMITS: &[Param] = &[
+    Param::optional(
+        "requests",
+        COUNT,
+        "Ends after this number of requests, zone management included. One of `requests` and \
+         `duration` must be given.",
+    ),
+    Param::optional("duration", Kind::Duration, "No request follows a completion later than this."),
+];
+
+const PARAMS: &[Param] = &[
+    Param::required(
+        "zone_size",
+        Kind::Bytes,
+        "Distance of the starts of two zones, as the device's.",
+    ),
+    Param::optional(
+        "zone_capacity",
+        Kind::Bytes,
+        "Bytes of a zone that can be written; zone_size when absent.",
+    ),
+    Param::with(
+        "active",
+        Kind::Count { min: 0, max: ZONES_MAX },
+        "1",
+        "Zones written at a time. One that is full is replaced by the one that was left first; \
+         with data in it, it is reset before.",
+    ),
+    Param::with("block", Kind::Bytes, "\"4KiB\"", "Bytes of a write.")
+        .needs(&[Needs::above_zero("active"), Needs::Not("fill", &["0"])]),
+    Param::with(
+        "write",
+        Kind::Choice(&["write", "append"]),
+        "\"write\"",
+        "Writes name the sector of the write pointer, so that one is outstanding for a zone. \
+         Appends name the sector they are expected at, and several may be outstanding.",
+    )
+    .needs(&[Needs::above_zero("active"), Needs::Not("fill", &["0"])]),
+    Param::with(
+        "depth",
+        Kind::Count { min: 1, max: 65_536 },
+        "1",
+        "Appends outstanding for each active zone.",
+    )
+    .needs(&[Needs::Is("write", &["append"])]),
+    Param::with(
+        "fill",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "1.0",
+        "Share of the capacity after which a zone is left, at least a block. Between 0 and 1 \
+         without `finish`, zones stay active until they are reset: all of the region then count \
+         towards the device's `max_active_zones`. With 0 nothing is written: zones that hold data \
+         are reset, and the workload ends when none is left.",
+    )
+    .needs(&[Needs::above_zero("active")]),
+    Param::with("finish", Kind::Flag, "false", "Whether a zone is finished when it is left.")
+        .needs(&[Needs::above_zero("active")]),
+    Param::with("open", Kind::Flag, "false", "Whether a zone is opened explicitly at first.")
+        .needs(&[Needs::above_zero("active")]),
+    Param::with(
+        "pause",
+        Kind::Duration,
+        "\"0us\"",
+        "Time between the last request of a zone and its finish or reset.",
+    )
+    .needs(&[Needs::above_zero("active")]),
+    Param::with(
+        "readers",
+        Kind::Count { min: 0, max: 65_536 },
+        "0",
+        "Random reads outstanding, of zones with data that are not being written.",
+    ),
+    Param::with("read_block", Kind::Bytes, "\"4KiB\"", "Bytes of a read.")
+        .needs(&[Needs::above_zero("readers")]),
+    Param::with(
+        "filled",
+        Kind::Count { min: 0, max: ZONES_MAX },
+        "0",
+        "Zones that are full when the workload begins, from the first of the region on, as the \
+         device's `precondition` leaves them. They are read, and reset before they are written.",
+    ),
+];
+
+fn sectors(input: &GeneratorInput<'_>, key: &'static str, problems: &mut Vec<Problem>) -> u64 {
+    u64::from(sectors_of(input, key, problems))
+}
+
+fn plan(input: &GeneratorInput<'_>, region: Region, problems: &mut Vec<Problem>) -> Plan {
+    let settings = input.settings;
+    let zone_sectors = sectors(input, "zone_size", problems);
+    let capacity = match settings.has("zone_capacity") {
+        true => sectors(input, "zone_capacity", problems),
+        false => zone_sectors,
+    };
+    let block = sectors_of(input, "block", problems);
+    let wanted = (capacity as f64 * settings.number("fill")) as u64;
+    let blocks = (wanted / u64::from(block)).max(1) * u64::from(block);
+    let fill = match settings.number("fill") {
+        0.0 => 0,
+        1.0 => capacity,
+        _ => blocks.min(capacity),
+    };
+    if capacity > zone_sectors {
+        problems.push(Problem::new("zone_capacity", "must be at most zone_size"));
+    }
+    if u64::from(block) > capacity {
+        problems.push(Problem::new("block", "must be at most the capacity of a zone"));
+    }
+    if settings.number("fill") == 0.0 {
+        for key in ["finish", "open"] {
+            if settings.flag(key) {
+                problems.push(Problem::new(key, "zones are only reset with `fill = 0`"));
+            }
+        }
+    }
+    if !settings.has("requests") && !settings.has("duration") {
+        problems.push(Problem::new("requests", "give `requests` or `duration`"));
+    }
+    Plan {
+        start: region.start,
+        zone_sectors,
+        fill,
+        capacity,
+        block,
+        read_block: sectors_of(input, "read_block", problems),
+        depth: if settings.text("write") == "append" { settings.count("depth") as u32 } else { 1 },
+        pause: settings.duration("pause"),
+        append: settings.text("write") == "append",
+        open: settings.flag("open"),
+        finish: settings.flag("finish"),
+        requests: settings.count_opt("requests").unwrap_or(u64::MAX),
+        until: settings.duration_opt("duration").map_or(SimTime::NEVER, |it| SimTime::ZERO + it),
+    }
+}
+
+/// Most zones that are active at a time under a workload with these settings, on a device of
+/// `capacity` bytes.
+pub fn zones_active(settings: &Settings, capacity: u64) -> u64 {
+    let active = settings.count("active");
+    let (size, fill) = (settings.bytes("zone_size").max(1), settings.number("fill"));
+    if fill == 0.0 || active == 0 {
+        return 0;
+    }
+    if fill == 1.0 || settings.flag("finish") {
+        return active;
+    }
+    let rest = capacity.saturating_sub(settings.bytes("start"));
+    settings.bytes_opt("span").unwrap_or(rest) / size
+}
+
+fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let settings = input.settings;
+    let mut problems = Vec::new();
+    let zone_sectors = settings.bytes("zone_size") / SECTOR_BYTES;
+    let region = Region::from_settings(input, zone_sectors, &mut problems);
+    let plan = plan(input, region, &mut problems);
+    let zones = region.sectors / plan.zone_sectors;
+    let (active, filled) = (settings.count("active"), settings.count("filled"));
+    let readers = settings.count("readers") as u32;
+    if zones > ZONES_MAX {
+        let message = format!("{zones} zones in the region; at most {ZONES_MAX} are possible");
+        problems.push(Problem::new("zone_size", message));
+    }
+    if !region.start.is_multiple_of(plan.zone_sectors) {
+        problems.push(Problem::new("start", "must be the start of a zone"));
+    }
+    for (key, count) in [("active", active), ("filled", filled)] {
+        if count > zones {
+            let message = format!("the region has {zones} zones only");
+            problems.push(Problem::new(key, message));
+        }
+    }
+    if active * u64::from(plan.depth) > OUTSTANDING_MAX {
+        let message = format!("active * depth is above {OUTSTANDING_MAX} appends outstanding");
+        problems.push(Problem::new("depth", message));
+    }
+    if active == 0 && (readers == 0 || filled == 0) {
+        let message = "0 zones are written, and there are no `readers`, or no zone is `filled`";
+        problems.push(Problem::new("active", message));
+    }
+    if plan.fill == 0 && filled == 0 {
+        problems.push(Problem::new("fill", "0 is for zones that are `filled`"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut written = vec![0; zones as usize];
+    written[..filled as usize].fill(plan.capacity);
+    let clean = filled as u32..zones as u32;
+    let mut inactive: VecDeque<u32> = clean.chain(0..filled as u32).collect();
+    let mut dirty = filled as usize;
+    let mut first = Vec::new();
+    for _ in 0..active {
+        let from = if plan.fill == 0 { inactive.len() - dirty } else { 0 };
+        let Some(zone) = inactive.remove(from) else { break };
+        dirty -= usize::from(written[zone as usize] > 0);
+        first.push(Active { zone, issued: 0, outstanding: 0, then: Then::Reset });
+    }
+    let mut source = Zones {
+        plan,
+        active: first,
+        inactive,
+        dirty,
+        written,
+        idle_readers: 0,
+        ready: VecDeque::new(),
+        last: None,
+        delivered: 0,
+        outstanding: 0,
+        stream: input.stream("requests"),
+    };
+    (0..source.active.len()).for_each(|at| source.advance(at, SimTime::ZERO));
+    (0..readers).for_each(|_| source.read(SimTime::ZERO));
+    Ok(Box::new(source))
+}
+
+/// The name of the generator.
+pub const ZONES: &str = "zones";
+
+pub const ENTRY: GeneratorEntry = GeneratorEntry {
+    description: Description {
+        name: ZONES,
+        summary: "Zones of a zoned device, written in order, finished, reset and read.",
+        origin: "the loads of NVMeBenchmarks (K. Doekemeijer et al., IEEE Cluster 2023)",
+        params: params![LIMITS, REGION, PARAMS],
+    },
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{registry, settings};
+
+    const ZONE: u64 = 128;
+
+    fn source(text: &str) -> Box<dyn Source> {
+        built(text).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn built(text: &str) -> Result<Box<dyn Source>, Vec<Problem>> {
+        let settings = settings(ENTRY.description.params, text);
+        let registry = registry();
+        let input = GeneratorInput {
+            settings: &settings,
+            registry: &registry,
+            seed: 3,
+            path: "workload",
+            capacity_sectors: 8 * ZONE,
+        };
+        build(&input)
+    }
+
+    /// Plays the device: completes one of the requests outstanding at a time. Returns all requests,
+    /// in order, each with the number outstanding then, itself included, on its zone.
+    fn play(text: &str) -> Vec<(Request, usize)> {
+        let mut source = source(text);
+        let (mut all, mut outstanding): (Vec<(Request, usize)>, Vec<Request>) = Default::default();
+        let mut stream = Stream::new(1, "device");
+        for step in 0.. {
+            while let Some(Arrival { request, .. }) = source.next().expect("it does not fail") {
+                let zone = request.lba.0 / ZONE;
+                let same = |it: &&Request| it.op != Op::Read && it.lba.0 / ZONE == zone;
+                let managed = outstanding.iter().filter(same).any(|it| it.zone_action().is_some());
+                assert!(request.op == Op::Read || !managed, "{request:?} waits for its zone");
+                outstanding.push(request);
+                all.push((request, outstanding.iter().filter(same).count()));
+            }
+            if outstanding.is_empty() {
+                assert!(!source.waits(), "it ends with its last completion");
+                return all;
+            }
+            let at = stream.below(outstanding.len() as u64) as usize;
+            source.completed(&outstanding.swap_remove(at), SimTime::from_ns(1_000 * step));
+        }
+        unreachable!("it returns")
+    }
+
+    /// Follows the write pointers of 8 zones, of which the first `filled` are full.
+    fn check(all: &[(Request, usize)], filled: usize, capacity: u64) -> [u64; 8] {
+        let mut pointers = [0; 8];
+        pointers[..filled].fill(capacity);
+        for (request, _) in all {
+            let (zone, within) = ((request.lba.0 / ZONE) as usize, request.lba.0 % ZONE);
+            let sectors = u64::from(request.sectors);
+            match (request.op, request.zone_action()) {
+                (Op::Write, _) => {
+                    assert_eq!(within, pointers[zone], "zone {zone} is written in order");
+                    pointers[zone] += sectors;
+                    assert!(pointers[zone] <= capacity);
+                }
+                (Op::Read, _) => assert!(within + sectors <= pointers[zone], "it holds data"),
+                (_, Some(ZoneAction::Reset)) => {
+                    assert!(pointers[zone] > 0, "an empty zone is not reset");
+                    pointers[zone] = 0;
+                }
+                (_, action) => assert!(action.is_some() && within == 0 && sectors == ZONE),
+            }
+        }
+        pointers
+    }
+
+    #[test]
+    fn one_write_is_outstanding_for_a_zone() {
+        let text = "requests = 2000\nzone_size = \"64KiB\"\nzone_capacity = \"50KiB\"\n\
+                    block = \"4KiB\"\nactive = 3\nfilled = 2\nreaders = 4\nopen = true";
+        let all = play(text);
+        assert_eq!(all.len(), 2_000);
+        check(&all, 2, 100);
+        assert!(all.iter().all(|(_, count)| *count <= 1));
+        let reads = all.iter().filter(|(request, _)| request.op == Op::Read).count();
+        assert!((800..1_600).contains(&reads), "{reads}: four of seven outstanding");
+        let zones = |all: &[(Request, usize)]| {
+            all.iter().filter(|(it, _)| it.zone_action() == Some(ZoneAction::Open)).count()
+        };
+        assert!(zones(&all) > 20);
+    }
+
+    #[test]
+    fn appends_are_outstanding_up_to_the_depth_and_zones_are_finished() {
+        let text = "requests = 3000\nzone_size = \"64KiB\"\nwrite = \"append\"\ndepth = 5\n\
+                    fill = 0.5\nfinish = true\nactive = 2";
+        let all = play(text);
+        check(&all, 0, 64);
+        let deepest = all.iter().map(|(_, count)| *count).max();
+        assert_eq!(deepest, Some(5));
+        let is = |action| all.iter().filter(|it| it.0.zone_action() == Some(action)).count();
+        let (finished, reset) = (is(ZoneAction::Finish), is(ZoneAction::Reset));
+        assert!(finished > 100 && (finished - 10..finished).contains(&reset), "{finished} {reset}");
+        for (request, count) in &all {
+            assert!(request.op == Op::Write || *count == 1, "nothing else is outstanding then");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_rejected_by_name() {
+        let rejects = |keys: &str, key: &str| {
+            let text = format!("requests = 9\nzone_size = \"64KiB\"\n{keys}");
+            let Err(problems) = built(&text) else { panic!("{keys} passes") };
+            assert_eq!(problems[0].param, key, "{problems:?}");
+        };
+        rejects("fill = 0.0\nfilled = 2\nopen = true", "open");
+        rejects("fill = 0.0\nfilled = 2\nfinish = true", "finish");
+        rejects("active = 8\nwrite = \"append\"\ndepth = 65536\nfilled = 9", "filled");
+        rejects("active = 9", "active");
+    }
+
+    #[test]
+    fn a_pause_is_made_before_a_finish_and_a_reset() {
+        let mut source = source(
+            "requests = 4\nzone_size = \"64KiB\"\nspan = \"64KiB\"\nblock = \"32KiB\"\n\
+             fill = 0.5\nfinish = true\npause = \"1s\"",
+        );
+        let mut now = SimTime::ZERO;
+        let mut waited = Vec::new();
+        while let Some(Arrival { at, request }) = source.next().expect("it does not fail") {
+            waited.push((request.zone_action(), at.since(now).as_ns()));
+            now = at + SimDuration::from_us(1);
+            source.completed(&request, now);
+        }
+        let second = 1_000_000_000;
+        let (finish, reset) = (Some(ZoneAction::Finish), Some(ZoneAction::Reset));
+        assert_eq!(waited, [(None, 0), (finish, second), (reset, second), (None, 0)]);
+    }
+
+    #[test]
+    fn zones_that_are_only_reset_end_the_workload() {
+        let all = play("requests = 100\nzone_size = \"64KiB\"\nfill = 0.0\nfilled = 6");
+        assert_eq!(all.len(), 6);
+        assert_eq!(check(&all, 6, ZONE), [0; 8]);
+    }
+}

@@ -1,0 +1,632 @@
+//! Zone management of a zoned drive, and how it and other loads slow each other.
+
+use super::fit::solve;
+use super::{percent_off, tables};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_report::study::{Axis, Curve, Plot};
+use serde::Deserialize;
+
+pub const EXPERIMENT: Experiment = Experiment { id: "ssd/zns", run };
+
+/// Pages of 4 KiB of a zone.
+const CAPACITY: u64 = 275_712;
+/// What is written of a zone before it is finished or reset, in pages. Those of [`FITTED`] fit.
+const FILLS: [u64; 6] = [1, 17_232, 34_464, 68_928, 137_856, CAPACITY - 1];
+/// Half of a zone, at which the finish is fitted.
+const FITTED: u64 = CAPACITY / 2;
+/// Goal of the mean error.
+const GOAL: f64 = 0.10;
+/// Highest rate of writes in bytes per second, for the predictor of a finish.
+const WRITE_LIMIT: f64 = 1.231e9;
+/// Simulated seconds of a load beside resets: the 48 full zones that are reset last longer.
+const SECONDS_RESET: f64 = 0.7;
+/// Those of a load that a finish lasts longer than, in zones of an eighth of the size.
+const SECONDS_SHORT: f64 = 0.1;
+/// Those of a load that lasts longer than a finish beside it.
+const SECONDS_LONG: f64 = 3.0;
+/// The capacity of the zones that are finished beside other loads.
+const SMALL_ZONE: &str = "\"137856KiB\"";
+/// The source waits for this long before it finishes or resets a zone, so that the write buffer is
+/// empty.
+const PAUSE: &str = "\"1s\"";
+
+/// What the device reports besides statuses of requests that it fails.
+const REPORTED: [&str; 3] = ["implicitly_closed_zones", "padding_pages", "open_zones"];
+
+/// A row of the table of single commands.
+#[derive(Debug, Deserialize)]
+struct Command {
+    file: String,
+    op: String,
+    #[serde(rename = "fill_lba_4KiB")]
+    fill_pages: Option<f64>,
+    p50_us: f64,
+}
+
+/// A row of the table of pairs of loads.
+#[derive(Debug, Deserialize)]
+struct Pair {
+    experiment: String,
+    level: String,
+    job: String,
+    iops: f64,
+}
+
+/// A load beside which zones are reset or finished.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    Write,
+    Append,
+    Read,
+}
+
+impl Load {
+    const ALL: [Self; 3] = [Self::Write, Self::Append, Self::Read];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Append => "append",
+            Self::Read => "read",
+        }
+    }
+
+    /// Requests outstanding: writes of as many zones, or appends, or reads.
+    const fn depths(self) -> [u32; 3] {
+        match self {
+            Self::Write | Self::Append => [1, 2, 4],
+            Self::Read => [1, 4, 16],
+        }
+    }
+
+    /// The job with this load, 8 KiB a request.
+    fn of(self, job: Job, depth: u32) -> Job {
+        match self {
+            Self::Write => {
+                let job = load(load(job, "block", "\"8KiB\""), "active", depth);
+                load(job, "start", "\"136GiB\"")
+            }
+            Self::Append => {
+                let job = load(load(job, "block", "\"8KiB\""), "write", "\"append\"");
+                let job = load(job, "depth", depth);
+                load(job, "start", "\"136GiB\"")
+            }
+            Self::Read => {
+                let job = load(load(job, "active", 0), "readers", depth);
+                let job = load(load(job, "filled", 16), "read_block", "\"8KiB\"");
+                load(load(job, "start", "\"96GiB\""), "span", "\"32GiB\"")
+            }
+        }
+    }
+}
+
+/// What disturbs the load, and is disturbed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Finish,
+    Reset,
+}
+
+impl Action {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Finish => "finish",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+impl Load {
+    /// How much the rates of the load alone differ between the runs of the source, at the depth
+    /// where they differ most.
+    fn spread(self, pairs: &[Pair]) -> f64 {
+        let (load, flow) = (self.name(), &self.name()[..1]);
+        let at = |depth: u32| {
+            let level = format!("data/data-{load}_iod_{depth}-{flow}flow_100");
+            spread(pairs.iter().filter(|row| row.level == level && row.job == load))
+        };
+        self.depths().into_iter().map(at).fold(0.0, f64::max)
+    }
+}
+
+impl Action {
+    /// As [`Load::spread`].
+    fn spread(self, pairs: &[Pair]) -> f64 {
+        let job = self.job();
+        spread(pairs.iter().filter(|row| row.level == "data/bw" && row.job == job))
+    }
+
+    /// Its name in the table.
+    const fn job(self) -> &'static str {
+        match self {
+            Self::Finish => "finish",
+            Self::Reset => "trim",
+        }
+    }
+}
+
+/// How much more the highest rate is than the lowest, in the namespace that is compared.
+fn spread<'a>(rows: impl Iterator<Item = &'a Pair>) -> f64 {
+    let rates: Vec<f64> =
+        rows.filter(|row| !row.experiment.ends_with("-namespaces")).map(|row| row.iops).collect();
+    let (low, high) = rates
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
+    high / low - 1.0
+}
+
+/// Sets a key of the generator of the load.
+fn load(job: Job, key: &str, value: impl std::fmt::Display) -> Job {
+    job.set(&format!("workload.load.generator.{key}"), value)
+}
+
+/// Sets a key of the generator beside the load.
+fn other(job: Job, key: &str, value: impl std::fmt::Display) -> Job {
+    job.set(&format!("workload.other.generator.{key}"), value)
+}
+
+/// The constants that are fitted, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Constants {
+    read: f64,
+    write_overhead: f64,
+    append: f64,
+    program: f64,
+    reset: f64,
+    erase: f64,
+}
+
+impl Constants {
+    const START: Self = Self {
+        read: 56.0,
+        write_overhead: 8.0,
+        append: 0.0,
+        program: 210.0,
+        reset: 0.0,
+        erase: 1e3,
+    };
+
+    fn job(&self, name: String) -> Job {
+        let us = |us: f64| format!("\"{:.3}us\"", us.max(0.0));
+        Job::paper("ssd/zns.toml")
+            .named(name)
+            .set("component.ssd.read_time", us(self.read))
+            .set("component.ssd.write_overhead", us(self.write_overhead))
+            .set("component.ssd.append_time", us(self.append))
+            .set("component.ssd.program_time", us(self.program))
+            .set("component.ssd.reset_time", us(self.reset))
+            .set("component.ssd.erase_time", us(self.erase))
+    }
+
+    /// Zones are written up to `pages`, finished if `finish` says so, and reset.
+    fn cycles(&self, pages: u64, finish: bool) -> Job {
+        let block = if pages.is_multiple_of(48) { 48 } else { 1 };
+        let name = format!("{pages} pages written{}", if finish { ", finished" } else { "" });
+        let job = load(self.job(name), "block", format!("\"{}KiB\"", 4 * block));
+        let job =
+            load(job, "fill", format!("{:.9}", (pages as f64 + 0.5) / CAPACITY as f64).as_str());
+        let job = load(load(job, "span", "\"4GiB\""), "finish", finish);
+        let job = load(job, "pause", PAUSE);
+        // Five zones in turn, of two: three are reset.
+        load(job, "requests", 5 * (pages / block + 2))
+    }
+
+    /// Zones full when the run begins, or empty, are reset.
+    fn resets(&self, full: bool) -> Job {
+        let job = self.job(format!("zones {} are reset", if full { "full" } else { "empty" }));
+        let job = load(load(job, "fill", "0.0"), "filled", 4);
+        let job = load(load(job, "span", "\"8GiB\""), "requests", 4);
+        filled(load(job, "pause", PAUSE), if full { 0.05 } else { 0.0 })
+    }
+
+    /// One request of 4 KiB outstanding.
+    fn single(&self, of: Load) -> Job {
+        let job = load(self.job(format!("one {} outstanding", of.name())), "requests", 20_000);
+        match of {
+            Load::Write => job,
+            Load::Append => load(job, "write", "\"append\""),
+            Load::Read => {
+                let job = load(load(job, "active", 0), "readers", 1);
+                filled(load(load(job, "filled", 4), "span", "\"8GiB\""), 0.05)
+            }
+        }
+    }
+}
+
+/// The device begins with this share of its zones full.
+fn filled(job: Job, share: f64) -> Job {
+    if share == 0.0 {
+        return job;
+    }
+    job.set("component.ssd.precondition", "\"fill\"").set("component.ssd.precondition_fill", share)
+}
+
+/// Mean latency in microseconds of the load's requests of a kind.
+fn mean_us(ran: &JobOutput, kind: &str) -> f64 {
+    let tenants = ran.results.tenants.as_ref();
+    let Some(load) = tenants.and_then(|it| it.by_name.get("load")) else { return f64::NAN };
+    let of = match kind {
+        "read" => &load.latency_ns.read,
+        "write" => &load.latency_ns.write,
+        "trim" => &load.latency_ns.trim,
+        _ => &load.latency_ns.flush,
+    };
+    of.mean.map_or(f64::NAN, |ns| ns / 1e3)
+}
+
+fn one(runner: &Runner, job: Job, kind: &str) -> Result<f64, ExperimentError> {
+    Ok(mean_us(&run_all(runner, &[job])?[0], kind))
+}
+
+/// Runs the jobs.
+///
+/// # Errors
+/// When the device fails a request: a rate or a mean would count it.
+fn run_all(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
+    let ran = runner.run(jobs)?;
+    for of in &ran {
+        let custom = &of.results.components["ssd"].custom;
+        if let Some((status, _)) = custom.iter().find(|(name, _)| !REPORTED.contains(&&***name)) {
+            return Err(ExperimentError::Failed(format!("the device fails requests: {status}")));
+        }
+    }
+    Ok(ran)
+}
+
+/// The medians of single commands.
+struct Commands(Vec<Command>);
+
+impl Commands {
+    /// Of a command, of a zone with `pages` written: the mean over runs, but for the one
+    /// whose resets take 2 us, of zones that were not reset.
+    fn us(&self, op: &str, pages: Option<u64>) -> Result<f64, ExperimentError> {
+        let is_it = |row: &&Command| {
+            row.op == op
+                && row.fill_pages.map(|fill| fill as u64) == pages
+                && !row.file.ends_with("partial_reset/run3")
+        };
+        let found: Vec<f64> = self.0.iter().filter(is_it).map(|row| row.p50_us).collect();
+        match found.len() {
+            0 => Err(ExperimentError::Failed(format!("nothing measured: {op} at {pages:?}"))),
+            count => Ok(found.iter().sum::<f64>() / count as f64),
+        }
+    }
+}
+
+/// The mean latency of reads of 4 KiB, one outstanding.
+fn read_us(runner: &Runner) -> Result<f64, ExperimentError> {
+    #[derive(Deserialize)]
+    struct Row {
+        engine: String,
+        dir: String,
+        mean_us: Option<f64>,
+        member: String,
+    }
+    let rows: Vec<Row> = tables::read(runner, "mixed_interference")?;
+    let is_it = |row: &&Row| {
+        (row.engine.as_str(), row.dir.as_str(), row.member.as_str())
+            == ("spdk", "read", "rate_inteference/zns_0_1")
+    };
+    let found = rows.iter().find(is_it).and_then(|row| row.mean_us);
+    found.ok_or_else(|| ExperimentError::Failed("nothing measured: one read".to_owned()))
+}
+
+/// Fits each constant to the one command that it decides about.
+fn fitted(runner: &Runner, commands: &Commands) -> Result<Constants, ExperimentError> {
+    let mut with = Constants::START;
+    let of = |us: f64| Constants { read: us, ..Constants::START };
+    with.read = solve("read time", (30.0, 90.0), read_us(runner)?, |us| {
+        one(runner, of(us).single(Load::Read), "read")
+    })?;
+    let without = one(runner, with.single(Load::Write), "write")?;
+    with.write_overhead += commands.us("write_explicit", None)? - without;
+    let without = one(runner, with.single(Load::Append), "write")?;
+    with.append = commands.us("append_explicit", None)? - without;
+    let half = commands.us("finish", Some(FITTED))?;
+    with.program = solve("program time", (100.0, 400.0), half, |us| {
+        one(runner, Constants { program: us, ..with }.cycles(FITTED, true), "flush")
+    })?;
+    let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
+    with.reset = empty - one(runner, with.resets(false), "trim")?;
+    let ours = one(runner, with.resets(true), "trim")?;
+    with.erase *= (full - empty) / (ours - empty);
+    Ok(with)
+}
+
+/// A command at several fill levels, measured, simulated, and as the trivial predictor says.
+struct Series {
+    name: &'static str,
+    /// Why it differs, if it does.
+    why: &'static str,
+    points: Vec<(u64, [f64; 3])>,
+}
+
+fn series(
+    runner: &Runner,
+    commands: &Commands,
+    with: Constants,
+) -> Result<[Series; 3], ExperimentError> {
+    let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
+    let share = |pages: u64| pages as f64 / CAPACITY as f64;
+    let linear = |pages: u64| empty + (full - empty) * share(pages);
+    let rest = |pages: u64| (CAPACITY - pages) as f64 * 4096e6 / WRITE_LIMIT;
+    let mut found = [
+        (
+            "reset",
+            "a zone that is partly written takes the drive 2.6 to 3.2 ms more than a finished one",
+        ),
+        ("finish", "with one page left the drive takes 2.6 ms, as long as some programs in a row"),
+        (
+            "reset after a finish (padding is not erased: chosen after a look at them)",
+            "the drive's cost is proportional to the pages that the host wrote, the simulated one \
+             to the rows of blocks that hold them",
+        ),
+    ]
+    .map(|(name, why)| Series { name, why, points: Vec::new() });
+    for pages in FILLS {
+        let jobs = [with.cycles(pages, false), with.cycles(pages, true)];
+        let ran = run_all(runner, &jobs)?;
+        if pages != CAPACITY - 1 {
+            let point =
+                [commands.us("reset", Some(pages))?, mean_us(&ran[0], "trim"), linear(pages)];
+            found[0].points.push((pages, point));
+        }
+        let finish = commands.us("finish", Some(pages))?;
+        found[1].points.push((pages, [finish, mean_us(&ran[1], "flush"), rest(pages)]));
+        let after = commands.us("reset_finished", Some(pages))?;
+        found[2].points.push((pages, [after, mean_us(&ran[1], "trim"), linear(pages)]));
+    }
+    Ok(found)
+}
+
+fn report_series(findings: &mut Findings, series: &Series) {
+    let judged = series.points.iter().filter(|it| series.name != "finish" || it.0 != FITTED);
+    let points: Vec<[f64; 3]> = judged.map(|it| it.1).collect();
+    let off = |at: usize| percent_off(points.iter().map(|point| point[at] / point[0]));
+    let list = |at: usize| {
+        points.iter().map(|point| format!("{:.2}", point[at] / 1e3)).collect::<Vec<_>>().join(", ")
+    };
+    let simple = match series.name {
+        "finish" => "the rest of the zone at the highest rate of writes",
+        _ => "a line from an empty to a full zone",
+    };
+    findings.row(
+        Claim::new("–", format!("{}: mean error at the other fill levels", series.name))
+            .unit("%")
+            .at_most("", 100.0 * GOAL)
+            .ours(off(1))
+            .remark(&format!(
+                "measured {} ms, simulated {} ms; {simple} would be off by {:.0} %",
+                list(0),
+                list(1),
+                off(2)
+            ))
+            .if_it_differs(series.why),
+    );
+    let of = |at: usize| {
+        series.points.iter().map(|(pages, point)| (*pages as f64, point[at] / 1e3)).collect()
+    };
+    findings.plot(Plot {
+        title: format!("ZN540: {}", series.name),
+        caption: "By pages of 4 KiB written before.".to_owned(),
+        x: Axis::linear("Pages written", ""),
+        y: Axis::linear("Latency", "ms"),
+        curves: vec![Curve::ours("simulated", of(1)), Curve::published("measured", of(0))],
+    });
+}
+
+/// Rates of a load and an action beside each other, of those alone.
+struct Ratios {
+    load: f64,
+    action: f64,
+}
+
+/// One of the two.
+type Value = fn(&Ratios) -> f64;
+
+/// The measured rate of a job in a run.
+fn rate(pairs: &[Pair], experiment: &str, level: &str, job: &str) -> Result<f64, ExperimentError> {
+    let is_it = |row: &&Pair| {
+        row.experiment == experiment && row.level == format!("data/{level}") && row.job == job
+    };
+    let found = pairs.iter().find(is_it).map(|row| row.iops);
+    let missing = || format!("nothing measured: {experiment}, {level}, {job}");
+    found.ok_or_else(|| ExperimentError::Failed(missing()))
+}
+
+fn measured(
+    pairs: &[Pair],
+    action: Action,
+    of: Load,
+    depth: u32,
+) -> Result<Ratios, ExperimentError> {
+    let (name, load) = (action.name(), of.name());
+    let both = format!("{load}-on-{name}-interference");
+    let level = format!("data-{load}_iod_{depth}");
+    let job = action.job();
+    let flow = &load[..1];
+    let alone = format!("{level}-{flow}flow_100");
+    let unloaded = rate(pairs, &format!("{name}-on-{load}-interference"), &alone, load)?;
+    Ok(Ratios {
+        load: rate(pairs, &both, &level, load)? / unloaded,
+        action: rate(pairs, &both, &level, job)? / rate(pairs, &both, "bw", job)?,
+    })
+}
+
+/// Requests of a workload per second, up to its last.
+fn rate_of(ran: &JobOutput, name: &str) -> f64 {
+    let tenant = ran.results.tenants.as_ref().and_then(|it| it.by_name.get(name));
+    tenant.map_or(f64::NAN, |it| it.requests as f64 * 1e9 / it.last_completion_ns as f64)
+}
+
+/// What runs beside what.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    /// Its zones are those of the device.
+    action: Action,
+    /// Whether it takes place; without, a single request is made instead.
+    acts: bool,
+    /// The load; a single request without.
+    of: Option<(Load, u32)>,
+    seconds: f64,
+}
+
+/// Both loads, or one of them.
+fn beside(with: Constants, Beside { action, acts, of, seconds }: Beside) -> Job {
+    let name = format!("{action:?} ({acts}) beside {of:?}, {seconds} s");
+    let job = with.job(name);
+    let mut job = match action {
+        Action::Reset => filled(job, 0.8),
+        // Twice as many, so that the load finds an empty one until it ends.
+        Action::Finish => filled(job.set("component.ssd.zones", 160), 0.4),
+    };
+    if action == Action::Finish {
+        for key in ["component.ssd", "workload.load.generator", "workload.other.generator"] {
+            job = job.set(&format!("{key}.zone_capacity"), SMALL_ZONE);
+        }
+    }
+    job = match of {
+        Some((load_of, depth)) => {
+            let job = load(load_of.of(job, depth), "duration", format!("\"{seconds}s\""));
+            load(job, "requests", 1_000_000_000)
+        }
+        None => load(job, "start", "\"136GiB\""),
+    };
+    match (action, acts) {
+        (_, false) => other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\""),
+        (Action::Finish, true) => {
+            let job = other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\"");
+            let job = other(other(job, "fill", "0.000001"), "finish", true);
+            // It is the last to arrive, and has to complete.
+            other(job, "requests", 2).set("host.end", "\"completed\"")
+        }
+        (Action::Reset, true) => {
+            let job = other(other(job, "start", "\"0B\""), "span", "\"96GiB\"");
+            let job = other(other(job, "fill", "0.0"), "filled", 48);
+            let job = other(job, "duration", format!("\"{seconds}s\""));
+            other(job, "requests", 1_000)
+        }
+    }
+}
+
+/// The latency of the only finish of a run.
+fn finish_ns(ran: &JobOutput) -> f64 {
+    let tenant = ran.results.tenants.as_ref().and_then(|it| it.by_name.get("other"));
+    tenant.and_then(|it| it.latency_ns.flush.mean).unwrap_or(f64::NAN)
+}
+
+fn simulated(
+    runner: &Runner,
+    with: Constants,
+    action: Action,
+    of: (Load, u32),
+) -> Result<Ratios, ExperimentError> {
+    let (short, long) = match action {
+        Action::Finish => (SECONDS_SHORT, SECONDS_LONG),
+        Action::Reset => (SECONDS_RESET, SECONDS_RESET),
+    };
+    let job = |acts, of, seconds| beside(with, Beside { action, acts, of, seconds });
+    let jobs = [
+        job(false, Some(of), short),
+        job(true, None, long),
+        job(true, Some(of), short),
+        job(true, Some(of), long),
+    ];
+    let ran = run_all(runner, &jobs)?;
+    let action = match action {
+        Action::Finish => {
+            let took = finish_ns(&ran[3]);
+            if !(short * 1e9..long * 1e9).contains(&took) {
+                let message =
+                    format!("a finish beside {of:?} takes {took} ns, not {short} to {long} s");
+                return Err(ExperimentError::Failed(message));
+            }
+            finish_ns(&ran[1]) / took
+        }
+        Action::Reset => rate_of(&ran[3], "other") / rate_of(&ran[1], "other"),
+    };
+    Ok(Ratios { load: rate_of(&ran[2], "load") / rate_of(&ran[0], "load"), action })
+}
+
+fn interference(
+    runner: &Runner,
+    with: Constants,
+    findings: &mut Findings,
+) -> Result<(), ExperimentError> {
+    let pairs: Vec<Pair> = tables::read(runner, "zns_interference")?;
+    for action in [Action::Finish, Action::Reset] {
+        for of in Load::ALL {
+            let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+            for depth in of.depths() {
+                theirs.push(measured(&pairs, action, of, depth)?);
+                ours.push(simulated(runner, with, action, (of, depth))?);
+            }
+            let values: [(String, Value); 2] = [
+                (format!("{}s beside a {}", of.name(), action.name()), |it| it.load),
+                (format!("{} beside {}s", action.name(), of.name()), |it| it.action),
+            ];
+            let spreads = [of.spread(&pairs), action.spread(&pairs)];
+            for ((what, value), spread) in values.into_iter().zip(spreads) {
+                let ratios = [&theirs, &ours].map(|it| it.iter().map(value).collect());
+                row(findings, &what, ratios, spread);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error of the ratios of rates of one kind, at all depths.
+fn row(findings: &mut Findings, what: &str, [theirs, ours]: [Vec<f64>; 2], spread: f64) {
+    let off = percent_off(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs));
+    let none = percent_off(theirs.iter().map(|theirs| 1.0 / theirs));
+    let list =
+        |of: &[f64]| of.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(", ");
+    findings.row(
+        Claim::new("–", format!("{what}: rate of that alone, mean error"))
+            .unit("%")
+            .at_most("", 100.0 * GOAL)
+            .ours(off)
+            .remark(&format!(
+                "measured {}, simulated {}; no interference would be off by {none:.0} %; unloaded \
+                 rates of the source differ by up to {:.0} %; steps of erases and padding were \
+                 chosen after a look at writes beside resets",
+                list(&theirs),
+                list(&ours),
+                100.0 * spread
+            ))
+            .if_it_differs("what shares the dies, and in which order, is not known"),
+    );
+}
+
+fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let commands = Commands(tables::read(runner, "zns_ops")?);
+    let with = fitted(runner, &commands)?;
+    let mut findings = Findings::default();
+    let finish = one(runner, with.cycles(FITTED, true), "flush")? / 1e3;
+    let Constants { read, write_overhead, append, program, reset, erase } = with;
+    findings.row(
+        Claim::new("–", "finish of a zone that is half full")
+            .unit("ms")
+            .within_share(commands.us("finish", Some(FITTED))? / 1e3, GOAL)
+            .ours(finish)
+            .remark(&format!(
+                "six constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
+                 append {append:.2} us more, program of 8 KiB {program:.0} us, reset \
+                 {reset:.0} us, erase {erase:.0} us"
+            ))
+            .given(),
+    );
+    let full = one(runner, with.resets(true), "trim")? / 1e3;
+    findings.row(
+        Claim::new("–", "reset of a full zone")
+            .unit("ms")
+            .within_share(commands.us("reset", Some(CAPACITY))? / 1e3, GOAL)
+            .ours(full)
+            .given(),
+    );
+    for series in series(runner, &commands, with)? {
+        report_series(&mut findings, &series);
+    }
+    interference(runner, with, &mut findings)?;
+    Ok(findings)
+}
