@@ -9,17 +9,20 @@ mod ftl_backend;
 mod in_flight;
 mod params;
 mod split;
+mod timing_params;
 mod untimed;
 mod versions;
 mod waiting;
 
 pub use ftl_backend::{FtlBackend, Ssd};
-pub(crate) use params::{
-    ARRAY_TIMES, IDLE_AFTER, OPERATION_ENERGY, POWER, SCHEDULING, TIMING_MODEL, check_memory,
-    operation_times, ssd_capacity_bytes, ssd_table_bytes, timing_model,
-};
 pub use params::{ENTRIES, PARAMS, SSD_KIND, build_ssd};
+pub(crate) use params::{
+    IDLE_AFTER, OPERATION_ENERGY, POWER, check_memory, ssd_capacity_bytes, ssd_table_bytes,
+};
 pub(crate) use split::split;
+pub(crate) use timing_params::{
+    ARRAY_TIMES, SCHEDULING, TIMING_MODEL, operation_times, timing_model,
+};
 pub use untimed::{Served, Untimed};
 
 use crate::array::Array;
