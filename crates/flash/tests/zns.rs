@@ -166,8 +166,10 @@ fn count(events: &[EventRecord], of: fn(FlashEvent) -> bool) -> usize {
 }
 
 #[test]
-fn a_reset_takes_its_constant_and_the_erases_of_blocks_with_data() {
-    let timed = small().and("reset_time", us(100)).and("reset_unit_time", us(10));
+fn a_reset_takes_its_constant_its_share_of_data_and_the_erases_of_blocks_with_data() {
+    let per_page = us(10 * 1_048_576 / (512 * PAGE));
+    let timed = small().and("reset_time", us(100)).and("reset_data_time", per_page);
+    let timed = timed.and("finish_time", us(50)).and("stripe_pages", Value::Count(2));
     let reset = manage(ZoneAction::Reset, 0);
     let check = |settings: &Settings, before: &[Request], expected_us: u64| {
         let requests: Vec<Request> = before.iter().copied().chain([reset]).collect();
@@ -175,13 +177,13 @@ fn a_reset_takes_its_constant_and_the_erases_of_blocks_with_data() {
         assert_eq!(took_us(done.last().expect("a reset")), expected_us, "{before:?}");
     };
     check(&timed, &[], 100);
-    // One block of one die; then those of all dies; then a second one of each.
+    // One block of one die, less than a stripe; then those of all dies; then a second one of each.
     check(&timed, &[write(0, 0, 1)], 100 + 10 + 2_000);
-    check(&timed, &[write(0, 0, 32)], 100 + 4 * 10 + 2_000);
-    check(&timed, &[write(0, 0, 60)], 100 + 8 * 10 + 4_000);
-    // Padding is no data of the host.
-    check(&timed, &[write(0, 0, 32), manage(ZoneAction::Finish, 0)], 100 + 4 * 10 + 2_000);
-    check(&timed.and("erase", text("open")), &[write(0, 0, 60)], 100 + 8 * 10);
+    check(&timed, &[write(0, 0, 32)], 100 + 320 + 50 + 2_000);
+    check(&timed, &[write(0, 0, 60)], 100 + 600 + 4_000);
+    // Padding is no data of the host, and a finished zone has ended.
+    check(&timed, &[write(0, 0, 32), manage(ZoneAction::Finish, 0)], 100 + 320 + 2_000);
+    check(&timed.and("erase", text("open")), &[write(0, 0, 60)], 100 + 600);
 }
 
 #[test]

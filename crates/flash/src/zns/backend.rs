@@ -27,8 +27,9 @@ pub struct ActionTimes {
     /// Of an append, beyond that of a write.
     pub append: SimDuration,
     pub reset: SimDuration,
-    /// Of a reset, per block that holds data of the host.
-    pub reset_unit: SimDuration,
+    /// Of a reset, per MiB that the host has written.
+    pub reset_data: SimDuration,
+    /// Of ending a zone that is not full: by a finish, or a reset.
     pub finish: SimDuration,
     pub open: SimDuration,
     pub close: SimDuration,
@@ -315,22 +316,32 @@ impl ZnsBackend {
 
     fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {
         let before = self.zones.open_count();
-        let Zone { group, written, .. } = self.zones.reset(zone)?;
+        let reset = self.zones.reset(zone)?;
+        let Zone { group, written, .. } = reset;
         self.report_open(ctx, before);
-        let mut units = 0;
         if group != NONE {
-            for (block, first) in self.stripe.blocks(group, 0..self.stripe.rows) {
+            for (block, _) in self.stripe.blocks(group, 0..self.stripe.rows) {
                 self.flash.invalidate_block(block);
-                units += u64::from(first < written);
             }
         }
-        let time = self.times.reset + self.times.reset_unit * units;
-        if units == 0 || self.erase_at_open {
+        let time = self.reset_time(&reset);
+        if written == 0 || self.erase_at_open {
             self.free.extend((group != NONE).then_some(group));
             return Ok(self.command(ctx, time));
         }
         let erase = Erase { group, row: 0, written, usable: true };
         Ok(self.begin_work(ctx, zone, (time, Some(erase))))
+    }
+
+    /// Controller time of the reset of a zone: one that is neither full nor finished is ended
+    /// first, unless less than a stripe of it is written.
+    fn reset_time(&self, zone: &Zone) -> SimDuration {
+        let bytes = u64::from(zone.written) * self.sectors_per_page() * SECTOR_BYTES;
+        let data_ns = (u128::from(self.times.reset_data.as_ns()) * u128::from(bytes)) >> 20;
+        let data = SimDuration::from_ns(u64::try_from(data_ns).unwrap_or(u64::MAX));
+        let ends = zone.state != ZoneState::Full && zone.written >= self.stripe.pages;
+        let end = if ends { self.times.finish } else { SimDuration::ZERO };
+        self.times.reset + data + end
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {

@@ -112,18 +112,21 @@ const ZONED: &[Param] = &[
     )
     .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
-        "reset_unit_time",
+        "reset_data_time",
         Kind::Duration,
         "\"0us\"",
-        "Controller time of a reset, per block that holds data of the host.",
+        "Controller time of a reset per MiB that the host has written to the zone, whose map is \
+         dropped.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "finish_time",
         Kind::Duration,
         "\"0us\"",
-        "Controller time of a finish, before padding. The rest of a zone that holds data is padded \
-         at the speed of the flash, beside other requests.",
+        "Controller time of ending a zone that is not full: of a finish, before padding, and of a \
+         reset of a zone with data that was not finished, unless less than a stripe is written. A \
+         finish pads the rest of a zone that holds data at the speed of the flash, beside other \
+         requests.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
     Param::with("open_time", Kind::Duration, "\"0us\"", "Controller time of an explicit open.")
@@ -266,7 +269,7 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
         times: ActionTimes {
             append: time("append_time"),
             reset: time("reset_time"),
-            reset_unit: time("reset_unit_time"),
+            reset_data: time("reset_data_time"),
             finish: time("finish_time"),
             open: time("open_time"),
             close: time("close_time"),

@@ -10,6 +10,8 @@ pub const EXPERIMENT: Experiment = Experiment { id: "ssd/zns", run };
 
 /// Pages of 4 KiB of a zone.
 const CAPACITY: u64 = 275_712;
+/// Its size in MiB.
+const MIB: f64 = 1_077.0;
 /// What is written of a zone before it is finished or reset, in pages. Those of [`FITTED`] fit.
 const FILLS: [u64; 6] = [1, 17_232, 34_464, 68_928, 137_856, CAPACITY - 1];
 /// Half of a zone, at which the finish is fitted.
@@ -172,8 +174,10 @@ struct Constants {
     write_overhead: f64,
     append: f64,
     program: f64,
+    finish: f64,
     reset: f64,
-    erase: f64,
+    /// Per MiB.
+    reset_data: f64,
 }
 
 impl Constants {
@@ -182,8 +186,9 @@ impl Constants {
         write_overhead: 8.0,
         append: 0.0,
         program: 210.0,
+        finish: 0.0,
         reset: 0.0,
-        erase: 1e3,
+        reset_data: 0.0,
     };
 
     fn job(&self, name: String) -> Job {
@@ -194,8 +199,9 @@ impl Constants {
             .set("component.ssd.write_overhead", us(self.write_overhead))
             .set("component.ssd.append_time", us(self.append))
             .set("component.ssd.program_time", us(self.program))
+            .set("component.ssd.finish_time", us(self.finish))
             .set("component.ssd.reset_time", us(self.reset))
-            .set("component.ssd.erase_time", us(self.erase))
+            .set("component.ssd.reset_data_time", us(self.reset_data))
     }
 
     /// Zones are written up to `pages`, finished if `finish` says so, and reset.
@@ -322,22 +328,21 @@ fn fitted(runner: &Runner, commands: &Commands) -> Result<Constants, ExperimentE
     with.write_overhead += commands.us("write_explicit", None)? - without;
     let without = one(runner, with.single(Load::Append), "write")?;
     with.append = commands.us("append_explicit", None)? - without;
+    let last = commands.us("finish", Some(CAPACITY - 1))?;
+    with.finish = last - one(runner, with.cycles(CAPACITY - 1, true), "flush")?;
     let half = commands.us("finish", Some(FITTED))?;
     with.program = solve("program time", (100.0, 400.0), half, |us| {
         one(runner, Constants { program: us, ..with }.cycles(FITTED, true), "flush")
     })?;
     let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
     with.reset = empty - one(runner, with.resets(false), "trim")?;
-    let ours = one(runner, with.resets(true), "trim")?;
-    with.erase *= (full - empty) / (ours - empty);
+    with.reset_data = (full - empty) / MIB;
     Ok(with)
 }
 
 /// A command at several fill levels, measured, simulated, and as the trivial predictor says.
 struct Series {
     name: &'static str,
-    /// Why it differs, if it does.
-    why: &'static str,
     points: Vec<(u64, [f64; 3])>,
 }
 
@@ -350,19 +355,8 @@ fn series(
     let share = |pages: u64| pages as f64 / CAPACITY as f64;
     let linear = |pages: u64| empty + (full - empty) * share(pages);
     let rest = |pages: u64| (CAPACITY - pages) as f64 * 4096e6 / WRITE_LIMIT;
-    let mut found = [
-        (
-            "reset",
-            "a zone that is partly written takes the drive 2.6 to 3.2 ms more than a finished one",
-        ),
-        ("finish", "with one page left the drive takes 2.6 ms, as long as some programs in a row"),
-        (
-            "reset after a finish (padding is not erased: chosen after a look at them)",
-            "the drive's cost is proportional to the pages that the host wrote, the simulated one \
-             to the rows of blocks that hold them",
-        ),
-    ]
-    .map(|(name, why)| Series { name, why, points: Vec::new() });
+    let mut found =
+        ["reset", "finish", "reset after a finish"].map(|name| Series { name, points: Vec::new() });
     for pages in FILLS {
         let jobs = [with.cycles(pages, false), with.cycles(pages, true)];
         let ran = run_all(runner, &jobs)?;
@@ -380,29 +374,30 @@ fn series(
 }
 
 fn report_series(findings: &mut Findings, series: &Series) {
-    let judged = series.points.iter().filter(|it| series.name != "finish" || it.0 != FITTED);
+    let is_finish = series.name == "finish";
+    let is_fitted = |pages: u64| is_finish && [FITTED, CAPACITY - 1].contains(&pages);
+    let judged = series.points.iter().filter(|it| !is_fitted(it.0));
     let points: Vec<[f64; 3]> = judged.map(|it| it.1).collect();
     let off = |at: usize| percent_off(points.iter().map(|point| point[at] / point[0]));
     let list = |at: usize| {
         points.iter().map(|point| format!("{:.2}", point[at] / 1e3)).collect::<Vec<_>>().join(", ")
     };
-    let simple = match series.name {
-        "finish" => "the rest of the zone at the highest rate of writes",
-        _ => "a line from an empty to a full zone",
+    let simple = match is_finish {
+        true => "the rest of the zone at the highest rate of writes",
+        false => "a line from an empty to a full zone",
     };
-    findings.row(
-        Claim::new("–", format!("{}: mean error at the other fill levels", series.name))
-            .unit("%")
-            .at_most("", 100.0 * GOAL)
-            .ours(off(1))
-            .remark(&format!(
-                "measured {} ms, simulated {} ms; {simple} would be off by {:.0} %",
-                list(0),
-                list(1),
-                off(2)
-            ))
-            .if_it_differs(series.why),
-    );
+    let claim = Claim::new("–", format!("{}: mean error at the other fill levels", series.name))
+        .unit("%")
+        .at_most("", 100.0 * GOAL)
+        .ours(off(1))
+        .remark(&format!(
+            "measured {} ms, simulated {} ms; {simple} would be off by {:.0} %",
+            list(0),
+            list(1),
+            off(2)
+        ));
+    // What a reset takes was concluded from all fill levels.
+    findings.row(if is_finish { claim } else { claim.given() });
     let of = |at: usize| {
         series.points.iter().map(|(pages, point)| (*pages as f64, point[at] / 1e3)).collect()
     };
@@ -588,8 +583,8 @@ fn row(findings: &mut Findings, what: &str, [theirs, ours]: [Vec<f64>; 2], sprea
             .ours(off)
             .remark(&format!(
                 "measured {}, simulated {}; no interference would be off by {none:.0} %; unloaded \
-                 rates of the source differ by up to {:.0} %; steps of erases and padding were \
-                 chosen after a look at writes beside resets",
+                 rates of the source differ by up to {:.0} %; steps of padding, and when zones are \
+                 erased, were chosen after a look at these",
                 list(&theirs),
                 list(&ours),
                 100.0 * spread
@@ -603,16 +598,17 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let with = fitted(runner, &commands)?;
     let mut findings = Findings::default();
     let finish = one(runner, with.cycles(FITTED, true), "flush")? / 1e3;
-    let Constants { read, write_overhead, append, program, reset, erase } = with;
+    let Constants { read, write_overhead, append, program, finish: ends, reset, reset_data } = with;
     findings.row(
         Claim::new("–", "finish of a zone that is half full")
             .unit("ms")
             .within_share(commands.us("finish", Some(FITTED))? / 1e3, GOAL)
             .ours(finish)
             .remark(&format!(
-                "six constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
-                 append {append:.2} us more, program of 8 KiB {program:.0} us, reset \
-                 {reset:.0} us, erase {erase:.0} us"
+                "seven constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
+                 append {append:.2} us more, program of 8 KiB {program:.0} us, ending a zone \
+                 {ends:.0} us (from the finish with one page left), reset {reset:.0} us and \
+                 {reset_data:.2} us for each MiB"
             ))
             .given(),
     );
