@@ -136,19 +136,11 @@ impl ReferenceModel {
         }
     }
 
-    /// The write that started at `began` was refused: nothing of it was written.
-    pub fn write_refused(&mut self, lba: Lba, sectors: u32, began: SimTime) {
-        let mut refused = None;
+    /// The write was refused: nothing of it was written.
+    pub fn write_refused(&mut self, lba: Lba, sectors: u32, version: u64) {
+        self.open.remove(&version);
         for part in parts(lba.0, sectors.into()) {
-            self.update(&part, |writes| {
-                let it = |write: &Written| write.from == began && write.until == SimTime::NEVER;
-                if let Some(at) = writes.iter().position(it) {
-                    refused = Some(writes.remove(at).version);
-                }
-            });
-        }
-        if let Some(version) = refused {
-            self.open.remove(&version);
+            self.update(&part, |writes| writes.retain(|write| write.version != version));
         }
     }
 
@@ -445,7 +437,7 @@ mod tests {
         reference.write_begins(Lba(0), 4, 2, at(3));
         for began in 4..1_000 {
             reference.write_begins(Lba(3), 9, began, at(began));
-            reference.write_refused(Lba(3), 9, at(began));
+            reference.write_refused(Lba(3), 9, began);
         }
         assert_eq!(reference.open.len(), 1, "the other one");
         assert!(reference.lists.iter().all(|(_, list)| list.len() <= 2));

@@ -58,7 +58,8 @@ impl Check {
         match (op, done.outcome) {
             (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
             (Op::Write, Outcome::Failed) if done.refused => {
-                self.reference.write_refused(lba, sectors, began);
+                let version = ctx.data().versions(data, 1)[0];
+                self.reference.write_refused(lba, sectors, version);
             }
             // A failed write may have reached the medium or not: it stays in flight.
             (Op::Write, Outcome::Done) => {
