@@ -95,6 +95,15 @@ fn a_zoned_device_below_another_component_is_rejected_before_the_run() {
 }
 
 #[test]
+fn what_a_zoned_device_refuses_is_reported_by_status() {
+    let done = run(&format!("{LOAD}{}", component("it", ZNS)), &standard());
+    let refused = |it: &&String| it.contains(" requests failed ");
+    let warning = done.results.warnings.iter().find(refused).expect("writes at random");
+    assert!(warning.contains("it refused ") && warning.contains(" with zone_invalid_write"));
+    assert!(warning.contains("from its write pointer on"), "{warning}");
+}
+
+#[test]
 fn a_generator_of_other_zones_than_the_device_has_is_rejected_before_the_run() {
     let registry = standard();
     let check = |keys: &str| {

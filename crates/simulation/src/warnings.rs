@@ -3,6 +3,7 @@
 use crate::build;
 use crate::scenario::tenants::TENANT;
 use crate::scenario::{HOST, RunSettings, Scenario, Tenant, WORKLOAD};
+use crate::zones;
 use hybridsim_config::effect;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
@@ -99,7 +100,7 @@ pub fn add(
     };
     warnings.extend(idle_flash_policies(scenario, registry, &erased));
     warnings.extend(unwritten_reads(scenario, results));
-    warnings.extend(failed_requests(failed));
+    warnings.extend(failed_requests(failed, results));
     warnings.extend(lost_requests(scenario, results));
     results.warnings.extend(warnings);
 }
@@ -176,11 +177,12 @@ pub fn idle_flash_policies(
 }
 
 /// The warning about requests that the system could not serve.
-fn failed_requests(count: u64) -> Option<String> {
+fn failed_requests(count: u64, results: &RunResults) -> Option<String> {
     (count > 0).then(|| {
         format!(
             "{count} requests failed because the devices could not serve them; statistics include \
-             their latencies"
+             their latencies{}",
+            zones::refusals(results)
         )
     })
 }

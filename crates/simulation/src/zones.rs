@@ -5,7 +5,10 @@ use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::diagnostic::Diagnostic;
 use hybridsim_config::param::{EntryChoice, Settings};
 use hybridsim_config::units::write_bytes;
-use hybridsim_flash::{capacity_bytes, zns::ZNS_KIND};
+use hybridsim_flash::capacity_bytes;
+use hybridsim_flash::zns::{ZNS_KIND, is_status};
+use hybridsim_observe::RunResults;
+use hybridsim_observe::results::{Component, CustomResult};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
 
 /// Zoned devices below a component: none writes zones in order or resets them.
@@ -22,6 +25,26 @@ pub fn children(scenario: &Scenario, component: &ScenarioComponent) -> Vec<Diagn
         help: Some(format!("use it as the whole system: system = \"{}\"", child.name)),
     };
     zoned.map(diagnostic).collect()
+}
+
+/// What zoned devices refused, by status, to be added to a warning; empty if nothing.
+pub fn refusals(results: &RunResults) -> String {
+    let zoned = results.components.iter().filter(|(_, it)| it.kind == ZNS_KIND);
+    let refused = |(path, it): (&String, &Component)| {
+        let statuses = it.custom.iter().filter(|(name, _)| is_status(name));
+        let of = |(name, it): (&String, &CustomResult)| {
+            format!("{path} refused {} with {name}", it.count)
+        };
+        statuses.map(of).collect::<Vec<_>>()
+    };
+    let all: Vec<String> = zoned.flat_map(refused).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; {}: a zone is written from its write pointer on, as the generator `zones` does",
+        all.join(", ")
+    )
 }
 
 /// Generators of zoned loads over a zoned device: their zones have to be its zones, and within its

@@ -36,12 +36,13 @@ pub struct ActionTimes {
 }
 
 /// A zone that is being finished or reset, step by step: a program or an erase of each die. At
-/// most two steps are in the queues of the dies, so that other requests are served in between.
+/// most two programs or one erase are in the queue of a die, so that other requests are served in
+/// between.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
     zone: u32,
     began: SimTime,
-    /// Time before the first step.
+    /// Time of the controller: padding begins after it, erases beside it.
     overhead: SimDuration,
     /// When the steps begin, and the end of the last one scheduled.
     until: SimTime,
@@ -354,15 +355,16 @@ impl ZnsBackend {
         }
     }
 
-    /// Begins work whose first step follows after `time`.
+    /// Begins work that takes the controller `time`.
     fn begin_work(
         &mut self,
         ctx: &mut Ctx<'_>,
         zone: u32,
         (time, erase): (SimDuration, Option<Erase>),
     ) -> Fate {
-        let (began, until) = (ctx.now(), self.timed_command(ctx, time).end);
-        let overhead = until.since(began);
+        let (began, controlled) = (ctx.now(), self.timed_command(ctx, time).end);
+        let overhead = controlled.since(began);
+        let until = if erase.is_some() { began } else { controlled };
         self.works.push(Work { zone, began, overhead, until, erase });
         Fate::Continues(until)
     }
@@ -381,17 +383,19 @@ impl ZnsBackend {
         let ends = self.timing.end().busy_until().max(ctx.now());
         if more {
             self.works[at].until = ends;
-            return Fate::Continues(until.max(ctx.now()));
+            let queued = if erase.is_some() { ends } else { until };
+            return Fate::Continues(queued.max(ctx.now()));
         }
         self.works.swap_remove(at);
-        let end = ends.max(until);
+        let controlled = began + overhead;
+        let end = ends.max(until).max(controlled);
         let phase = match erase {
             Some(_) => LatencyPhase::FlashErase,
             None => LatencyPhase::FlashProgram,
         };
         let mut breakdown = LatencyBreakdown::NONE;
         breakdown.add(LatencyPhase::Overhead, overhead);
-        breakdown.add(phase, end.since(began + overhead));
+        breakdown.add(phase, end.since(controlled));
         Fate::Scheduled(Scheduled::Completes(Timed { end, breakdown, idle_from: end }))
     }
 

@@ -16,7 +16,7 @@ mod zone;
 pub use backend::ZnsSsd;
 pub use params::{ENTRY, PARAMS, ZNS_KIND, build_zns};
 pub(crate) use params::{capacity_bytes, table_bytes};
-pub use zone::{STATISTIC_NAMES, ZoneState};
+pub use zone::{STATISTIC_NAMES, ZoneState, is_status};
 
 /// No group of blocks.
 const NONE: u32 = u32::MAX;

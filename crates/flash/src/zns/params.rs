@@ -93,9 +93,10 @@ const ZONED: &[Param] = &[
         "erase",
         Kind::Choice(&["reset", "open"]),
         "\"reset\"",
-        "When the blocks of a zone are erased: a `reset` erases those that hold data of the host \
-         and completes when they are erased, those with padding alone are erased before they are \
-         written again; or all when a zone is next `open`ed on them, before its first page.",
+        "When the blocks of a zone are erased: a `reset` erases those that hold data of the host, \
+         beside the time of the controller, and completes when they are erased; those with padding \
+         alone are erased before they are written again; or all when a zone is next `open`ed on \
+         them, before its first page.",
     ),
     Param::with(
         "append_time",
@@ -108,7 +109,7 @@ const ZONED: &[Param] = &[
         "reset_time",
         Kind::Duration,
         "\"0us\"",
-        "Controller time of a reset, before its erases.",
+        "Controller time of a reset; its erases run beside it.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(

@@ -54,6 +54,11 @@ statistics! {
     Open = "open_zones",
 }
 
+/// Whether the statistic with this name counts requests that fail with a status.
+pub fn is_status(name: &str) -> bool {
+    STATISTIC_NAMES[..Statistic::ImplicitClose as usize].contains(&name)
+}
+
 /// A zone.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Zone {

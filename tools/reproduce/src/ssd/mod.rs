@@ -35,7 +35,7 @@ fn worst(errors: &[f64]) -> f64 {
 }
 
 /// The mean distance of ratios from one, in percent.
-fn percent_off(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = ratios.len() as f64;
-    100.0 * libm::expm1(ratios.map(|ratio| libm::log(ratio).abs()).sum::<f64>() / count)
+fn percent_off(ratios: impl Iterator<Item = f64>) -> f64 {
+    let logarithms: Vec<f64> = ratios.map(|ratio| libm::log(ratio).abs()).collect();
+    100.0 * libm::expm1(logarithms.iter().sum::<f64>() / logarithms.len() as f64)
 }

@@ -3,6 +3,7 @@
 use super::fit::solve;
 use super::{percent_off, tables};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_flash::zns::is_status;
 use hybridsim_report::study::{Axis, Curve, Plot};
 use serde::Deserialize;
 
@@ -32,9 +33,6 @@ const SMALL_ZONE: &str = "\"137856KiB\"";
 /// empty.
 const PAUSE: &str = "\"1s\"";
 
-/// What the device reports besides statuses of requests that it fails.
-const REPORTED: [&str; 3] = ["implicitly_closed_zones", "padding_pages", "open_zones"];
-
 /// A row of the table of single commands.
 #[derive(Debug, Deserialize)]
 struct Command {
@@ -55,7 +53,7 @@ struct Pair {
 }
 
 /// A load beside which zones are reset or finished.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Write,
     Append,
@@ -178,6 +176,8 @@ struct Constants {
     reset: f64,
     /// Per MiB.
     reset_data: f64,
+    erase: f64,
+    erase_suspend: f64,
 }
 
 impl Constants {
@@ -189,6 +189,8 @@ impl Constants {
         finish: 0.0,
         reset: 0.0,
         reset_data: 0.0,
+        erase: 2_000.0,
+        erase_suspend: 20.0,
     };
 
     fn job(&self, name: String) -> Job {
@@ -202,6 +204,8 @@ impl Constants {
             .set("component.ssd.finish_time", us(self.finish))
             .set("component.ssd.reset_time", us(self.reset))
             .set("component.ssd.reset_data_time", us(self.reset_data))
+            .set("component.ssd.erase_time", us(self.erase))
+            .set("component.ssd.erase_suspend_time", us(self.erase_suspend))
     }
 
     /// Zones are written up to `pages`, finished if `finish` says so, and reset.
@@ -272,7 +276,7 @@ fn run_all(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentEr
     let ran = runner.run(jobs)?;
     for of in &ran {
         let custom = &of.results.components["ssd"].custom;
-        if let Some((status, _)) = custom.iter().find(|(name, _)| !REPORTED.contains(&&***name)) {
+        if let Some((status, _)) = custom.iter().find(|(name, _)| is_status(name)) {
             return Err(ExperimentError::Failed(format!("the device fails requests: {status}")));
         }
     }
@@ -317,8 +321,12 @@ fn read_us(runner: &Runner) -> Result<f64, ExperimentError> {
     found.ok_or_else(|| ExperimentError::Failed("nothing measured: one read".to_owned()))
 }
 
-/// Fits each constant to the one command that it decides about.
-fn fitted(runner: &Runner, commands: &Commands) -> Result<Constants, ExperimentError> {
+/// Fits each constant to the one command or pair of loads that it decides about.
+fn fitted(
+    runner: &Runner,
+    commands: &Commands,
+    pairs: &[Pair],
+) -> Result<Constants, ExperimentError> {
     let mut with = Constants::START;
     let of = |us: f64| Constants { read: us, ..Constants::START };
     with.read = solve("read time", (30.0, 90.0), read_us(runner)?, |us| {
@@ -337,6 +345,16 @@ fn fitted(runner: &Runner, commands: &Commands) -> Result<Constants, ExperimentE
     let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
     with.reset = empty - one(runner, with.resets(false), "trim")?;
     with.reset_data = (full - empty) / MIB;
+    let [resets, reads] = FITTED_RATIOS.map(|(of, _)| of);
+    let ratios = |with, of| simulated(runner, with, Action::Reset, of);
+    let target = measured(pairs, Action::Reset, resets)?.action;
+    with.erase = solve("erase time", (500.0, 4_000.0), target, |us| {
+        Ok(ratios(Constants { erase: us, ..with }, resets)?.action)
+    })?;
+    let target = measured(pairs, Action::Reset, reads)?.load;
+    with.erase_suspend = solve("time to suspend an erase", (0.0, 50.0), target, |us| {
+        Ok(ratios(Constants { erase_suspend: us, ..with }, reads)?.load)
+    })?;
     Ok(with)
 }
 
@@ -416,8 +434,26 @@ struct Ratios {
     action: f64,
 }
 
-/// One of the two.
-type Value = fn(&Ratios) -> f64;
+/// The loads beside resets that the times of an erase and of its suspension are fitted to, and
+/// which of the two rates of each: resets beside writes, and reads beside resets.
+const FITTED_RATIOS: [((Load, u32), Rate); 2] =
+    [((Load::Write, 4), Rate::Action), ((Load::Read, 1), Rate::Load)];
+
+/// The rate of the load or of the action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rate {
+    Load,
+    Action,
+}
+
+impl Rate {
+    const fn of(self, ratios: &Ratios) -> f64 {
+        match self {
+            Self::Load => ratios.load,
+            Self::Action => ratios.action,
+        }
+    }
+}
 
 /// The measured rate of a job in a run.
 fn rate(pairs: &[Pair], experiment: &str, level: &str, job: &str) -> Result<f64, ExperimentError> {
@@ -432,8 +468,7 @@ fn rate(pairs: &[Pair], experiment: &str, level: &str, job: &str) -> Result<f64,
 fn measured(
     pairs: &[Pair],
     action: Action,
-    of: Load,
-    depth: u32,
+    (of, depth): (Load, u32),
 ) -> Result<Ratios, ExperimentError> {
     let (name, load) = (action.name(), of.name());
     let both = format!("{load}-on-{name}-interference");
@@ -546,45 +581,59 @@ fn simulated(
 fn interference(
     runner: &Runner,
     with: Constants,
+    pairs: &[Pair],
     findings: &mut Findings,
 ) -> Result<(), ExperimentError> {
-    let pairs: Vec<Pair> = tables::read(runner, "zns_interference")?;
     for action in [Action::Finish, Action::Reset] {
         for of in Load::ALL {
             let (mut theirs, mut ours) = (Vec::new(), Vec::new());
             for depth in of.depths() {
-                theirs.push(measured(&pairs, action, of, depth)?);
+                theirs.push(measured(pairs, action, (of, depth))?);
                 ours.push(simulated(runner, with, action, (of, depth))?);
             }
-            let values: [(String, Value); 2] = [
-                (format!("{}s beside a {}", of.name(), action.name()), |it| it.load),
-                (format!("{} beside {}s", action.name(), of.name()), |it| it.action),
+            let rates = [
+                (format!("{}s beside a {}", of.name(), action.name()), Rate::Load),
+                (format!("{} beside {}s", action.name(), of.name()), Rate::Action),
             ];
-            let spreads = [of.spread(&pairs), action.spread(&pairs)];
-            for ((what, value), spread) in values.into_iter().zip(spreads) {
-                let ratios = [&theirs, &ours].map(|it| it.iter().map(value).collect());
-                row(findings, &what, ratios, spread);
+            let spreads = [of.spread(pairs), action.spread(pairs)];
+            for ((what, rate), spread) in rates.into_iter().zip(spreads) {
+                let fits = |depth: &u32| {
+                    let is_it = |((load, at), fits)| (load, at, fits) == (of, *depth, rate);
+                    action == Action::Reset && FITTED_RATIOS.into_iter().any(is_it)
+                };
+                let fitted = of.depths().iter().position(fits);
+                let ratios = [&theirs, &ours].map(|it| it.iter().map(|it| rate.of(it)).collect());
+                row(findings, &what, ratios, (fitted, spread));
             }
         }
     }
     Ok(())
 }
 
-/// The error of the ratios of rates of one kind, at all depths.
-fn row(findings: &mut Findings, what: &str, [theirs, ours]: [Vec<f64>; 2], spread: f64) {
-    let off = percent_off(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs));
-    let none = percent_off(theirs.iter().map(|theirs| 1.0 / theirs));
+/// The error of the ratios of rates of one kind, at all depths but the one that is fitted.
+fn row(
+    findings: &mut Findings,
+    what: &str,
+    [theirs, ours]: [Vec<f64>; 2],
+    (fitted, spread): (Option<usize>, f64),
+) {
+    let judged = |at: &usize| Some(*at) != fitted;
+    let off = |of: &dyn Fn(usize) -> f64| {
+        percent_off((0..ours.len()).filter(judged).map(|at| of(at) / theirs[at]))
+    };
+    let (ours_off, none) = (off(&|at| ours[at]), off(&|_| 1.0));
     let list =
         |of: &[f64]| of.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(", ");
+    let but = fitted.map_or(String::new(), |at| format!(", number {} fitted", at + 1));
     findings.row(
         Claim::new("–", format!("{what}: rate of that alone, mean error"))
             .unit("%")
             .at_most("", 100.0 * GOAL)
-            .ours(off)
+            .ours(ours_off)
             .remark(&format!(
-                "measured {}, simulated {}; no interference would be off by {none:.0} %; unloaded \
-                 rates of the source differ by up to {:.0} %; steps of padding, and when zones are \
-                 erased, were chosen after a look at these",
+                "measured {}, simulated {}{but}; no interference would be off by {none:.0} %; \
+                 unloaded rates of the source differ by up to {:.0} %; steps of padding and of \
+                 erases, and the write buffer, were chosen after a look at these",
                 list(&theirs),
                 list(&ours),
                 100.0 * spread
@@ -595,20 +644,23 @@ fn row(findings: &mut Findings, what: &str, [theirs, ours]: [Vec<f64>; 2], sprea
 
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let commands = Commands(tables::read(runner, "zns_ops")?);
-    let with = fitted(runner, &commands)?;
+    let pairs: Vec<Pair> = tables::read(runner, "zns_interference")?;
+    let with = fitted(runner, &commands, &pairs)?;
     let mut findings = Findings::default();
     let finish = one(runner, with.cycles(FITTED, true), "flush")? / 1e3;
-    let Constants { read, write_overhead, append, program, finish: ends, reset, reset_data } = with;
+    let Constants { read, write_overhead, append, program, finish: ends, reset, .. } = with;
+    let Constants { reset_data, erase, erase_suspend, .. } = with;
     findings.row(
         Claim::new("–", "finish of a zone that is half full")
             .unit("ms")
             .within_share(commands.us("finish", Some(FITTED))? / 1e3, GOAL)
             .ours(finish)
             .remark(&format!(
-                "seven constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
+                "nine constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
                  append {append:.2} us more, program of 8 KiB {program:.0} us, ending a zone \
                  {ends:.0} us (from the finish with one page left), reset {reset:.0} us and \
-                 {reset_data:.2} us for each MiB"
+                 {reset_data:.2} us for each MiB; an erase {erase:.0} us (from resets beside \
+                 writes) and its suspension {erase_suspend:.1} us (from reads beside resets)"
             ))
             .given(),
     );
@@ -623,6 +675,6 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     for series in series(runner, &commands, with)? {
         report_series(&mut findings, &series);
     }
-    interference(runner, with, &mut findings)?;
+    interference(runner, with, &pairs, &mut findings)?;
     Ok(findings)
 }
