@@ -186,6 +186,26 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BitErrors:
+    """Read retries and uncorrectable reads of a device with bit errors. Reads are of pages,
+    those of garbage collection and other background work included.
+    """
+
+    retried_reads: int
+    """Pages that were read more than once because they had too many bit errors."""
+    retries: int
+    """Retries of all reads."""
+    retries_per_read: float | None = None
+    """`retries` divided by all pages read."""
+    reads_by_retries: Mapping[str, int]
+    """`retried_reads` by the number of retries."""
+    uncorrectable_reads: int
+    """Reads that no retry corrected, and reads of pages whose data were lost by one before."""
+    uncorrectable_host_reads: int
+    """Those for the host, each of which fails its request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EraseCount:
     """Erase counts of the blocks of a device."""
 
@@ -344,6 +364,8 @@ class Component:
     """Flash: victim searches, by policies that search."""
     searched_blocks: int | None = None
     """Flash: blocks examined in victim searches."""
+    bit_errors: BitErrors | None = None
+    """Flash: reads that needed retries, or failed; ``None`` with `bit_errors = "none"`."""
     search_energy_j: float | None = None
     """Flash: energy of victim searches; part of `energy_j`."""
     free_blocks_min: int | None = None

@@ -21,6 +21,7 @@ from typing import Any
 from . import _core
 from ._mirror import build
 from ._schema import (
+    BitErrors,
     Breakdown,
     Buffer,
     Component,
@@ -44,6 +45,7 @@ from .errors import Error, path_text
 from .table import HeatMap, Table
 
 __all__ = [
+    "BitErrors",
     "Breakdown",
     "Buffer",
     "Component",

@@ -21,6 +21,8 @@ coded! {
         Partial = 5 "partial",
         /// Filling the rest of a zone that is finished.
         Padding = 6 "padding",
+        /// Moving data whose bit errors would become too many.
+        Refresh = 7 "refresh",
     }
 }
 
@@ -92,6 +94,24 @@ events! {
             /// Blocks examined.
             blocks: u32 => B,
         },
+        /// A page had too many bit errors to be corrected and was read again.
+        ReadRetried = 24 "read_retried" {
+            /// Why it was read.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => B,
+            /// How often it was read again.
+            retries: u32 => C,
+        },
+        /// A page could not be corrected by any retry: its data are lost.
+        Uncorrectable = 25 "uncorrectable" {
+            /// Why it was read.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => B,
+            /// The page, counted over the device.
+            page: u32 => C,
+        },
         /// A die is busy from `begin` to `end`; emitted once the end is certain.
         DieBusy = 128 "die_busy" {
             /// Why.
@@ -125,6 +145,9 @@ events! {
         },
     }
 }
+
+/// The constant of a device with bit errors: bits that are corrected in a codeword.
+pub const ECC_BITS: &str = "ecc_bits";
 
 /// Names of the operations that take energy, for `ComponentInfo::operation_joules`.
 pub mod joules {

@@ -7,6 +7,7 @@
 //! [`zns`] one with zones.
 
 pub mod array;
+mod bit_errors;
 mod bytes;
 pub mod conformance;
 pub mod defaults;
@@ -29,7 +30,7 @@ pub mod wear;
 pub mod zns;
 
 pub use device::ENTRIES;
-pub use event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
+pub use event::{Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 pub use state::SavedState;
 
 /// Memory that the tables of a flash device of this kind and these settings take, about, without

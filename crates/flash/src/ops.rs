@@ -35,6 +35,8 @@ pub struct FlashOp {
     pub cause: Cause,
     /// The die of `page`.
     pub die: DieId,
+    /// Retries of its read; the translation layer leaves it at 0.
+    pub retries: u8,
     /// The operation of the same list that has to complete before this one starts.
     pub after: After,
     /// The page, or the block of an erase.
@@ -178,6 +180,11 @@ impl FlashOps {
         self.recording = recording;
     }
 
+    /// The recorded operations, for their retries to be set.
+    pub(crate) fn list_mut(&mut self) -> &mut [FlashOp] {
+        &mut self.list
+    }
+
     /// The operations that were counted instead of recorded, those before the run included.
     #[inline]
     pub const fn counts(&self) -> &OpCounts {
@@ -294,6 +301,7 @@ impl FlashOps {
                 kind: OpKind::Copy,
                 cause,
                 die,
+                retries: 0,
                 after,
                 page,
                 from: *from,
@@ -344,7 +352,7 @@ impl FlashOps {
             "a dependency on another list"
         );
         let die = self.array.geometry().die_of(block);
-        self.list.push(FlashOp { kind, cause, die, after, page, from });
+        self.list.push(FlashOp { kind, cause, die, retries: 0, after, page, from });
         After(self.list.len() as u32 - 1)
     }
 }

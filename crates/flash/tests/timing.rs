@@ -136,6 +136,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         read: micro(25),
         program: micro(300),
         erase: micro(1500),
+        retry: SimDuration::ZERO,
         copy_plane: micro(310),
         copy_die: micro(320),
         command: micro(1),

@@ -65,6 +65,12 @@ fn a_key_without_effect_is_reported_with_its_path() {
     let unprotected = "timing = \"queued\"\nfree_flush = true\n";
     check(unprotected, &["component.ssd.free_flush"]);
     check("precondition_fill = 0.5\n", &["component.ssd.precondition_fill"]);
+    check("initial_wear = 0.5\n", &[]);
+    check("rber_base = 1e-4\n", &["component.ssd.rber_base"]);
+    let errors = "bit_errors = \"power-law\"\n";
+    check(&format!("{errors}rber_base = 1e-4\n"), &[]);
+    check(&format!("{errors}read_wear_exponent = 2.0\n"), &["component.ssd.read_wear_exponent"]);
+    check(&format!("{errors}refresh_reads = 9\n"), &["component.ssd.refresh_reads"]);
     check(
         "ftl = { kind = \"dftl\", cache_policy = \"lru\", cache_protected = 0.5 }\n",
         &["component.ssd.ftl.cache_protected"],

@@ -253,6 +253,16 @@ fn with_both_media_in_one_device() {
 }
 
 #[test]
+fn with_bit_errors_and_blocks_to_refresh() {
+    let errors = "bit_errors = \"power-law\"\nprecondition = \"fill\"\nidle_after = \"5ms\"\n\
+                  rber_base = 6e-3\nrber_read = 4e-6\nrber_retention = 1e-4\n\
+                  retention_age = \"5d\"\nretries_max = 2\nretry_rber_factor = 0.9\n";
+    for refresh in ["refresh_retries = 2\n", "refresh_reads = 30\n", "refresh_age = \"120h\"\n"] {
+        resumed_equals_uninterrupted(&ssd(&format!("{errors}{refresh}")));
+    }
+}
+
+#[test]
 fn with_every_timing_model_and_inside_volumes() {
     for timing in ["interleaved", "queued", "serial", "none"] {
         resumed_equals_uninterrupted(&ssd(&format!("timing = \"{timing}\"\n")));

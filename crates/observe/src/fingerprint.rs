@@ -45,6 +45,8 @@
 //! | 21 | `victim_search` | | blocks | | |
 //! | 22 | `power_cut` | | lost | | |
 //! | 23 | `recovered` | | | took | |
+//! | 24 | `read_retried` | cause | die | retries | |
+//! | 25 | `uncorrectable` | cause | die | page | |
 //!
 //! Detailed events, those of kind 128 and above, are left out.
 //!

@@ -3,8 +3,8 @@
 //! Ratios are computed here, from sums; one without a denominator is `null`, never NaN.
 
 pub use crate::metrics::{
-    BufferResult, Busy, Cache, CustomResult, Disk, EraseCount, EraseSpread, Flash, Lifetime, Power,
-    Queue, Recovery, Redundancy, Utilisation,
+    BitErrors, BufferResult, Busy, Cache, CustomResult, Disk, EraseCount, EraseSpread, Flash,
+    Lifetime, Power, Queue, Recovery, Redundancy, Utilisation,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

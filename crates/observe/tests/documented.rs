@@ -6,13 +6,13 @@ use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
 };
-use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
+use hybridsim_flash::{Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Maps whose keys are names the user or a model gave.
-const NAMED: [&str; 4] = ["components", "constants", "custom", "versions"];
+const NAMED: [&str; 5] = ["components", "constants", "custom", "reads_by_retries", "versions"];
 
 fn of(event: impl Event) -> EventRecord {
     EventRecord::new(SimTime::from_ns(45), ComponentId(0), event)
@@ -31,6 +31,8 @@ fn everything() -> Vec<EventRecord> {
         of(FlashEvent::Program { cause: Cause::Host, die: 0 }),
         of(FlashEvent::Erase { cause: Cause::Gc, die: 0, block: 0, erases: 1 }),
         of(FlashEvent::Wear { erases: 1, blocks: 1 }),
+        of(FlashEvent::ReadRetried { cause: Cause::Host, die: 0, retries: 2 }),
+        of(FlashEvent::Uncorrectable { cause: Cause::Host, die: 0, page: 7 }),
         of(FlashBusy {
             unit: FlashUnit::Die(0),
             act: FlashAct::Program,
@@ -67,7 +69,7 @@ fn every_key_is_documented() {
     let info = ComponentInfo {
         kind: "everything",
         watts: Some([1.0; PowerState::COUNT]),
-        constants: ["anything", "channels", "dies", "planes", "blocks", "endurance"]
+        constants: ["anything", "channels", "dies", "planes", "blocks", "endurance", ECC_BITS]
             .map(|name| (name, 1.0))
             .to_vec(),
         custom: &["anything"],

@@ -10,7 +10,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- generated: begin -->\n";
 const END: &str = "<!-- generated: end -->\n";
 /// Python names of the structs that become classes, in order of definition.
-const CLASSES: [(&str, &str); 18] = [
+const CLASSES: [(&str, &str); 19] = [
     ("WarmupResult", "Warmup"),
     ("LatencyResult", "Latency"),
     ("ByKind", "Latencies"),
@@ -21,6 +21,7 @@ const CLASSES: [(&str, &str); 18] = [
     ("BreakdownResult", "Breakdown"),
     ("Totals", "Totals"),
     ("BufferResult", "Buffer"),
+    ("BitErrors", "BitErrors"),
     ("EraseCount", "EraseCount"),
     ("EraseSpread", "EraseSpread"),
     ("Lifetime", "Lifetime"),

@@ -134,6 +134,11 @@ pub fn single(run: &RunResults, style: Style) -> String {
             let programs = number(flash.programs as f64);
             events.push(format!("{programs} programs, {} erases", number(flash.erases as f64)));
             events.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
+            events.extend(flash.bit_errors.as_ref().map(|errors| {
+                let [retries, lost] =
+                    [errors.retries, errors.uncorrectable_reads].map(|it| number(it as f64));
+                format!("{retries} read retries, {lost} uncorrectable reads")
+            }));
         }
         if let Some(cache) = &component.cache {
             let share = |of: &str, hit: f64| format!("{of} {} %", number(hit * 100.0));

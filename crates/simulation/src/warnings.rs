@@ -58,6 +58,9 @@ pub fn without_effect_untimed(scenario: &Scenario, registry: &Registry) -> Vec<S
         if component.settings.is_given("idle_after") {
             add(&format!("component.{}.idle_after", component.name), "there is no idle time");
         }
+        if component.settings.text_opt("bit_errors").is_some_and(|model| model != "none") {
+            add(&format!("component.{}.bit_errors", component.name), "data have no age");
+        }
     }
     for key in ["times", "time_scale"].iter().filter(|key| scenario.workload.is_given(key)) {
         add(&format!("workload.{key}"), "there are no times");

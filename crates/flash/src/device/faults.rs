@@ -67,11 +67,17 @@ impl FtlBackend {
             Injected::Slow { die, factor } => {
                 self.timing.slow_down(die.map(|die| die as u32), Slowdown::by(factor));
             }
-            Injected::Wear { fraction } => self.flash.wear_out(fraction),
+            Injected::Wear { fraction } => {
+                self.flash.wear_out(fraction);
+                if let Some(model) = &mut self.bit_errors {
+                    let endurance = f64::from(self.flash.array().endurance());
+                    model.wear_out(libm::round(endurance * fraction) as u32);
+                }
+            }
             Injected::Fill { fraction } => {
                 let pages = sectors / u64::from(self.sectors_per_page);
                 let filled = libm::ceil(pages as f64 * fraction) as u64;
-                return self.fill(filled.min(pages) as u32, ctx.verifying());
+                return self.fill(filled.min(pages) as u32, ctx);
             }
             Injected::Fail { .. } => {}
         }
@@ -80,9 +86,10 @@ impl FtlBackend {
 
     /// Writes those of the first `pages` pages that hold no data, as preconditioning does, in one
     /// event that takes as long as that; they read as zeros, as before.
-    fn fill(&mut self, pages: u32, verifying: bool) -> Result<(), FtlError> {
-        // Versions move as the recorded operations do.
-        self.flash.set_recording(verifying);
+    fn fill(&mut self, pages: u32, ctx: &Ctx<'_>) -> Result<(), FtlError> {
+        let verifying = ctx.verifying();
+        // Versions move as the recorded operations do, and ages of blocks follow them.
+        self.flash.set_recording(verifying || self.bit_errors.is_some());
         self.page.fill(0);
         let mut filled = Ok(());
         for lpn in (0..pages).map(Lpn) {
@@ -93,6 +100,9 @@ impl FtlBackend {
             filled = self.ftl.write(lpn, Hint { request_pages: 1 }, &mut self.flash);
             if verifying {
                 self.move_versions(0);
+            }
+            if let Some(model) = &mut self.bit_errors {
+                model.follow_untimed(ctx.now(), self.flash.list_mut());
             }
             if filled.is_err() {
                 break;

@@ -7,6 +7,7 @@ use super::versions::is_host_read;
 use super::{
     Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity, report_operations,
 };
+use crate::bit_errors::BitErrors;
 use crate::event::FlashEvent;
 use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::Lpn;
@@ -14,7 +15,7 @@ use crate::ops::FlashOps;
 use crate::precondition::{self, Precondition};
 use crate::timing::{Scheduled, TimingModel};
 use hybridsim_engine::{
-    Contents, Ctx, Injected, Loader, Lookahead, Op, Prepare, Request, SECTOR_BYTES, Saver,
+    Contents, Ctx, Event, Injected, Loader, Lookahead, Op, Prepare, Request, SECTOR_BYTES, Saver,
     SimDuration, SimTime, StateError, Stream,
 };
 
@@ -28,6 +29,9 @@ pub struct FtlBackend {
     /// Controller time per block examined in search of a victim.
     pub(super) search_time: SimDuration,
     pub(super) timing: TimingModel,
+    pub(super) bit_errors: Option<Box<BitErrors>>,
+    /// Whether data of the present request could not be read.
+    pub(super) unreadable: bool,
     /// From the return of the power until the mapping is in memory again.
     pub(super) recovery: SimDuration,
     pub(super) precondition: Precondition,
@@ -120,11 +124,36 @@ impl FtlBackend {
     /// Schedules and reports the operations recorded for one page of `request`.
     #[inline]
     fn schedule(&mut self, ctx: &mut Ctx<'_>, request: &Request, part: &PagePart) {
+        if self.bit_errors.is_some() {
+            self.draw_bit_errors(ctx);
+        }
         self.schedule_search(ctx);
         let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
         let bytes = u64::from(part.sectors) * SECTOR_BYTES;
         self.timing.page(self.flash.list(), bytes, behind);
         report_operations(ctx, &self.flash);
+    }
+
+    /// Draws the bit errors of the recorded operations.
+    #[cold]
+    fn draw_bit_errors(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        if let Some(model) = &mut self.bit_errors {
+            // Encoded here: `emit` stays small where it is inlined.
+            let report = |event: FlashEvent| ctx.emit_record(event.encode());
+            self.unreadable |= model.follow(now, self.flash.list_mut(), report);
+        }
+    }
+
+    /// Has the translation layer begin to refresh a block, if one needs it.
+    fn begin_refresh(&mut self, now: SimTime) {
+        let Some(model) = &mut self.bit_errors else { return };
+        while let Some(block) = model.next_refresh(now) {
+            if self.ftl.refresh(block, &mut self.flash) {
+                return;
+            }
+            model.defer(block);
+        }
     }
 
     /// Charges and reports the controller's search for victims.
@@ -150,6 +179,9 @@ impl FlashBackend for FtlBackend {
         if ctx.detailed_events() {
             self.timing.record_busy_intervals();
         }
+        if let Some(model) = &mut self.bit_errors {
+            model.begin(self.flash.array());
+        }
     }
 
     #[inline]
@@ -174,6 +206,11 @@ impl FlashBackend for FtlBackend {
         Service { result, fate: Fate::Scheduled(self.timing.end()) }
     }
 
+    #[inline]
+    fn take_unreadable(&mut self) -> bool {
+        std::mem::take(&mut self.unreadable)
+    }
+
     fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
         self.timing.admit_waiting(now)
     }
@@ -181,7 +218,9 @@ impl FlashBackend for FtlBackend {
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
         self.flash.clear();
         self.timing.begin_background(ctx.now());
+        self.begin_refresh(ctx.now());
         let more = self.ftl.idle(&mut self.flash);
+        self.draw_bit_errors(ctx);
         self.schedule_search(ctx);
         self.timing.page(self.flash.list(), 0, 0);
         let busy_until = self.timing.end().busy_until();
@@ -264,6 +303,9 @@ impl FlashBackend for FtlBackend {
         self.ftl.save(to);
         self.timing.save(to);
         to.put(&self.precondition_stream);
+        if let Some(model) = &self.bit_errors {
+            model.save(to);
+        }
         Ok(())
     }
 
@@ -272,7 +314,10 @@ impl FlashBackend for FtlBackend {
         self.ftl.restore(from)?;
         self.timing.restore(from)?;
         self.precondition_stream = from.take()?;
-        Ok(())
+        match &mut self.bit_errors {
+            Some(model) => model.restore(from),
+            None => Ok(()),
+        }
     }
 
     fn preparation(&mut self) -> Option<&mut dyn Prepare> {

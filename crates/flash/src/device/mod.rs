@@ -96,6 +96,12 @@ pub trait FlashBackend {
         unreachable!("no request continues")
     }
 
+    /// Whether data of the request that was served last could not be read, so that it fails when
+    /// it completes; says so once.
+    fn take_unreadable(&mut self) -> bool {
+        false
+    }
+
     /// Admits the first of the writes that wait for the write buffer, as far as it has entries;
     /// `None` if no write waits.
     fn admit_waiting(&mut self, _now: SimTime) -> Option<Scheduled> {
@@ -261,6 +267,9 @@ impl<B: FlashBackend> SsdDevice<B> {
             _ if failed && self.refuses(ctx, id, request) => {}
             _ if failed => {
                 ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued));
+            }
+            Scheduled::Completes(timed) if self.backend.take_unreadable() => {
+                ctx.fail_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
             }
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
             Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),

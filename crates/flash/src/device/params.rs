@@ -5,6 +5,8 @@ use super::timing_params::{
 };
 use super::{FrontEnd, FtlBackend, Ssd};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
+use crate::bit_errors::{self, BitErrors};
+use crate::event::ECC_BITS;
 use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
@@ -42,7 +44,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 61] = joined(&[
+pub const PARAMS: [Param; 81] = joined(&[
     &geometry::PARAMS,
     FTL,
     TIMING_MODEL,
@@ -53,6 +55,7 @@ pub const PARAMS: [Param; 61] = joined(&[
     CONTROLLER_ENERGY,
     POWER,
     PRECONDITION,
+    bit_errors::PARAMS,
 ]);
 
 /// Translation layer and endurance.
@@ -269,12 +272,18 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         _ => ProgramOrder::Sequential,
     };
     let endurance = settings.count("endurance") as u32;
+    let names = (entry.description().name, ftl.refreshes());
+    let bit_errors = BitErrors::build(input, &geometry, names)?;
     let timing = timing_model(settings, geometry, with_copies(settings, &geometry))?;
     let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
     let array = Array::new(geometry, order, endurance)
         .with_logical_pages(exported_pages)
         .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let mut flash = FlashOps::new(array);
+    let initial_wear = settings.number("initial_wear");
+    if initial_wear > 0.0 {
+        flash.wear_out(initial_wear);
+    }
     flash.set_recording(false);
     ftl.prepare(&mut flash).map_err(|error| vec![Problem::new("ftl", error.to_string())])?;
     flash.set_recording(true);
@@ -298,6 +307,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         sectors_per_page,
         search_time: settings.duration("search_time"),
         timing,
+        bit_errors,
+        unreadable: false,
         recovery: recovery(settings, &geometry),
         precondition,
         precondition_pages,
@@ -355,6 +366,8 @@ fn info(
         ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
     let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
+    let modelled = settings.text("bit_errors") != "none";
+    let corrected = modelled.then(|| (ECC_BITS, settings.count("ecc_bits") as f64));
     ComponentInfo {
         kind: SSD_KIND,
         watts: Some(watts),
@@ -365,7 +378,7 @@ fn info(
             (VICTIM_SEARCH, settings.number("search_energy")),
         ],
         always_watts: vec![("mapping_ram", ram_watts)],
-        constants: vec![
+        constants: [
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),
             ("planes", f64::from(geometry.planes())),
@@ -378,7 +391,10 @@ fn info(
             ("mapping_ram_bytes", ram_bytes as f64),
             ("factory_bad_blocks", factory_bad as f64),
             ("endurance", settings.count("endurance") as f64),
-        ],
+        ]
+        .into_iter()
+        .chain(corrected)
+        .collect(),
         ..ComponentInfo::default()
     }
 }

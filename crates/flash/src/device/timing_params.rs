@@ -1,6 +1,7 @@
 //! The parameters that say how flash operations are timed, and how a timing model is built from
 //! them: of kinds `ssd` and `zns-ssd`.
 
+use crate::bit_errors;
 use crate::geometry::Geometry;
 use crate::timing::{
     BufferPauses, ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
@@ -385,6 +386,7 @@ pub(super) fn with_copies(settings: &Settings, geometry: &Geometry) -> Operation
             "die" => CopyBack::Die,
             _ => CopyBack::None,
         },
+        retry: bit_errors::retry_time(settings),
         ..times
     }
 }
@@ -401,6 +403,7 @@ pub(crate) fn operation_times(settings: &Settings, geometry: &Geometry) -> Opera
         copy_plane: read + program,
         copy_die: read + program,
         erase: settings.duration("erase_time"),
+        retry: SimDuration::ZERO,
         command: settings.duration("command_time"),
         data_command: settings.duration("data_command_time"),
         ram: settings.duration("ram_time"),

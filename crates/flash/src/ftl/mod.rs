@@ -24,7 +24,7 @@ mod page_table;
 mod raw;
 mod superblock;
 
-use crate::geometry::{Geometry, Lpn, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
@@ -138,6 +138,17 @@ pub trait Ftl: SavedState {
     /// As [`Ftl::write`].
     fn idle(&mut self, _flash: &mut FlashOps) -> Result<bool, FtlError> {
         Ok(false)
+    }
+
+    /// Whether [`Ftl::refresh`] moves data.
+    fn refreshes(&self) -> bool {
+        false
+    }
+
+    /// Begins to move the data of `block`, which the following [`Ftl::idle`] steps do, until it is
+    /// erased. Returns whether it could.
+    fn refresh(&mut self, _block: BlockId, _flash: &mut FlashOps) -> bool {
+        false
     }
 
     /// Whether the host has to erase a page before it writes it again; otherwise the write fails

@@ -190,10 +190,17 @@ impl Interleaved {
         match op.kind {
             OpKind::Copy => {
                 let time = self.times.copy_back_time(op, &self.geometry);
-                time.map(|time| self.slow.of(op.die, time))
+                time.map(|time| self.slow.of(op.die, time) + self.slow.retries(op, &self.times))
             }
             OpKind::Read | OpKind::Program | OpKind::Erase => None,
         }
+    }
+
+    /// When the page that `op` reads is in the register, if it is without retries at `usual`.
+    #[inline]
+    fn sensed(&self, op: &FlashOp, usual: SimTime) -> SimTime {
+        // A test of its own: reads without retries are many.
+        if op.retries > 0 { usual + self.slow.retries(op, &self.times) } else { usual }
     }
 
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
@@ -215,7 +222,7 @@ impl Interleaved {
         let (begin, at) = match op.kind {
             OpKind::Read => {
                 let begin = self.interconnect.reserve(op, free, command);
-                let sensed = begin + command + read;
+                let sensed = self.sensed(op, begin + command + read);
                 let transfer = data_command + page_transfer;
                 let out = self.interconnect.reserve(op, sensed, transfer);
                 waited = out.since(sensed);
@@ -233,7 +240,7 @@ impl Interleaved {
                 // One slot for both transfers: the page register is not free in between.
                 let transfer = data_command + page_transfer + command + page_transfer;
                 let begin = self.interconnect.reserve(op, free, command);
-                let sensed = begin + command + read;
+                let sensed = self.sensed(op, begin + command + read);
                 let out = self.interconnect.reserve(op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer + program)
@@ -257,6 +264,9 @@ impl Interleaved {
         let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
         let mut latency = from.latency;
         latency.queue += waited;
+        if op.retries > 0 && copy_back.is_none() {
+            latency.read += self.slow.retries(op, &self.times);
+        }
         match op.kind {
             OpKind::Read => {
                 latency.read += read;

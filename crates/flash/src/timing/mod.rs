@@ -57,6 +57,8 @@ pub struct OperationTimes {
     /// Copy-back between planes of a die (flashsim, algorithm 2).
     pub copy_die: SimDuration,
     pub erase: SimDuration,
+    /// Another read of a page that could not be corrected.
+    pub retry: SimDuration,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
     /// Control cycles before the data transfer of a read.
@@ -144,7 +146,8 @@ fn die_copied_from(copy: &FlashOp, geometry: &Geometry) -> DieId {
 fn split_copy(copy: &FlashOp, geometry: &Geometry) -> Option<(FlashOp, FlashOp)> {
     let source = die_copied_from(copy, geometry);
     let read = FlashOp { kind: OpKind::Read, die: source, page: copy.from, ..*copy };
-    (source != copy.die).then_some((read, FlashOp { kind: OpKind::Program, ..*copy }))
+    let program = FlashOp { kind: OpKind::Program, retries: 0, ..*copy };
+    (source != copy.die).then_some((read, program))
 }
 
 /// Latency accumulated since the request's arrival, by phase.

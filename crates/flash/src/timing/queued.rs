@@ -448,7 +448,7 @@ impl Queued {
         match op.kind {
             OpKind::Read if serves_request(op.cause) => self.insert_read(op, from),
             OpKind::Read => {
-                let read = self.background_read_time(op.die, op.page);
+                let read = self.background_read_time(op, op.page);
                 let (before, transfer) = (command + read, data_command + page_transfer);
                 let waited = self.reserve_channel(op, from, before, transfer);
                 let length = before + waited + transfer;
@@ -485,14 +485,16 @@ impl Queued {
         die.copied = None;
     }
 
-    /// The time to read page `page` for a copy: none, if the chip's page has just been read.
-    fn background_read_time(&mut self, die: DieId, page: u32) -> SimDuration {
+    /// The time to read page `page` for `op`, a copy or a background read: that of its retries, if
+    /// the chip's page has just been read.
+    fn background_read_time(&mut self, op: &FlashOp, page: u32) -> SimDuration {
+        let (die, retries) = (op.die, self.slow.retries(op, &self.times));
         let number = self.chip.page_read(page);
         let copied = &mut self.dies[usize::from(die.0)].copied;
         if self.chip.reads_several() && copied.replace(number) == Some(number) {
-            return SimDuration::ZERO;
+            return retries;
         }
-        self.slow.of(die, self.chip.read_time(self.geometry.offset_of(Ppn(page))))
+        self.slow.of(die, self.chip.read_time(self.geometry.offset_of(Ppn(page)))) + retries
     }
 
     /// The end of the program that takes the page of `op` with earlier ones.
@@ -521,17 +523,21 @@ impl Queued {
     /// Transfers another page of the chip's page that the read before has read.
     fn read_on(&mut self, op: &FlashOp, from: Milestone) -> Option<Milestone> {
         let number = self.chip.page_read(op.page);
-        let sensed = self.sensed.as_ref().filter(|sensed| {
+        let sensed = self.sensed.as_mut().filter(|sensed| {
             (sensed.request, sensed.die, sensed.page) == (self.request_number, op.die, number)
                 && from.at <= sensed.at.at
         })?;
-        let (at, index) = (sensed.at, sensed.index);
+        let retries = self.slow.retries(op, &self.times);
+        let (mut at, index) = (sensed.at, sensed.index);
+        let begin = at.at;
+        (at.at, at.latency.read) = (at.at + retries, at.latency.read + retries);
+        sensed.at = at;
         let end = self.transfer_out(op, at);
         let die = &mut self.dies[usize::from(op.die.0)];
         let longer = end.at.since(die.read_until);
         die.queue[index].length += longer;
         die.read_until = die.read_until.max(end.at);
-        self.postpone(op.die, index, at.at);
+        self.postpone(op.die, index, begin);
         Some(end)
     }
 
@@ -566,7 +572,7 @@ impl Queued {
             return end;
         }
         let read = self.chip.read_time(self.geometry.offset_of(Ppn(op.page)));
-        let read = self.slow.of(op.die, read);
+        let read = self.slow.of(op.die, read) + self.slow.retries(op, &self.times);
         let command = self.times.command;
         let slot = self.dies[usize::from(op.die.0)].read_slot(from.at, &self.scheduling);
         let begin = self.interconnect.reserve(op, slot.begin, command);
@@ -635,7 +641,7 @@ impl Queued {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);
         }
-        let read = self.background_read_time(op.die, op.from);
+        let read = self.background_read_time(op, op.from);
         let joined = self.join_program(op).is_some();
         let program = if joined { SimDuration::ZERO } else { program };
         let length = match copy_back {

@@ -150,12 +150,13 @@ impl Serial {
     #[inline]
     fn read_time(&mut self, op: &FlashOp, page: u32) -> SimDuration {
         let CellTimes { read, .. } = self.slow.cells(op.die, &self.times);
+        let retries = self.slow.retries(op, &self.times);
         if !self.chip.reads_several() {
-            return read;
+            return read + retries;
         }
         let last = if serves_request(op.cause) { &mut self.sensed } else { &mut self.copied };
         let number = self.chip.page_read(page);
-        if last.replace(number) == Some(number) { SimDuration::ZERO } else { read }
+        if last.replace(number) == Some(number) { retries } else { read + retries }
     }
 
     /// What was read of the page of the chip that holds `page` is without what is programmed there.

@@ -2,6 +2,7 @@
 
 use super::OperationTimes;
 use crate::geometry::DieId;
+use crate::ops::FlashOp;
 use hybridsim_engine::state::same_length;
 use hybridsim_engine::{Loader, Saver, SimDuration, Slowdown, StateError};
 
@@ -39,6 +40,17 @@ impl DieSlowdowns {
             Some(factor) => factor.of(time),
             None => time,
         }
+    }
+
+    /// How long the retries of `op` take.
+    #[inline]
+    pub(super) fn retries(&self, op: &FlashOp, times: &OperationTimes) -> SimDuration {
+        if op.retries == 0 { SimDuration::ZERO } else { self.some_retries(op, times) }
+    }
+
+    #[cold]
+    fn some_retries(&self, op: &FlashOp, times: &OperationTimes) -> SimDuration {
+        self.of(op.die, times.retry * u64::from(op.retries))
     }
 
     /// The times of the cells of `die`.

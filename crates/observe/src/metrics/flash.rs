@@ -3,7 +3,7 @@
 use super::{Level, ratio, set_level, wear};
 use hybridsim_engine::ComponentInfo;
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
-use hybridsim_flash::{Cause, FlashEvent};
+use hybridsim_flash::{Cause, ECC_BITS, FlashEvent};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ pub(crate) struct FlashFold {
     unwritten_reads: u64,
     searches: u64,
     searched_blocks: u64,
+    /// Reads that were tried again, by the number of retries.
+    reads_by_retries: BTreeMap<u32, u64>,
+    uncorrectable: [u64; Cause::COUNT],
     free_blocks: Option<Level>,
     /// Blocks by erase count, at the end.
     pub(crate) wear: BTreeMap<u32, u64>,
@@ -60,6 +63,10 @@ impl FlashFold {
                 self.searches += 1;
                 self.searched_blocks += u64::from(blocks);
             }
+            FlashEvent::ReadRetried { retries, .. } => {
+                *self.reads_by_retries.entry(retries).or_default() += 1;
+            }
+            FlashEvent::Uncorrectable { cause, .. } => self.uncorrectable[cause as usize] += 1,
             FlashEvent::Wear { erases, blocks } => {
                 *self.wear.entry(erases).or_default() += u64::from(blocks);
             }
@@ -76,6 +83,22 @@ impl FlashFold {
             VICTIM_SEARCH => self.searched_blocks,
             _ => 0,
         }
+    }
+
+    /// `None` for a device without bit errors.
+    fn bit_errors(&self, info: &ComponentInfo) -> Option<BitErrors> {
+        info.constants.iter().find(|(name, _)| *name == ECC_BITS)?;
+        let by_retries = &self.reads_by_retries;
+        let retries = by_retries.iter().map(|(&retries, reads)| u64::from(retries) * reads).sum();
+        let uncorrectable: u64 = self.uncorrectable.iter().sum();
+        Some(BitErrors {
+            retried_reads: by_retries.values().sum(),
+            retries,
+            retries_per_read: ratio(retries as f64, self.count(READS) as f64),
+            reads_by_retries: by_retries.iter().map(|(n, reads)| (n.to_string(), *reads)).collect(),
+            uncorrectable_reads: uncorrectable,
+            uncorrectable_host_reads: self.uncorrectable[Cause::Host as usize],
+        })
     }
 
     /// `None` for a component that did nothing a flash device does.
@@ -111,6 +134,7 @@ impl FlashFold {
             unwritten_reads: self.unwritten_reads,
             victim_searches: self.searches,
             searched_blocks: self.searched_blocks,
+            bit_errors: self.bit_errors(info),
             search_energy_j: if search_joules.is_finite() { search_joules } else { 0.0 },
             free_blocks_min: self.free_blocks.map(|free| free.min),
             free_blocks_end: self.free_blocks.map(|free| free.now),
@@ -119,8 +143,8 @@ impl FlashFold {
 }
 
 /// Flash operations; causes are `host`, `gc`, `wear` (levelling), `mapping` (translation pages,
-/// scans), `merge` (of log and data blocks), `partial` (the rest of a partly written page) and
-/// `padding` (the rest of a finished zone).
+/// scans), `merge` (of log and data blocks), `partial` (the rest of a partly written page),
+/// `padding` (the rest of a finished zone) and `refresh` (data with too many bit errors).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
     /// Pages programmed for the host.
@@ -164,6 +188,9 @@ pub struct Flash {
     /// Blocks examined in victim searches.
     #[serde(default)]
     pub searched_blocks: u64,
+    /// Reads that needed retries, or failed; `null` with `bit_errors = "none"`.
+    #[serde(default)]
+    pub bit_errors: Option<BitErrors>,
     /// Energy of victim searches; part of `energy_j`.
     #[serde(default)]
     pub search_energy_j: f64,
@@ -171,6 +198,24 @@ pub struct Flash {
     pub free_blocks_min: Option<u64>,
     /// Free blocks at the end.
     pub free_blocks_end: Option<u64>,
+}
+
+/// Read retries and uncorrectable reads of a device with bit errors. Reads are of pages, those of
+/// garbage collection and other background work included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BitErrors {
+    /// Pages that were read more than once because they had too many bit errors.
+    pub retried_reads: u64,
+    /// Retries of all reads.
+    pub retries: u64,
+    /// `retries` divided by all pages read.
+    pub retries_per_read: Option<f64>,
+    /// `retried_reads` by the number of retries.
+    pub reads_by_retries: BTreeMap<String, u64>,
+    /// Reads that no retry corrected, and reads of pages whose data were lost by one before.
+    pub uncorrectable_reads: u64,
+    /// Those for the host, each of which fails its request.
+    pub uncorrectable_host_reads: u64,
 }
 
 /// Utilisation of channels and dies, by number.

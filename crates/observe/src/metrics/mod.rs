@@ -10,7 +10,7 @@ mod wear;
 
 pub use cache::Cache;
 pub use disk::{BufferResult, Disk};
-pub use flash::{Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
+pub use flash::{BitErrors, Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
 pub use power::Power;
 pub use redundancy::Redundancy;
 

@@ -65,11 +65,11 @@ pub(super) enum Collected {
 impl PageMap {
     /// The frontier that copied pages go to.
     #[inline]
-    const fn log_of(&self, wear: bool) -> Log {
-        match (wear, self.separate) {
-            (true, _) => Log::Wear,
-            (false, true) => Log::Gc,
-            (false, false) => Log::Host,
+    const fn log_of(&self, cause: Cause) -> Log {
+        match (cause, self.separate) {
+            (Cause::Wear, _) => Log::Wear,
+            (_, true) => Log::Gc,
+            (_, false) => Log::Host,
         }
     }
 
@@ -79,7 +79,7 @@ impl PageMap {
         if self.pools[pool].victim.is_none() {
             self.pools[pool].victim = self.choose(pool, false, flash);
         }
-        let Some(Victim { block, next, wear, .. }) = self.pools[pool].victim else {
+        let Some(Victim { block, next, cause, .. }) = self.pools[pool].victim else {
             return Collected::Nothing;
         };
         let (mut next, mut left) = (next, budget);
@@ -93,16 +93,16 @@ impl PageMap {
                 }
                 return Collected::Partly;
             }
-            let log = self.log_of(wear);
+            let log = self.log_of(cause);
             if offset >= prefetched {
                 prefetched = self.prefetch_copies(pool, log, (block, offset), left, flash);
             }
             let moved;
-            (moved, next) = self.copy_pages(pool, log, (block, offset), left, flash);
+            (moved, next) = self.copy_pages(pool, cause, (block, offset), left, flash);
             left -= moved;
         }
         self.pools[pool].victim = None;
-        self.reclaim(pool, block, wear, flash);
+        self.reclaim(pool, block, cause, flash);
         Collected::Block
     }
 
@@ -112,11 +112,12 @@ impl PageMap {
     fn copy_pages(
         &mut self,
         pool: usize,
-        log: Log,
+        cause: Cause,
         (block, from): (BlockId, u32),
         budget: u32,
         flash: &mut FlashOps,
     ) -> (u32, u32) {
+        let log = self.log_of(cause);
         let pages_per_block = self.geometry.pages_per_block();
         if self.pools[pool].open[log as usize].is_full(&self.geometry) {
             self.pools[pool].begin_block(log);
@@ -125,7 +126,7 @@ impl PageMap {
         let (page, most) = (self.geometry.page(to, first), budget.min(pages_per_block - first));
         let Self { run, map, .. } = self;
         let end = flash.array().take_run(block, from, most, run);
-        flash.copy_run(run, (to, first), if log == Log::Wear { Cause::Wear } else { Cause::Gc });
+        flash.copy_run(run, (to, first), cause);
         map.set_run(run.owners(), page);
         let count = run.pages().len() as u32;
         self.pools[pool].open[log as usize].next = first + count;
@@ -136,9 +137,9 @@ impl PageMap {
     }
 
     /// Erases a victim without valid pages; the wear-levelling policy may choose data for it.
-    fn reclaim(&mut self, pool: usize, block: BlockId, wear: bool, flash: &mut FlashOps) {
-        let cause = if wear { Cause::Wear } else { Cause::Gc };
+    fn reclaim(&mut self, pool: usize, block: BlockId, cause: Cause, flash: &mut FlashOps) {
         // The block kept for this victim's pages was not needed.
+        let wear = cause == Cause::Wear;
         let spare = if wear { self.pools[pool].worn.take() } else { None };
         if let Some(spare) = spare {
             self.pools[pool].free.put(spare, flash.array().erases(spare));
@@ -161,7 +162,7 @@ impl PageMap {
         let host_pages = self.geometry.pages_per_block() - frontier.next;
         let pace = valid.div_ceil(host_pages.max(1)).max(1);
         self.pools[pool].worn = Some(block);
-        self.pools[pool].victim = Some(Victim { block: cold, next: 0, pace, wear: true });
+        self.pools[pool].victim = Some(Victim { block: cold, next: 0, pace, cause: Cause::Wear });
     }
 
     /// Chooses a victim whose valid pages fit the free pages and, with `must_gain`, one that holds
@@ -173,16 +174,42 @@ impl PageMap {
         flash: &mut FlashOps,
     ) -> Option<Victim> {
         let pages_per_block = self.geometry.pages_per_block();
-        let Pool { open, free, .. } = &self.pools[pool];
-        let target = open[if self.separate { Log::Gc } else { Log::Host } as usize];
-        let free_pages = u64::from(pages_per_block - target.next)
-            + free.len() as u64 * u64::from(pages_per_block);
-        let valid_max = free_pages.min(u64::from(pages_per_block - u32::from(must_gain)));
+        let most = u64::from(pages_per_block - u32::from(must_gain));
+        let valid_max = self.copies_max(pool).min(most);
         let block = frontier::take_victim(&mut *self.policy, pool, valid_max, flash)?;
+        Some(self.take(pool, block, Cause::Gc, flash))
+    }
+
+    /// How many pages fit the free pages for copies.
+    fn copies_max(&self, pool: usize) -> u64 {
+        let pages_per_block = self.geometry.pages_per_block();
+        let Pool { open, free, .. } = &self.pools[pool];
+        let target = open[self.log_of(Cause::Gc) as usize];
+        u64::from(pages_per_block - target.next) + free.len() as u64 * u64::from(pages_per_block)
+    }
+
+    /// Takes `block`, no candidate of the policy any more, as a victim.
+    fn take(&mut self, pool: usize, block: BlockId, cause: Cause, flash: &FlashOps) -> Victim {
         self.wear.taken(pool, block);
         let valid = flash.array().valid(block);
-        let gained = (pages_per_block - valid).max(1);
-        Some(Victim { block, next: 0, pace: valid.div_ceil(gained), wear: false })
+        let gained = (self.geometry.pages_per_block() - valid).max(1);
+        Victim { block, next: 0, pace: valid.div_ceil(gained), cause }
+    }
+
+    /// Makes `block` the victim of its pool, to refresh its data. Returns false if it is still
+    /// written or another block is being collected, and for a block without data.
+    pub(super) fn take_for_refresh(&mut self, block: BlockId, flash: &FlashOps) -> bool {
+        let array = flash.array();
+        let pool = self.geometry.plane_of(block).0 as usize;
+        let valid = array.valid(block);
+        let closed = array.next_page(block) == self.geometry.pages_per_block();
+        let is_victim = self.pools[pool].victim.is_some();
+        if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
+            return false;
+        }
+        self.policy.removed(pool, block);
+        self.pools[pool].victim = Some(self.take(pool, block, Cause::Refresh, flash));
+        true
     }
 
     /// Paces incremental garbage collection with host writes.
@@ -243,7 +270,7 @@ impl PageMap {
             self.prefetch_target(pool, Log::Host, rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {
                 let count = victim.pace.saturating_mul(rounds);
-                self.prefetch_target(pool, self.log_of(victim.wear), count, flash);
+                self.prefetch_target(pool, self.log_of(victim.cause), count, flash);
                 let left = self.geometry.pages_per_block().saturating_sub(victim.next);
                 let first = self.geometry.page(victim.block, victim.next);
                 flash.array().prefetch_owners(first, count.saturating_mul(2).min(left));

@@ -17,6 +17,7 @@ use super::frontier::{self, Frontier, RESERVE_BLOCKS};
 use super::page_table::PageTable;
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::PageRun;
+use crate::event::Cause;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::hotcold::{HotColdClassifier, HotColdEntry};
@@ -105,8 +106,8 @@ struct Victim {
     next: u32,
     /// Pages to copy after each host write so that the block is free in time.
     pace: u32,
-    /// Whether it is collected for wear levelling.
-    wear: bool,
+    /// Why it is collected.
+    cause: Cause,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -422,6 +423,14 @@ impl Ftl for PageMap {
             }
         }
         Ok(false)
+    }
+
+    fn refreshes(&self) -> bool {
+        true
+    }
+
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        self.take_for_refresh(block, flash)
     }
 
     fn check_saveable(&self) -> Result<(), StateError> {

@@ -1,0 +1,374 @@
+//! Bit errors: how many bits of a page are wrong when it is read, and what the controller does.
+//!
+//! The raw bit error rate (RBER) of a page is a sum of terms ([`ErrorRates`]): a constant, a power
+//! of the erase count, and, growing with the erase count too, a power of the time since the page
+//! was programmed (retention) and one term per read of the block since its erase (read disturb).
+//! Measured chips are published in this form (Kim et al., FAST 2019; Hetzler, 2012); that read
+//! disturb is linear in reads and steeper on worn blocks is Cai et al. (DSN 2015).
+//!
+//! Errors fall on the codewords of a page independently. A page of which a codeword has more errors
+//! than are corrected is read again with other read voltages: a retry, with a lower rate, until it
+//! can be corrected or `retries_max` is reached. Then the page is lost: a read request fails, and a
+//! copy carries on a page that is lost.
+//!
+//! Translation layers have no clock, so the model follows the list of flash operations, in its
+//! order, at the time at which the device schedules it. It keeps one age per block, that of the
+//! first page programmed after the erase: later pages are taken for as old.
+
+mod ecc;
+mod params;
+
+pub(crate) use params::{PARAMS, retry_time};
+
+use crate::array::Array;
+use crate::event::{Cause, FlashEvent};
+use crate::geometry::{BlockId, Geometry, Ppn};
+use crate::ops::{FRESH, FlashOp, OpKind};
+use ecc::Ecc;
+use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError, Stream};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+
+const NS_PER_DAY: f64 = 86_400e9;
+
+/// The terms of the raw bit error rate. Wear is counted in thousands of erases, age in days.
+#[derive(Clone, Debug)]
+struct ErrorRates {
+    base: f64,
+    wear: f64,
+    wear_exponent: f64,
+    retention: f64,
+    retention_exponent: f64,
+    retention_wear_exponent: f64,
+    read: f64,
+    read_wear_exponent: f64,
+    /// Factors by page type; empty if all pages of a block are alike.
+    types: Vec<f64>,
+    /// Consecutive pages of one type.
+    type_pages: u32,
+}
+
+impl ErrorRates {
+    /// The rate of the page at `offset` of a block in this state.
+    fn of(&self, block: &Block, age: SimDuration, offset: u32) -> f64 {
+        let cycles = f64::from(block.cycles) / 1e3;
+        let days = age.as_ns() as f64 / NS_PER_DAY;
+        let worn = self.wear * libm::pow(cycles, self.wear_exponent);
+        let kept = self.retention
+            * libm::pow(cycles, self.retention_wear_exponent)
+            * libm::pow(days, self.retention_exponent);
+        let per_read = self.read * libm::pow(cycles, self.read_wear_exponent);
+        let rate = self.base + worn + kept + per_read * f64::from(block.reads);
+        match self.types.len() {
+            0 => rate,
+            types => rate * self.types[(offset / self.type_pages) as usize % types],
+        }
+    }
+}
+
+/// When a read is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Retries {
+    max: u8,
+    /// What each retry multiplies the bit error rate by.
+    factor: f64,
+}
+
+/// When the data of a block are moved.
+#[derive(Clone, Copy, Debug, Default)]
+struct RefreshRules {
+    reads: Option<u32>,
+    age: Option<SimDuration>,
+    retries: Option<u8>,
+}
+
+/// When the data of a block were programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Programmed {
+    /// Not at all: it is erased.
+    Never,
+    /// Before the run.
+    Before,
+    At(SimTime),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Block {
+    programmed: Programmed,
+    /// Reads of its pages since its erase, retries included.
+    reads: u32,
+    /// Erases, those of injected and initial wear included.
+    cycles: u32,
+    /// Whether it is in the list of blocks to refresh.
+    due: bool,
+}
+
+/// What changes during a run.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    /// Empty before the run.
+    blocks: Vec<Block>,
+    /// Pages that hold data which could not be read when they were written.
+    lost: BTreeSet<u32>,
+    stream: Stream,
+    /// Blocks to refresh.
+    due: VecDeque<BlockId>,
+    /// Blocks that could not be refreshed when it was their turn.
+    deferred: Vec<BlockId>,
+    /// Blocks in the order in which they were programmed; some have been erased since.
+    by_age: VecDeque<(BlockId, Programmed)>,
+}
+
+/// The model of a device.
+#[derive(Debug)]
+pub(crate) struct BitErrors {
+    geometry: Geometry,
+    rates: ErrorRates,
+    ecc: Ecc,
+    retries: Retries,
+    refresh: RefreshRules,
+    /// Age of data that were written before the run, at its start.
+    retention_age: SimDuration,
+    /// Erases of every block before the run.
+    initial_cycles: u32,
+    state: State,
+    /// Pages whose reads earlier in the list of operations were in vain.
+    unread: Vec<u32>,
+}
+
+impl BitErrors {
+    /// The run begins, or goes on from a saved state.
+    pub fn begin(&mut self, array: &Array) {
+        if !self.state.blocks.is_empty() {
+            return;
+        }
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        let of = |block| Block {
+            programmed: match array.next_page(block) == 0 {
+                true => Programmed::Never,
+                false => Programmed::Before,
+            },
+            reads: 0,
+            cycles: array.erases(block).saturating_add(self.initial_cycles),
+            due: false,
+        };
+        self.state.blocks = blocks.clone().map(of).collect();
+        if self.refresh.age.is_some() {
+            let written = blocks.filter(|block| array.next_page(*block) > 0);
+            self.state.by_age = written.map(|block| (block, Programmed::Before)).collect();
+        }
+    }
+
+    /// Wear was injected: no block has fewer erases than `cycles`.
+    pub fn wear_out(&mut self, cycles: u32) {
+        self.state.blocks.iter_mut().for_each(|block| block.cycles = block.cycles.max(cycles));
+    }
+
+    /// Follows `list`, whose operations are scheduled at `now`: draws how often each page has to be
+    /// read, and reports it. Returns whether data for the host could not be read.
+    pub fn follow(
+        &mut self,
+        now: SimTime,
+        list: &mut [FlashOp],
+        mut report: impl FnMut(FlashEvent),
+    ) -> bool {
+        self.unread.clear();
+        let (mut failed, mut rest_lost) = (false, false);
+        for op in list {
+            match op.kind {
+                OpKind::Read => {
+                    if !self.read(now, op, op.page, &mut report) {
+                        self.unread.push(op.page);
+                        failed |= op.cause == Cause::Host;
+                        rest_lost |= op.cause == Cause::Partial;
+                    }
+                }
+                OpKind::Program => {
+                    let rest = rest_lost && op.cause == Cause::Host;
+                    let moved = op.from != FRESH && self.unread.contains(&op.from);
+                    self.programmed(now, op.page, rest || moved);
+                }
+                OpKind::Copy => {
+                    let lost = !self.read(now, op, op.from, &mut report);
+                    self.programmed(now, op.page, lost);
+                }
+                OpKind::Erase => self.erased(BlockId(op.page)),
+            }
+        }
+        failed
+    }
+
+    /// Follows `list`, whose operations take no time and do not fail: their pages lose no data, but
+    /// those that are lost move.
+    pub fn follow_untimed(&mut self, now: SimTime, list: &mut [FlashOp]) {
+        let rates = std::mem::replace(&mut self.rates, ErrorRates::none());
+        self.follow(now, list, |_| {});
+        self.rates = rates;
+    }
+
+    /// Reads `page` for `op`. Returns whether its data are correct in the end.
+    fn read(
+        &mut self,
+        now: SimTime,
+        op: &mut FlashOp,
+        page: u32,
+        report: &mut impl FnMut(FlashEvent),
+    ) -> bool {
+        let number = self.geometry.block_of(Ppn(page));
+        let offset = self.geometry.offset_of(Ppn(page));
+        let block = &mut self.state.blocks[number.0 as usize];
+        let (cause, die) = (op.cause, op.die.0);
+        // The controller has marked it: there is nothing to try.
+        if self.state.lost.contains(&page) {
+            block.reads = block.reads.saturating_add(1);
+            report(FlashEvent::Uncorrectable { cause, die, page });
+            return false;
+        }
+        let age = match block.programmed {
+            Programmed::Never => SimDuration::ZERO,
+            Programmed::Before => self.retention_age + now.since(SimTime::ZERO),
+            Programmed::At(time) => now.since(time),
+        };
+        let mut rate = self.rates.of(block, age, offset);
+        let mut fails = |rate: f64| {
+            let chance = self.ecc.page_fails(rate.min(1.0));
+            chance > 0.0 && self.state.stream.chance(chance)
+        };
+        let (mut retries, mut failed) = (0, fails(rate));
+        while failed && retries < self.retries.max {
+            retries += 1;
+            rate *= self.retries.factor;
+            failed = fails(rate);
+        }
+        op.retries = retries;
+        block.reads = block.reads.saturating_add(1 + u32::from(retries));
+        let by_reads = self.refresh.reads.is_some_and(|most| block.reads >= most);
+        let by_retries = self.refresh.retries.is_some_and(|most| retries >= most);
+        if (by_reads || by_retries) && !block.due {
+            block.due = true;
+            self.state.due.push_back(number);
+        }
+        if retries > 0 {
+            report(FlashEvent::ReadRetried { cause, die, retries: u32::from(retries) });
+        }
+        if failed {
+            report(FlashEvent::Uncorrectable { cause, die, page });
+        }
+        !failed
+    }
+
+    /// `page` is programmed, with data that are `lost` or not.
+    fn programmed(&mut self, now: SimTime, page: u32, lost: bool) {
+        let number = self.geometry.block_of(Ppn(page));
+        let block = &mut self.state.blocks[number.0 as usize];
+        if block.programmed == Programmed::Never {
+            block.programmed = Programmed::At(now);
+            if self.refresh.age.is_some() {
+                self.state.by_age.push_back((number, block.programmed));
+            }
+        }
+        if lost {
+            self.state.lost.insert(page);
+        }
+        self.retry_deferred();
+    }
+
+    fn erased(&mut self, number: BlockId) {
+        let block = &mut self.state.blocks[number.0 as usize];
+        let cycles = block.cycles.saturating_add(1);
+        *block = Block { programmed: Programmed::Never, reads: 0, cycles, due: false };
+        if !self.state.lost.is_empty() {
+            let first = self.geometry.page(number, 0).0;
+            let pages = first..first + self.geometry.pages_per_block();
+            let gone: Vec<u32> = self.state.lost.range(pages).copied().collect();
+            gone.iter().for_each(|page| _ = self.state.lost.remove(page));
+        }
+        self.retry_deferred();
+    }
+
+    /// The flash has changed: blocks that could not be refreshed get another turn.
+    #[inline]
+    fn retry_deferred(&mut self) {
+        if !self.state.deferred.is_empty() {
+            self.state.due.extend(self.state.deferred.drain(..));
+        }
+    }
+
+    /// The next block to refresh at `now`, which is not returned again unless it is
+    /// [deferred](Self::defer).
+    pub fn next_refresh(&mut self, now: SimTime) -> Option<BlockId> {
+        while let Some(number) = self.state.due.pop_front() {
+            let block = &mut self.state.blocks[number.0 as usize];
+            if std::mem::take(&mut block.due) {
+                return Some(number);
+            }
+        }
+        let most = self.refresh.age?;
+        while let Some(&(number, programmed)) = self.state.by_age.front() {
+            let same = self.state.blocks[number.0 as usize].programmed == programmed;
+            let age = match programmed {
+                Programmed::At(time) => now.since(time),
+                _ => self.retention_age + now.since(SimTime::ZERO),
+            };
+            if same && age < most {
+                return None;
+            }
+            self.state.by_age.pop_front();
+            if same {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// `block` cannot be refreshed now; it is tried again when the flash has changed.
+    pub fn defer(&mut self, block: BlockId) {
+        self.state.blocks[block.0 as usize].due = true;
+        self.state.deferred.push(block);
+    }
+
+    pub fn save(&self, to: &mut Saver) {
+        to.put(&self.state);
+    }
+
+    /// # Errors
+    /// When the state is of another device.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let mut state: State = from.take()?;
+        let blocks = self.geometry.blocks();
+        // None before a run.
+        if !state.blocks.is_empty() {
+            let what = "the list of ages and reads of blocks";
+            hybridsim_engine::state::same_length(what, state.blocks.len(), blocks as usize)?;
+        }
+        let listed = state.by_age.iter().map(|(block, _)| block).chain(&state.due);
+        let mut numbers = listed.chain(&state.deferred);
+        if numbers.any(|block| block.0 >= blocks) {
+            let message = "the list of blocks to refresh names one that does not exist";
+            return Err(StateError(message.to_owned()));
+        }
+        std::mem::swap(&mut self.state, &mut state);
+        Ok(())
+    }
+}
+
+impl ErrorRates {
+    /// No errors at all.
+    const fn none() -> Self {
+        Self {
+            base: 0.0,
+            wear: 0.0,
+            wear_exponent: 0.0,
+            retention: 0.0,
+            retention_exponent: 0.0,
+            retention_wear_exponent: 0.0,
+            read: 0.0,
+            read_wear_exponent: 0.0,
+            types: Vec::new(),
+            type_pages: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use super::*;
+use crate::geometry::{DieId, Shape};
+use crate::ops::After;
+
+/// A model of one plane of 4 blocks of 8 pages, all written before the run.
+fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
+    let shape = Shape {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 4,
+        pages_per_block: 8,
+        page_bytes: 4_096,
+        spare_bytes: 0,
+    };
+    let written = Block { programmed: Programmed::Before, reads: 0, cycles: 1_000, due: false };
+    BitErrors {
+        geometry: Geometry::new(&shape).expect("a valid shape"),
+        rates,
+        ecc: Ecc::new(8_192, 72, 4),
+        retries: Retries { max: 3, factor: 0.5 },
+        refresh,
+        retention_age: days(10),
+        initial_cycles: 0,
+        state: State {
+            blocks: vec![written; 4],
+            lost: BTreeSet::new(),
+            stream: Stream::new(1, "bit-errors"),
+            due: VecDeque::new(),
+            deferred: Vec::new(),
+            by_age: (0..4).map(|block| (BlockId(block), Programmed::Before)).collect(),
+        },
+        unread: Vec::new(),
+    }
+}
+
+fn days(days: u64) -> SimDuration {
+    SimDuration::from_ns(days * 86_400_000_000_000)
+}
+
+/// After so many days.
+fn day(number: u64) -> SimTime {
+    SimTime::ZERO + days(number)
+}
+
+fn op(kind: OpKind, cause: Cause, page: u32, from: u32) -> FlashOp {
+    FlashOp { kind, cause, die: DieId(0), retries: 0, after: After::NOTHING, page, from }
+}
+
+fn read(page: u32) -> FlashOp {
+    op(OpKind::Read, Cause::Host, page, 0)
+}
+
+fn copy(from: u32, to: u32) -> FlashOp {
+    op(OpKind::Copy, Cause::Gc, to, from)
+}
+
+/// The number of retries of each operation, and whether the host's data could be read.
+fn follow(model: &mut BitErrors, now: SimTime, list: &[FlashOp]) -> (Vec<u8>, bool) {
+    let mut list = list.to_vec();
+    let failed = model.follow(now, &mut list, |_| {});
+    (list.iter().map(|op| op.retries).collect(), !failed)
+}
+
+/// Data of before the run cannot be read, and those of the run can.
+fn old_data_are_lost() -> ErrorRates {
+    ErrorRates { retention: 0.1, retention_exponent: 1.0, ..ErrorRates::none() }
+}
+
+#[test]
+fn the_rate_is_the_sum_of_its_terms() {
+    let rates = ErrorRates {
+        base: 1e-5,
+        wear: 3e-5,
+        wear_exponent: 2.0,
+        retention: 1e-4,
+        retention_exponent: 0.5,
+        retention_wear_exponent: 1.0,
+        read: 1e-8,
+        read_wear_exponent: 1.5,
+        types: vec![],
+        type_pages: 2,
+    };
+    let block = Block { programmed: Programmed::Before, reads: 700, cycles: 4_000, due: false };
+    // 1e-5 + 3e-5 * 4^2 + 1e-4 * 4 * sqrt(9) + 1e-8 * 8 * 700.
+    let wanted = 1e-5 + 48e-5 + 12e-4 + 5.6e-5;
+    assert!((rates.of(&block, days(9), 0) / wanted - 1.0).abs() < 1e-12);
+    let rates = ErrorRates { types: vec![0.5, 1.0, 1.5], ..rates };
+    let of_types = [0, 1, 2, 5, 6].map(|offset| rates.of(&block, days(9), offset) / wanted);
+    let factors = [0.5, 0.5, 1.0, 1.5, 0.5];
+    assert!(of_types.iter().zip(factors).all(|(a, b)| (a - b).abs() < 1e-12), "{of_types:?}");
+    // New flash, just programmed: exponents of zero do not make an error of the power of zero.
+    let new = Block { programmed: Programmed::Never, reads: 0, cycles: 0, due: false };
+    let rates = ErrorRates { types: vec![], retention_wear_exponent: 0.0, ..rates };
+    assert_eq!(rates.of(&new, SimDuration::ZERO, 0), 1e-5);
+}
+
+#[test]
+fn time_erases_and_reads_count_per_block() {
+    let mut model = model(ErrorRates::none(), RefreshRules::default());
+    let erase = op(OpKind::Erase, Cause::Gc, 1, 0);
+    let program = |page| op(OpKind::Program, Cause::Host, page, FRESH);
+    follow(&mut model, day(1), &[read(3), read(8), copy(9, 16), erase, program(8), read(8)]);
+    follow(&mut model, day(2), &[program(9)]);
+    let [first, second, third, _] = model.state.blocks[..] else { panic!("four blocks") };
+    assert_eq!((first.reads, first.programmed), (1, Programmed::Before));
+    assert_eq!((second.reads, second.cycles), (1, 1_001));
+    assert_eq!(second.programmed, Programmed::At(day(1)), "the first page decides");
+    assert_eq!((third.reads, third.programmed), (0, Programmed::Before));
+}
+
+#[test]
+fn lost_data_stay_lost_wherever_they_are_moved() {
+    let mut model = model(old_data_are_lost(), RefreshRules::default());
+    let erase = |block| op(OpKind::Erase, Cause::Gc, block, 0);
+    follow(&mut model, day(1), &[erase(1), erase(2), erase(3)]);
+    // Pages 0 and 1 are moved twice; the block they came from takes new data.
+    let (retries, _) = follow(&mut model, day(1), &[copy(0, 8), copy(1, 9), erase(0)]);
+    assert_eq!(retries, [3, 3, 0]);
+    let (retries, _) = follow(&mut model, day(1), &[copy(8, 16), copy(9, 17), erase(1)]);
+    assert_eq!(retries, [0, 0, 0], "a page known as lost is not tried again");
+    let fresh = |page| op(OpKind::Program, Cause::Host, page, FRESH);
+    follow(&mut model, day(1), &[fresh(0), fresh(8), fresh(18)]);
+    for (page, readable) in [(0, true), (8, true), (16, false), (17, false), (18, true)] {
+        assert_eq!(follow(&mut model, day(1), &[read(page)]).1, readable, "page {page}");
+    }
+}
+
+#[test]
+fn data_that_pass_through_the_controller_are_lost_as_well() {
+    let mut model = model(old_data_are_lost(), RefreshRules::default());
+    let erase = op(OpKind::Erase, Cause::Merge, 1, 0);
+    let merge = |kind, page, from| op(kind, Cause::Merge, page, from);
+    // Read, erased and written back, as the FTL `in-place` does; and the rest of a page that is
+    // written in part.
+    let (read_first, back) = (merge(OpKind::Read, 8, 0), merge(OpKind::Program, 8, 8));
+    follow(&mut model, day(1), &[read_first, erase, back]);
+    assert!(!follow(&mut model, day(1), &[read(8)]).1);
+    let rest = op(OpKind::Read, Cause::Partial, 16, 0);
+    let host = op(OpKind::Program, Cause::Host, 9, FRESH);
+    let (_, served) = follow(&mut model, day(1), &[rest, host]);
+    assert!(served, "the write itself is served");
+    assert!(!follow(&mut model, day(1), &[read(9)]).1);
+}
+
+#[test]
+fn blocks_are_refreshed_for_reads_age_and_retries() {
+    let none = RefreshRules::default();
+    let mut by_reads = model(ErrorRates::none(), RefreshRules { reads: Some(3), ..none });
+    follow(&mut by_reads, day(0), &[read(0), read(1), read(8)]);
+    assert_eq!(by_reads.next_refresh(day(0)), None);
+    follow(&mut by_reads, day(0), &[read(0), read(0)]);
+    assert_eq!(by_reads.next_refresh(day(0)), Some(BlockId(0)));
+    assert_eq!(by_reads.next_refresh(day(0)), None, "it is returned once");
+    by_reads.defer(BlockId(0));
+    assert_eq!(by_reads.next_refresh(day(0)), None, "nothing has changed");
+    let program = |page| op(OpKind::Program, Cause::Host, page, FRESH);
+    follow(&mut by_reads, day(0), &[program(31)]);
+    assert_eq!(by_reads.next_refresh(day(0)), Some(BlockId(0)));
+
+    // Data of before the run are 10 days old when it begins.
+    let mut by_age = model(ErrorRates::none(), RefreshRules { age: Some(days(12)), ..none });
+    let erase = |block| op(OpKind::Erase, Cause::Gc, block, 0);
+    follow(&mut by_age, day(1), &[erase(2), program(16), erase(0)]);
+    assert_eq!(by_age.next_refresh(day(1)), None);
+    let due: Vec<_> = std::iter::from_fn(|| by_age.next_refresh(day(2))).collect();
+    assert_eq!(due, [BlockId(1), BlockId(3)]);
+    assert_eq!(by_age.next_refresh(day(12)), None);
+    assert_eq!(by_age.next_refresh(day(13)), Some(BlockId(2)));
+
+    let mut by_retries = model(old_data_are_lost(), RefreshRules { retries: Some(2), ..none });
+    follow(&mut by_retries, day(0), &[read(9)]);
+    assert_eq!(by_retries.next_refresh(day(0)), Some(BlockId(1)));
+}
+
+#[test]
+fn a_saved_state_draws_the_same_numbers() {
+    let rates = || ErrorRates { base: 8.5e-3, ..ErrorRates::none() };
+    let list: Vec<FlashOp> = (0..400).map(|number| read(number % 32)).collect();
+    let mut whole = model(rates(), RefreshRules::default());
+    follow(&mut whole, day(0), &list);
+    let mut saver = Saver::default();
+    whole.save(&mut saver);
+    let bytes = saver.into_bytes();
+    let mut resumed = model(rates(), RefreshRules::default());
+    resumed.restore(&mut Loader::new(&bytes)).expect("its own state");
+    let next = follow(&mut whole, day(0), &list);
+    assert!(next.0.iter().any(|retries| *retries > 0) && next.0.contains(&0));
+    assert_eq!(next, follow(&mut resumed, day(0), &list));
+    resumed.state.blocks.pop();
+    let mut saver = Saver::default();
+    resumed.save(&mut saver);
+    let error = whole.restore(&mut Loader::new(&saver.into_bytes())).expect_err("too short");
+    assert!(error.0.contains("3 entries"), "{error}");
+}
