@@ -296,6 +296,14 @@ class Component:
     `flash_programs`, `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of
     victim searches (`victim_search`).
     """
+    temperature_celsius_max: float | None = None
+    """Thermal: highest temperature in °C."""
+    temperature_celsius_end: float | None = None
+    """Thermal: temperature at the end in °C."""
+    throttling_ns: Mapping[str, int] = field(default_factory=dict)
+    """Thermal: time in each state of throttling."""
+    throttlings: int | None = None
+    """Thermal: how often throttling began or became heavy."""
     seeks: int | None = None
     """Disk: seeks."""
     seek_ns: int | None = None

@@ -1,6 +1,6 @@
 //! The events of flash devices.
 
-use hybridsim_engine::{Event, EventKind, EventRecord, SimTime, coded, events};
+use hybridsim_engine::{Event, EventKind, EventRecord, SimDuration, SimTime, coded, events};
 use serde::{Deserialize, Serialize};
 
 coded! {
@@ -37,6 +37,37 @@ coded! {
         Copy = 2 "copy",
         /// A block is erased.
         Erase = 3 "erase",
+    }
+}
+
+coded! {
+    /// Thermal throttling: how far a device limits its rate to cool down.
+    #[derive(Serialize, Deserialize)]
+    pub enum Throttling {
+        /// Not throttled.
+        None = 0 "none",
+        /// Light, since the temperature reached TMT1.
+        Light = 1 "light",
+        /// Heavy, since the temperature reached TMT2.
+        Heavy = 2 "heavy",
+    }
+}
+
+impl Throttling {
+    /// The state above the next threshold.
+    pub(crate) const fn heavier(self) -> Self {
+        match self {
+            Self::None => Self::Light,
+            Self::Light | Self::Heavy => Self::Heavy,
+        }
+    }
+
+    /// The state below the end of this one.
+    pub(crate) const fn lighter(self) -> Self {
+        match self {
+            Self::Heavy => Self::Light,
+            Self::Light | Self::None => Self::None,
+        }
     }
 }
 
@@ -111,6 +142,18 @@ events! {
             die: u16 => B,
             /// The page, counted over the device.
             page: u32 => C,
+        },
+        /// The temperature of a device: at the start and the end of a run, when thermal throttling
+        /// changes, and when the temperature has changed by 0.1 K.
+        Temperature = 26 "temperature" {
+            /// The state of throttling.
+            throttling: Throttling => A,
+            /// Thousandths of a kelvin.
+            millikelvin: u32 => B,
+            /// Time since this state of throttling began.
+            elapsed: SimDuration => C,
+            /// The highest temperature since the event before, in thousandths of a kelvin.
+            millikelvin_max: u32 => D,
         },
         /// A die is busy from `begin` to `end`; emitted once the end is certain.
         DieBusy = 128 "die_busy" {

@@ -125,6 +125,7 @@ pub struct FlashOps {
     host_cause: Cause,
     host_after: After,
     searched_blocks: u32,
+    host_accesses: u32,
 }
 
 impl FlashOps {
@@ -137,6 +138,7 @@ impl FlashOps {
             host_cause: Cause::Host,
             host_after: After::NOTHING,
             searched_blocks: 0,
+            host_accesses: 0,
         }
     }
 
@@ -155,7 +157,7 @@ impl FlashOps {
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
-        self.searched_blocks = 0;
+        (self.searched_blocks, self.host_accesses) = (0, 0);
         self.host_after = After::NOTHING;
     }
 
@@ -167,6 +169,18 @@ impl FlashOps {
         } else {
             self.counts.searched_blocks += u64::from(blocks);
         }
+    }
+
+    /// Records that the controller read the memory of the host.
+    #[inline]
+    pub fn note_host_access(&mut self) {
+        self.host_accesses += u32::from(self.recording);
+    }
+
+    /// Reads of the memory of the host since the list was last cleared.
+    #[inline]
+    pub const fn host_accesses(&self) -> u32 {
+        self.host_accesses
     }
 
     /// Blocks searched for victims since the list was last cleared.

@@ -101,6 +101,15 @@ fn an_ssd_keeps_what_it_acknowledged_from_a_write_buffer() {
 }
 
 #[test]
+fn an_ssd_keeps_what_it_acknowledged_while_throttled() {
+    let system = "[component.ssd]\npreset = \"sata-ssd\"\nthermal_resistance = 20.0\n\
+                  heat_capacity = 0.01\nidle_power = \"1W\"\nactive_power = \"5W\"\n\
+                  tmt1_celsius = 60.0\ntmt1_end_celsius = 55.0\ntmt1_rate = \"5MB/s\"\n\
+                  over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n";
+    survives("throttled", system);
+}
+
+#[test]
 fn every_ftl_keeps_what_it_acknowledged() {
     // Raw flash needs a host that erases.
     for entry in
@@ -113,6 +122,14 @@ fn every_ftl_keeps_what_it_acknowledged() {
              over_provisioning = 0.5\n{order}\n"
         );
         survives(ftl, &system);
+    }
+    for timing in ["interleaved", "queued"] {
+        let system = format!(
+            "[component.ssd]\npreset = \"sata-ssd\"\ntiming = \"{timing}\"\n\
+             over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n\
+             ftl = {{ kind = \"dftl\", cache_entries = 8, host_buffer = \"8KiB\" }}\n"
+        );
+        survives("host buffer", &system);
     }
 }
 

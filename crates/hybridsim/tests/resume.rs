@@ -230,6 +230,10 @@ fn with_every_translation_layer() {
             "ftl = \"{name}\"\nprecondition = \"steady\"\nidle_after = \"5ms\"\n"
         )));
     }
+    resumed_equals_uninterrupted(&ssd(
+        "ftl = { kind = \"dftl\", cache_entries = 8, host_buffer = \"4KiB\", stripe_pages = 3 }\n\
+         precondition = \"steady\"\n",
+    ));
 }
 
 #[test]
@@ -281,6 +285,15 @@ fn with_every_timing_model_and_inside_volumes() {
         "timing = \"queued\"\nwrite_buffer = \"8KiB\"\nbuffer_pause_time = \"1ms\"\n\
          buffer_pause_interval = \"3ms\"\nbuffer_pause_full_max = \"700us\"\n",
     ));
+    // Throttled most of the time: the drive has 125 °C when active.
+    let warm = "thermal_resistance = 20.0\nheat_capacity = 0.01\nidle_power = \"1W\"\n\
+                active_power = \"5W\"\nprogram_energy = \"50uJ\"\n\
+                tmt1_celsius = 60.0\ntmt1_end_celsius = 55.0\ntmt1_rate = \"20MB/s\"\n\
+                tmt2_celsius = 70.0\ntmt2_end_celsius = 65.0\ntmt2_rate = \"5MB/s\"\n";
+    for timing in ["interleaved", "queued", "serial"] {
+        resumed_equals_uninterrupted(&ssd(&format!("{warm}timing = \"{timing}\"\n")));
+    }
+    resumed_equals_uninterrupted(&ssd(&format!("{warm}idle_after = \"5ms\"\n")));
     let (first, second) = (ssd(""), ssd("").replace("[component.ssd]", "[component.ssd2]"));
     resumed_equals_uninterrupted(&format!(
         "[component.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\

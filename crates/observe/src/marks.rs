@@ -1,41 +1,59 @@
-//! Instants that stand out in a run: power failures, failed members, rebuilds.
+//! Instants that stand out in a run: power failures, failed members, rebuilds, throttling.
 
-use crate::events::AnyEvent::{self, Common};
+use crate::events::AnyEvent::{self, Common, Flash};
 use crate::pictures::Mark;
 use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, EventRecord};
+use hybridsim_flash::{FlashEvent, Throttling};
+use std::collections::BTreeMap;
 
 /// Marks kept; a run that fails over and over has more than a chart can show.
 const MARKS_MAX: usize = 200;
 
 const POWER_CUT: u8 = kind_of::<CommonEvent>("power_cut");
 const REDUNDANCY: u8 = kind_of::<CommonEvent>("redundancy");
+const TEMPERATURE: u8 = kind_of::<FlashEvent>("temperature");
 
 /// The fold.
 #[derive(Clone, Debug, Default)]
 pub struct MarkFold {
     marks: Vec<(u64, u16, &'static str)>,
     left_out: u64,
+    /// The state of thermal throttling of each node that reported one.
+    throttling: BTreeMap<u16, Throttling>,
 }
 
 impl MarkFold {
     /// The next event.
     #[inline]
     pub(crate) fn add(&mut self, record: &EventRecord) {
-        if matches!(record.kind(), POWER_CUT | REDUNDANCY) {
+        if matches!(record.kind(), POWER_CUT | REDUNDANCY | TEMPERATURE) {
             self.add_mark(record);
         }
     }
 
     #[cold]
     fn add_mark(&mut self, record: &EventRecord) {
+        let mut ns = record.time.as_ns();
         let what = match AnyEvent::of(record) {
             Some(Common(CommonEvent::PowerCut { .. })) => "power_failure",
             Some(Common(CommonEvent::Redundancy { change, .. })) => change.name(),
+            Some(Flash(FlashEvent::Temperature { throttling, elapsed, .. })) => {
+                let before = self.throttling.insert(record.component().0, throttling);
+                if before.is_none_or(|before| before == throttling) {
+                    return;
+                }
+                ns = ns.saturating_sub(elapsed.as_ns());
+                match throttling {
+                    Throttling::None => "throttling_ended",
+                    Throttling::Light => "light_throttling",
+                    Throttling::Heavy => "heavy_throttling",
+                }
+            }
             _ => return,
         };
         if self.marks.len() < MARKS_MAX {
-            self.marks.push((record.time.as_ns(), record.component().0, what));
+            self.marks.push((ns, record.component().0, what));
         } else {
             self.left_out += 1;
         }
@@ -71,5 +89,24 @@ mod tests {
         assert_eq!(marks[0], Mark { ns: 5, path, what });
         assert_eq!((&*marks[1].what, marks[1].ns, marks.len()), ("power_failure", 10, MARKS_MAX));
         assert_eq!(left_out, 2);
+    }
+
+    #[test]
+    fn changes_of_throttling_are_marked_at_the_instant_of_the_change() {
+        let mut fold = MarkFold::default();
+        let report = |time: u64, throttling, elapsed: u64| {
+            let (millikelvin, millikelvin_max) = (350_000, 350_000);
+            let elapsed = ns(elapsed);
+            let event =
+                FlashEvent::Temperature { throttling, millikelvin, elapsed, millikelvin_max };
+            record(time, 1, event)
+        };
+        fold.add(&report(0, Throttling::None, 0));
+        fold.add(&report(50, Throttling::Light, 20));
+        fold.add(&report(60, Throttling::Light, 30));
+        fold.add(&report(90, Throttling::None, 10));
+        let (marks, _) = fold.finish(&["host".to_owned(), "host/ssd".to_owned()]);
+        let seen: Vec<_> = marks.iter().map(|mark| (mark.ns, &*mark.what)).collect();
+        assert_eq!(seen, [(30, "light_throttling"), (80, "throttling_ended")]);
     }
 }

@@ -23,7 +23,7 @@ pub struct Pictures {
     /// The system's diagram as an SVG element without styles; empty if not drawn.
     #[serde(default)]
     pub diagram: String,
-    /// Power failures, failed members and rebuilds, in order.
+    /// Power failures, failed members, rebuilds and changes of thermal throttling, in order.
     #[serde(default)]
     pub marks: Vec<Mark>,
     /// Marks beyond the first 200.
@@ -129,6 +129,9 @@ pub struct Series {
     pub free_blocks: Vec<GaugeSeries>,
     /// Dirty cache pages, by node.
     pub dirty_pages: Vec<GaugeSeries>,
+    /// Temperatures in thousandths of a kelvin, by node.
+    #[serde(default)]
+    pub temperature_mk: Vec<GaugeSeries>,
     /// Requests by completion time and latency in ns.
     pub latency_map: HeatMap,
     /// Reads by arrival time and byte address.

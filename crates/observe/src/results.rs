@@ -4,7 +4,7 @@
 
 pub use crate::metrics::{
     BitErrors, BufferResult, Busy, Cache, CustomResult, Disk, EraseCount, EraseSpread, Flash,
-    Lifetime, Power, Queue, Recovery, Redundancy, Utilisation,
+    Lifetime, Power, Queue, Recovery, Redundancy, Thermal, Utilisation,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -302,6 +302,9 @@ pub struct Component {
     /// Time and energy.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
+    /// Temperature and thermal throttling.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub thermal: Option<Thermal>,
     /// Disk mechanics.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,

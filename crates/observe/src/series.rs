@@ -111,6 +111,7 @@ pub struct SeriesFold {
     queues: Gauges,
     free_blocks: Gauges,
     dirty_pages: Gauges,
+    temperatures: Gauges,
     lookups: Vec<Option<Box<Lookups>>>,
     latencies: Map,
     address_shift: u32,
@@ -128,6 +129,7 @@ impl Default for SeriesFold {
             queues: Gauges::default(),
             free_blocks: Gauges::default(),
             dirty_pages: Gauges::default(),
+            temperatures: Gauges::default(),
             lookups: Vec::new(),
             latencies: Map::new(logarithm::BUCKETS),
             address_shift: 3,
@@ -163,6 +165,7 @@ impl SeriesFold {
             self.queues.halve();
             self.free_blocks.halve();
             self.dirty_pages.halve();
+            self.temperatures.halve();
             for lookups in self.lookups.iter_mut().flatten() {
                 lookups.hits.halve_sum();
                 lookups.misses.halve_sum();
@@ -218,6 +221,10 @@ impl SeriesFold {
             Flash(FlashEvent::FreeBlocks { free }) => {
                 self.column(now);
                 self.free_blocks.set(component, now, self.clock, free)
+            }
+            Flash(FlashEvent::Temperature { millikelvin, .. }) => {
+                self.column(now);
+                self.temperatures.set(component, now, self.clock, millikelvin)
             }
             Cache(CacheEvent::DirtyPages { pages }) => {
                 self.column(now);
@@ -321,6 +328,7 @@ impl SeriesFold {
             queue_depth: of(self.queues),
             free_blocks: of(self.free_blocks),
             dirty_pages: of(self.dirty_pages),
+            temperature_mk: of(self.temperatures),
             latency_map: latency_map(&self.latencies, columns),
             read_map: address_map(&self.read_addresses, columns, self.address_shift),
             write_map: address_map(&self.write_addresses, columns, self.address_shift),

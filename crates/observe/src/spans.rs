@@ -16,10 +16,13 @@ pub enum LevelKind {
     FreeBlocks = 1,
     /// Dirty pages of a cache.
     DirtyPages = 2,
+    /// Temperature in thousandths of a kelvin.
+    Temperature = 3,
 }
 
 impl LevelKind {
-    const ALL: [Self; 3] = [Self::QueueDepth, Self::FreeBlocks, Self::DirtyPages];
+    const ALL: [Self; 4] =
+        [Self::QueueDepth, Self::FreeBlocks, Self::DirtyPages, Self::Temperature];
 
     /// The name used in timelines.
     pub const fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl LevelKind {
             Self::QueueDepth => "queue depth",
             Self::FreeBlocks => "free blocks",
             Self::DirtyPages => "dirty pages",
+            Self::Temperature => "temperature (°C)",
         }
     }
 }
@@ -208,6 +212,9 @@ impl SpanFold {
             }
             Some(Flash(FlashEvent::FreeBlocks { free })) => {
                 self.level(node, now, LevelKind::FreeBlocks, free)
+            }
+            Some(Flash(FlashEvent::Temperature { millikelvin, .. })) => {
+                self.level(node, now, LevelKind::Temperature, millikelvin)
             }
             Some(Flash(event)) => {
                 if let Some(FlashBusy { unit, act, cause, begin, end }) = event.busy() {

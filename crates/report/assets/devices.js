@@ -27,6 +27,13 @@ function flash() {
       table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
     }, { label: "Free blocks", format: plain, exact: plain }, run => partLines(seriesOf(run).free_blocks, gauge => gauge.min));
   }
+  const celsius = gauge => gauge.mean.map(value => value === null ? null : value / 1e3 - 273.15);
+  if (runs.some(run => (seriesOf(run).temperature_mk || []).length > 0)) {
+    timeChart(grid, {
+      id: "temperature", title: "Temperature", caption: "Of the drive, mean of each interval.",
+      table: () => timeTable([["°C", run => celsius((seriesOf(run).temperature_mk || [])[0] || { mean: [] }), plain]]),
+    }, { label: "Temperature (°C)", format: plain, exact: value => number(value, 4) + " °C" }, run => partLines(seriesOf(run).temperature_mk || [], celsius));
+  }
   utilisation(grid);
   activity(grid, runs);
   wear(grid, runs);

@@ -158,6 +158,10 @@ fn event<W: Write>(lines: &mut Lines<'_, W>, number: usize, span: &Span) -> io::
 
 fn level(pid: u16, start: f64, kind: LevelKind, value: u64) -> Value {
     let name = kind.name();
+    let value = match kind {
+        LevelKind::Temperature => json!((value as f64 - 273_150.0) / 1e3),
+        _ => json!(value),
+    };
     json!({ "ph": "C", "pid": pid, "ts": start, "name": name, "args": { name: value } })
 }
 

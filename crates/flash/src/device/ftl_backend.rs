@@ -5,7 +5,8 @@
 use super::split::{PagePart, first_page, split, write_run};
 use super::versions::is_host_read;
 use super::{
-    Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity, report_operations,
+    EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity,
+    report_operations,
 };
 use crate::bit_errors::BitErrors;
 use crate::event::FlashEvent;
@@ -28,10 +29,14 @@ pub struct FtlBackend {
     pub(super) sectors_per_page: u32,
     /// Controller time per block examined in search of a victim.
     pub(super) search_time: SimDuration,
+    /// Time of a read of the host's memory, where part of the map is.
+    pub(super) host_buffer_time: SimDuration,
     pub(super) timing: TimingModel,
     pub(super) bit_errors: Option<Box<BitErrors>>,
     /// Whether data of the present request could not be read.
     pub(super) unreadable: bool,
+    /// Where the temperature is simulated.
+    pub(super) meter: Option<Box<EnergyMeter>>,
     /// From the return of the power until the mapping is in memory again.
     pub(super) recovery: SimDuration,
     pub(super) precondition: Precondition,
@@ -131,7 +136,7 @@ impl FtlBackend {
         let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
         let bytes = u64::from(part.sectors) * SECTOR_BYTES;
         self.timing.page(self.flash.list(), bytes, behind);
-        report_operations(ctx, &self.flash);
+        report_operations(ctx, &self.flash, &mut self.meter);
     }
 
     /// Draws the bit errors of the recorded operations.
@@ -156,10 +161,17 @@ impl FtlBackend {
         }
     }
 
-    /// Charges and reports the controller's search for victims.
+    /// Charges and reports the controller's search for victims, and charges its reads of the
+    /// host's memory.
     #[inline]
     fn schedule_search(&mut self, ctx: &mut Ctx<'_>) {
-        let blocks = self.flash.searched_blocks();
+        let (accesses, blocks) = (self.flash.host_accesses(), self.flash.searched_blocks());
+        if (accesses | blocks) == 0 {
+            return;
+        }
+        if accesses > 0 {
+            self.timing.work(self.host_buffer_time * u64::from(accesses));
+        }
         if blocks > 0 {
             self.timing.delay(self.search_time * u64::from(blocks));
             ctx.emit(FlashEvent::VictimSearch { blocks });
@@ -227,7 +239,7 @@ impl FlashBackend for FtlBackend {
         if ctx.verifying() {
             self.move_versions(0);
         }
-        report_operations(ctx, &self.flash);
+        report_operations(ctx, &self.flash, &mut self.meter);
         (busy_until, more)
     }
 
@@ -235,6 +247,10 @@ impl FlashBackend for FtlBackend {
     #[inline]
     fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
         report_activity(ctx, period)
+    }
+
+    fn take_energy(&mut self) -> f64 {
+        self.meter.as_mut().map_or(0.0, |meter| meter.take())
     }
 
     #[inline]
@@ -262,6 +278,7 @@ impl FlashBackend for FtlBackend {
     /// Operations under way are not cut short.
     fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
         self.timing.drop_waiting();
+        self.ftl.power_lost();
         Ok(busy_until)
     }
 

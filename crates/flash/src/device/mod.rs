@@ -9,6 +9,7 @@ mod ftl_backend;
 mod in_flight;
 mod params;
 mod split;
+mod thermal;
 mod timing_params;
 mod untimed;
 mod versions;
@@ -20,6 +21,7 @@ pub(crate) use params::{
     IDLE_AFTER, OPERATION_ENERGY, POWER, check_memory, ssd_capacity_bytes, ssd_table_bytes,
 };
 pub(crate) use split::split;
+pub(crate) use thermal::{EnergyMeter, THERMAL, Thermal};
 pub(crate) use timing_params::{
     ARRAY_TIMES, SCHEDULING, TIMING_MODEL, operation_times, timing_model,
 };
@@ -47,6 +49,7 @@ const IDLE: u64 = 0;
 const RECOVERED: u64 = 1;
 const BACKGROUND_CONTINUES: u64 = 2;
 const BUFFER_FREED: u64 = 3;
+const PACED: u64 = 4;
 /// Plus the number of a request in [`SsdDevice::unfinished`].
 const CONTINUES: u64 = 1 << 32;
 
@@ -114,6 +117,11 @@ pub trait FlashBackend {
 
     /// Reports power states of a period. Returns false to defer the report.
     fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool;
+
+    /// Energy of the operations reported since the last call, where the temperature is simulated.
+    fn take_energy(&mut self) -> f64 {
+        0.0
+    }
 
     /// Reports busy intervals of dies and channels where they are not reported with operations.
     fn report_busy(&mut self, _ctx: &mut Ctx<'_>, _everything: bool) {}
@@ -188,6 +196,8 @@ pub struct FrontEnd {
     pub idle_after: Option<SimDuration>,
     /// Draws how much of each write in flight survives a power failure.
     pub power_failures: Stream,
+    /// The temperature, where it is simulated.
+    pub thermal: Option<Box<Thermal>>,
     pub info: ComponentInfo,
 }
 
@@ -343,7 +353,7 @@ impl<B: FlashBackend> SsdDevice<B> {
         if self.state.end_of_life == EndOfLife::Reached {
             return;
         }
-        if ctx.now() < self.state.busy_until + delay || !self.waiting.is_empty() {
+        if ctx.now() < self.state.busy_until + delay || self.holds_requests() {
             self.set_idle_timer(ctx);
             return;
         }
@@ -362,11 +372,21 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.ended(ctx, more.map(drop));
     }
 
+    /// A request arrives at a device that recovers, or whose temperature is simulated.
+    #[cold]
+    fn arrive(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if self.state.recovering.is_some() {
+            self.in_flight.waiting.push((id, *request));
+        } else if !self.delays_request(ctx, id, request) {
+            self.serve(ctx, id, request);
+        }
+    }
+
     fn recovered(&mut self, ctx: &mut Ctx<'_>) {
         let took = self.state.recovering.take().unwrap_or(SimDuration::ZERO);
         ctx.emit(CommonEvent::Recovered { took });
         for (id, request) in std::mem::take(&mut self.in_flight.waiting) {
-            self.serve(ctx, id, &request);
+            self.arrive(ctx, id, &request);
         }
         self.set_idle_timer(ctx);
     }
@@ -409,8 +429,17 @@ impl<B: FlashBackend> SsdDevice<B> {
         }
     }
 
+    /// Whether requests wait for the write buffer, or are delayed by throttling.
+    fn holds_requests(&self) -> bool {
+        let thermal = self.front.thermal.as_ref();
+        !self.waiting.is_empty() || thermal.is_some_and(|it| it.holds_requests())
+    }
+
     #[inline]
     fn report_states(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        if self.front.thermal.is_some() && !everything {
+            self.advance_temperature(ctx);
+        }
         let now = ctx.now();
         let State { states_reported_until: from, busy_until, .. } = self.state;
         if self.backend.report_states(ctx, Unreported { from, busy_until, now, everything }) {
@@ -450,13 +479,13 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         if B::REPORTS_INITIAL_FREE_BLOCKS {
             self.report_free_blocks(ctx);
         }
+        self.report_temperature(ctx);
         self.set_idle_timer(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        if self.state.recovering.is_some() {
-            self.in_flight.waiting.push((id, *request));
-            return;
+        if self.state.recovering.is_some() || self.front.thermal.is_some() {
+            return self.arrive(ctx, id, request);
         }
         self.serve(ctx, id, request);
     }
@@ -469,6 +498,7 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         match token {
             RECOVERED => self.recovered(ctx),
             BUFFER_FREED => self.buffer_freed(ctx),
+            PACED => self.serve_paced(ctx),
             token if token >= CONTINUES => self.resume(ctx, RequestId((token - CONTINUES) as u32)),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
@@ -476,6 +506,7 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, true);
+        self.report_temperature(ctx);
         self.backend.report_busy(ctx, true);
         self.backend.report_wear(ctx);
     }
@@ -505,13 +536,19 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         self.backend.save(to)?;
         to.put(&self.state);
+        if let Some(thermal) = &self.front.thermal {
+            thermal.save(to);
+        }
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.backend.restore(from)?;
         self.state = from.take()?;
-        Ok(())
+        match &mut self.front.thermal {
+            Some(thermal) => thermal.restore(from),
+            None => Ok(()),
+        }
     }
 }
 
@@ -521,6 +558,9 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
         (self.state.recovering, self.state.timer_set) = (None, false);
         self.waiting.clear();
         self.unfinished.clear();
+        if let Some(thermal) = &mut self.front.thermal {
+            thermal.power_lost();
+        }
         for (sector, version) in self.in_flight.undo(now, &mut self.front.power_failures) {
             self.backend.restore_sector(sector, version);
         }
@@ -528,6 +568,7 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.advance_temperature(ctx);
         self.report_states(ctx, true);
         let took = self.backend.recover(ctx);
         let ready = ctx.now() + took;
@@ -548,9 +589,16 @@ pub(crate) fn report_wear<'a>(ctx: &mut Ctx<'_>, arrays: impl IntoIterator<Item 
     }
 }
 
-/// Reports the operations of the last list of `flash`.
+/// Reports the operations of the last list of `flash`, and meters their energy.
 #[inline]
-pub(crate) fn report_operations(ctx: &mut Ctx<'_>, flash: &FlashOps) {
+pub(crate) fn report_operations(
+    ctx: &mut Ctx<'_>,
+    flash: &FlashOps,
+    meter: &mut Option<Box<EnergyMeter>>,
+) {
+    if let Some(meter) = meter {
+        meter.add(flash);
+    }
     for op in flash.list() {
         let FlashOp { kind, cause, die, page, .. } = *op;
         let die = die.0;

@@ -3,7 +3,7 @@
 use super::timing_params::{
     ARRAY_TIMES, COPIES, SCHEDULING, TIMING_MODEL, timing_model, with_copies,
 };
-use super::{FrontEnd, FtlBackend, Ssd};
+use super::{EnergyMeter, FrontEnd, FtlBackend, Ssd, THERMAL, Thermal};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::bit_errors::{self, BitErrors};
 use crate::event::ECC_BITS;
@@ -44,7 +44,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 81] = joined(&[
+pub const PARAMS: [Param; 90] = joined(&[
     &geometry::PARAMS,
     FTL,
     TIMING_MODEL,
@@ -54,6 +54,7 @@ pub const PARAMS: [Param; 81] = joined(&[
     OPERATION_ENERGY,
     CONTROLLER_ENERGY,
     POWER,
+    THERMAL,
     PRECONDITION,
     bit_errors::PARAMS,
 ]);
@@ -294,11 +295,13 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         check_drawn(precondition_pages, ftl.pages_before_collection())?;
     }
     let sectors_per_page = geometry.sectors_per_page();
+    let info = info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad);
     let front = FrontEnd {
         capacity: u64::from(exported_pages) * u64::from(sectors_per_page),
         idle_after: settings.duration_opt("idle_after"),
         power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
-        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
+        thermal: Thermal::new(settings, &info)?,
+        info,
     };
     let backend = FtlBackend {
         ftl_name: entry.description().name,
@@ -306,9 +309,11 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         flash,
         sectors_per_page,
         search_time: settings.duration("search_time"),
+        host_buffer_time: host_buffer_time(ftl_settings),
         timing,
         bit_errors,
         unreadable: false,
+        meter: EnergyMeter::of(settings, settings.number("search_energy")),
         recovery: recovery(settings, &geometry),
         precondition,
         precondition_pages,
@@ -317,6 +322,14 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         page: vec![0; sectors_per_page as usize],
     };
     Ok(Ssd::new(front, backend))
+}
+
+/// Time of a read of the host's memory, of an FTL that has part of its map there.
+fn host_buffer_time(ftl: &Settings) -> SimDuration {
+    match ftl.has("host_buffer_time") {
+        true => ftl.duration("host_buffer_time"),
+        false => SimDuration::ZERO,
+    }
 }
 
 /// Time to read what the mapping is rebuilt from, with all dies in parallel.

@@ -163,6 +163,10 @@ pub trait Ftl: SavedState {
         None
     }
 
+    /// The power failed: memory outside the device is lost. What a device keeps in its own memory
+    /// is rebuilt by its recovery.
+    fn power_lost(&mut self) {}
+
     /// Controller memory its tables need on a real device, in bytes.
     fn mapping_ram_bytes(&self) -> u64;
 

@@ -319,6 +319,7 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
         capacity: u64::from(blocks) * block_bytes(&mlc) / SECTOR_BYTES,
         idle_after: settings.duration_opt("idle_after"),
         power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
+        thermal: None,
         info: info(settings, &mlc, blocks, slc.as_ref()),
     };
     let endurance = settings.count("mlc_endurance") as u32;

@@ -5,8 +5,8 @@ use super::NONE;
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, ZoneState, Zones};
 use crate::device::{
-    self, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity, report_operations,
-    split,
+    self, EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity,
+    report_operations, split,
 };
 use crate::event::{Cause, FlashEvent};
 use crate::ftl::FtlError;
@@ -68,6 +68,8 @@ pub struct ZnsBackend {
     pub(super) stripe: Stripe,
     pub(super) flash: FlashOps,
     pub(super) timing: TimingModel,
+    /// Where the temperature is simulated.
+    pub(super) meter: Option<Box<EnergyMeter>>,
     pub(super) times: ActionTimes,
     /// Address stride of zones in sectors.
     pub(super) zone_sectors: u64,
@@ -213,7 +215,7 @@ impl ZnsBackend {
             }
             let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
             self.timing.page(self.flash.list(), u64::from(part.sectors) * SECTOR_BYTES, behind);
-            report_operations(ctx, &self.flash);
+            report_operations(ctx, &self.flash, &mut self.meter);
         }
         if unwritten > 0 {
             ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
@@ -269,7 +271,7 @@ impl ZnsBackend {
             let bytes = u64::from(per_page) * SECTOR_BYTES;
             let behind = u64::from(pages - index - 1) * bytes;
             self.timing.page(self.flash.list(), bytes, behind);
-            report_operations(ctx, &self.flash);
+            report_operations(ctx, &self.flash, &mut self.meter);
             self.flash.clear();
         }
         let before = self.zones.open_count();
@@ -308,7 +310,7 @@ impl ZnsBackend {
         self.timing.begin(ctx.now(), Op::Trim, 0);
         self.timing.work(time);
         self.timing.page(self.flash.list(), 0, 0);
-        report_operations(ctx, &self.flash);
+        report_operations(ctx, &self.flash, &mut self.meter);
         match self.timing.end() {
             Scheduled::Completes(timed) => timed,
             Scheduled::Waits(_) => unreachable!("only writes wait for the write buffer"),
@@ -379,7 +381,7 @@ impl ZnsBackend {
             None => self.pad(ctx, zone),
         };
         self.timing.page(self.flash.list(), 0, 0);
-        report_operations(ctx, &self.flash);
+        report_operations(ctx, &self.flash, &mut self.meter);
         let ends = self.timing.end().busy_until().max(ctx.now());
         if more {
             self.works[at].until = ends;
@@ -488,6 +490,10 @@ impl FlashBackend for ZnsBackend {
 
     fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
         report_activity(ctx, period)
+    }
+
+    fn take_energy(&mut self) -> f64 {
+        self.meter.as_mut().map_or(0.0, |meter| meter.take())
     }
 
     fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {

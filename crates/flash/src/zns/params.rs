@@ -5,8 +5,8 @@ use super::stripe::Stripe;
 use super::zone::{Limits, STATISTIC_NAMES, Zone, Zones};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::device::{
-    ARRAY_TIMES, FrontEnd, OPERATION_ENERGY, POWER, SCHEDULING, TIMING_MODEL, check_memory,
-    operation_times, timing_model,
+    ARRAY_TIMES, EnergyMeter, FrontEnd, OPERATION_ENERGY, POWER, SCHEDULING, THERMAL, TIMING_MODEL,
+    Thermal, check_memory, operation_times, timing_model,
 };
 use crate::event::joules::{ERASES, PROGRAMS, READS};
 use crate::geometry::{self, Geometry, Shape};
@@ -48,6 +48,7 @@ pub const PARAMS: &[Param] = params![
     SCHEDULING,
     OPERATION_ENERGY,
     POWER,
+    THERMAL,
     PRECONDITION,
 ];
 
@@ -256,17 +257,20 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
         _ => settings.number("precondition_fill"),
     };
     let all_pages = u64::from(zones) * u64::from(capacity_pages);
+    let info = info(settings, &geometry, all_pages, [zones.into(), zone_sectors]);
     let front = FrontEnd {
         capacity: u64::from(zones) * zone_sectors,
         idle_after: None,
         power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
-        info: info(settings, &geometry, all_pages, [zones.into(), zone_sectors]),
+        thermal: Thermal::new(settings, &info)?,
+        info,
     };
     let backend = ZnsBackend {
         zones: Zones::new(zones, limits),
         stripe,
         flash: FlashOps::new(array),
         timing,
+        meter: EnergyMeter::of(settings, 0.0),
         times: ActionTimes {
             append: time("append_time"),
             reset: time("reset_time"),

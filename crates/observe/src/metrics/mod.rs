@@ -6,6 +6,7 @@ mod disk;
 mod flash;
 mod power;
 mod redundancy;
+mod thermal;
 mod wear;
 
 pub use cache::Cache;
@@ -13,10 +14,12 @@ pub use disk::{BufferResult, Disk};
 pub use flash::{BitErrors, Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
 pub use power::Power;
 pub use redundancy::Redundancy;
+pub use thermal::Thermal;
 
 use crate::events::AnyEvent;
 use crate::results::{Component, ratio};
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord};
+use hybridsim_flash::FlashEvent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -97,6 +100,7 @@ pub(crate) struct ComponentFold {
     pub(crate) flash: flash::FlashFold,
     pub(crate) cache: cache::CacheFold,
     pub(crate) power: power::PowerFold,
+    thermal: thermal::ThermalFold,
     queue_depth: Option<Level>,
     recoveries: u64,
     recovery_ns: u64,
@@ -112,6 +116,7 @@ impl ComponentFold {
             flash: self.flash.measured_from(from_ns),
             cache: self.cache.measured_from(from_ns),
             power: self.power.measured_later(),
+            thermal: self.thermal.measured_from(from_ns),
             queue_depth: self.queue_depth.map(|level| level.measured_from(from_ns)),
             redundancy: self.redundancy.measured_from(from_ns),
             ..Self::default()
@@ -124,6 +129,12 @@ impl ComponentFold {
         let now = record.time.as_ns();
         match AnyEvent::of(record) {
             Some(AnyEvent::Disk(event)) => self.disk.add(event),
+            Some(AnyEvent::Flash(FlashEvent::Temperature {
+                throttling,
+                millikelvin,
+                elapsed,
+                millikelvin_max,
+            })) => self.thermal.add(throttling, elapsed, [millikelvin, millikelvin_max], now),
             Some(AnyEvent::Flash(event)) => self.flash.add(event, now),
             Some(AnyEvent::Cache(event)) => self.cache.add(event, now),
             Some(AnyEvent::Common(event)) => self.add_common(event, now, from_ns),
@@ -178,6 +189,7 @@ impl ComponentFold {
             kind: info.kind.to_owned(),
             constants: constants(info),
             power: self.power.results(self.energy(info), window_ns),
+            thermal: self.thermal.results(),
             disk: self.disk.results(self.power.spin_ups),
             flash: self.flash.results(info, window_ns),
             cache: self.cache.results(),

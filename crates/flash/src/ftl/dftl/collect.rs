@@ -11,15 +11,29 @@ impl Dftl {
     /// free page.
     pub(super) fn select_plane(&mut self, flash: &mut FlashOps) -> Result<Option<usize>, FtlError> {
         for _ in 0..self.planes.len() {
-            let plane = frontier::round_robin(&mut self.next_plane, self.planes.len());
-            if self.planes[plane].valid >= self.planes[plane].limit {
-                continue;
-            }
-            if self.takes_data(plane) || self.open_data_block(plane, flash)? {
+            let plane = self.next_of_stripe();
+            let is_full = self.planes[plane].valid >= self.planes[plane].limit;
+            if !is_full && (self.takes_data(plane) || self.open_data_block(plane, flash)?) {
                 return Ok(Some(plane));
+            }
+            if self.in_stripe > 0 {
+                self.next_stripe();
             }
         }
         Ok(None)
+    }
+
+    /// The plane of the next page, which is the last one's until its stripe is complete.
+    #[inline]
+    fn next_of_stripe(&mut self) -> usize {
+        self.in_stripe += 1;
+        if self.in_stripe < self.stripe_pages { self.next_plane } else { self.next_stripe() }
+    }
+
+    #[inline]
+    fn next_stripe(&mut self) -> usize {
+        self.in_stripe = 0;
+        frontier::round_robin(&mut self.next_plane, self.planes.len())
     }
 
     /// Whether the data frontier of `plane` has a free page for the host. Without a free block,
@@ -126,7 +140,7 @@ impl Dftl {
             self.update_in_batches(&copied, flash)
         } else {
             copied.iter().try_for_each(|lpn| {
-                self.write_translation(self.cache.translation_page(*lpn), flash)?;
+                self.update_translation(self.cache.translation_page(*lpn), flash)?;
                 self.store(*lpn);
                 Ok(())
             })
@@ -147,7 +161,7 @@ impl Dftl {
         let touched = std::mem::take(&mut self.touched);
         let done = touched.iter().try_for_each(|&page| {
             self.is_touched[page as usize] = false;
-            self.write_translation(page, flash)?;
+            self.update_translation(page, flash)?;
             self.entries_written(page);
             Ok(())
         });
@@ -159,7 +173,8 @@ impl Dftl {
         done
     }
 
-    /// Reads translation page `page`, if it exists, and writes its new version.
+    /// Reads translation page `page`, if it exists and is not in the host's memory, and writes its
+    /// new version.
     pub(super) fn write_translation(
         &mut self,
         page: u32,
@@ -174,8 +189,15 @@ impl Dftl {
         let old = std::mem::replace(&mut self.directory[page as usize], to);
         let owner = Lpn(self.map.len() as u32 + page);
         let mut after = After::NOTHING;
-        if old != Ppn::NONE {
-            after = flash.read(old, Cause::Mapping, After::NOTHING);
+        match self.host.as_mut().filter(|host| host.holds(page)) {
+            Some(host) => {
+                host.clean(page);
+                flash.note_host_access();
+            }
+            None if old != Ppn::NONE => {
+                after = flash.read(old, Cause::Mapping, After::NOTHING);
+            }
+            None => {}
         }
         let after = flash.program(to, owner, Cause::Mapping, after);
         if old != Ppn::NONE {

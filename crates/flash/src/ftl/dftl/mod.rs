@@ -17,6 +17,7 @@
 
 mod cache;
 mod collect;
+mod host_buffer;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,9 @@ use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder};
 use cache::{MappingCache, Slot};
+use host_buffer::HostBuffer;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
@@ -47,7 +49,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 7] = [
+const PARAMS: [Param; 10] = [
     Param::with(
         "cache_entries",
         Kind::Count { min: 1, max: u32::MAX as u64 },
@@ -72,6 +74,28 @@ const PARAMS: [Param; 7] = [
         Kind::Flag,
         "true",
         "Whether a write of a translation page includes all its dirty entries.",
+    ),
+    Param::with(
+        "host_buffer",
+        Kind::Bytes,
+        "\"0B\"",
+        "Memory of the host that holds translation pages (NVMe host memory buffer), as drives \
+         without DRAM have it: entries that are not in the controller's memory are read there. 0 \
+         for none.",
+    ),
+    Param::with(
+        "host_buffer_time",
+        Kind::Duration,
+        "\"1us\"",
+        "Time of a read of the host's memory over the link, which brings the entries of 16 \
+         consecutive pages; part of the request's latency. The default is assumed.",
+    )
+    .needs(&[Needs::above_zero("host_buffer")]),
+    Param::with(
+        "stripe_pages",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "1",
+        "Pages that the host writes to one plane before the next.",
     ),
     Param::with(
         "gc",
@@ -141,10 +165,14 @@ struct Dftl {
     /// The global translation directory: the physical page of every translation page.
     directory: Vec<Ppn>,
     cache: MappingCache,
+    host: Option<Box<HostBuffer>>,
     planes: Vec<Plane>,
     pools: Vec<TranslationPool>,
     /// The plane the next host write tries first.
     next_plane: usize,
+    /// Pages written to it in turn.
+    in_stripe: u32,
+    stripe_pages: u32,
     policy: Box<dyn VictimPolicy>,
     free_low: u32,
     free_low_idle: u32,
@@ -156,8 +184,8 @@ struct Dftl {
     /// Their translation pages, and for each translation page whether it is among these.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
-    /// The map as the translation pages in flash hold it, kept by debug builds to check that no
-    /// update is lost; empty otherwise.
+    /// The map as the translation pages in flash and in the host's memory hold it, kept by debug
+    /// builds to check that no update is lost; empty otherwise.
     stored: Vec<Ppn>,
 }
 
@@ -218,6 +246,11 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let capacity = planes.iter().flatten().map(|plane| u64::from(plane.limit)).sum();
     let reserved = format!("the map and {RESERVE_BLOCKS} blocks reserved");
     let mut problems = Vec::from_iter(frontier::capacity_problem(input, capacity, &reserved));
+    let (buffer, page) = (input.settings.bytes("host_buffer"), u64::from(geometry.page_bytes()));
+    if buffer > 0 && buffer < page {
+        let message = format!("must hold a translation page, of {page} bytes; or 0 for none");
+        problems.push(Problem::new("host_buffer", message));
+    }
     let pools = geometry.planes() + shares.map_or(1, |shares| shares.pools);
     match (frontier::victim_policy(input, pools as usize), shares, planes) {
         (Ok(policy), Some(shares), Some(planes)) if problems.is_empty() => {
@@ -228,6 +261,17 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
             Err(problems)
         }
     }
+}
+
+/// The part of the map in the memory of the host; none where it has no room for a page.
+fn host_buffer(
+    settings: &Settings,
+    shares: &Shares,
+    geometry: &Geometry,
+) -> Option<Box<HostBuffer>> {
+    let pages = settings.bytes("host_buffer") / u64::from(geometry.page_bytes());
+    let pages = pages.min(u64::from(shares.translation_pages)) as u32;
+    (pages > 0).then(|| Box::new(HostBuffer::new(pages, shares.translation_pages)))
 }
 
 impl Dftl {
@@ -257,9 +301,12 @@ impl Dftl {
                 shares.translation_pages,
                 shares.entries_per_page,
             ),
+            host: host_buffer(settings, shares, &geometry),
             planes,
             pools: (0..shares.pools).map(pool).collect(),
             next_plane: 0,
+            in_stripe: 0,
+            stripe_pages: settings.count("stripe_pages") as u32,
             policy,
             free_low: settings.count("gc_free_blocks") as u32,
             free_low_idle: (settings.count_opt("gc_idle_free_blocks"))
@@ -283,20 +330,64 @@ impl Dftl {
         }
         let after = if self.cache.is_full() { self.evict(flash)? } else { After::NOTHING };
         let after = self.fetch_entry(lpn, after, flash);
+        if self.host.is_some() {
+            self.keep_in_host(self.cache.translation_page(lpn), flash);
+        }
         Ok((self.cache.insert(lpn), after))
     }
 
-    /// Reads the translation page of `lpn`, if it was ever written.
-    fn fetch_entry(&self, lpn: Lpn, after: After, flash: &mut FlashOps) -> After {
+    /// Reads the entry of `lpn` from the host's memory, or its translation page from flash, if it
+    /// was ever written.
+    fn fetch_entry(&mut self, lpn: Lpn, after: After, flash: &mut FlashOps) -> After {
         debug_assert!(
             self.read_only || self.stored[lpn.0 as usize] == self.map[lpn.0 as usize],
             "the mapping of {lpn:?} was lost"
         );
-        let page = self.directory[self.cache.translation_page(lpn) as usize];
-        if page == Ppn::NONE {
+        let page = self.cache.translation_page(lpn);
+        if let Some(host) = self.host.as_mut().filter(|host| host.holds(page)) {
+            if host.access(page, lpn) {
+                flash.note_host_access();
+            }
+            return after;
+        }
+        let at = self.directory[page as usize];
+        if at == Ppn::NONE {
             return after; // This translation page was never written.
         }
-        flash.read(page, Cause::Mapping, after)
+        flash.read(at, Cause::Mapping, after)
+    }
+
+    /// Puts translation page `page`, which was read from flash, into the host's memory. Only a
+    /// worn-out device cannot program the page that has to leave; then it stays.
+    fn keep_in_host(&mut self, page: u32, flash: &mut FlashOps) {
+        let Some(host) = &self.host else { return };
+        if host.holds(page) || self.directory[page as usize] == Ppn::NONE {
+            return;
+        }
+        if let Some(victim) = host.victim() {
+            if host.is_dirty(victim) {
+                if self.write_translation(victim, flash).is_err() {
+                    return;
+                }
+                if self.batch {
+                    self.entries_written(victim);
+                }
+            }
+            self.host.as_mut().expect("it has one").remove(victim);
+        }
+        self.host.as_mut().expect("it has one").insert(page);
+    }
+
+    /// Writes changed entries of translation page `page` to the host's memory, where it is there,
+    /// or else to flash. Returns the operation that a read of the page depends on.
+    fn update_translation(&mut self, page: u32, flash: &mut FlashOps) -> Result<After, FtlError> {
+        match self.host.as_mut().filter(|host| host.holds(page)) {
+            Some(host) => {
+                host.update(page);
+                Ok(After::NOTHING)
+            }
+            None => self.write_translation(page, flash),
+        }
     }
 
     /// Evicts an entry, which is written back first if it is dirty.
@@ -305,7 +396,7 @@ impl Dftl {
         let mut after = After::NOTHING;
         if self.cache.is_dirty(slot) {
             let page = self.cache.translation_page(self.cache.lpn(slot));
-            after = self.write_translation(page, flash)?;
+            after = self.update_translation(page, flash)?;
             self.entry_written(slot);
             if self.batch {
                 self.entries_written(page);
@@ -356,6 +447,9 @@ impl SavedState for Dftl {
         to.put(&(&self.map, &self.directory, &self.cache));
         to.put(&(&self.planes, &self.pools, self.next_plane, self.read_only));
         self.policy.save(to);
+        if self.host.is_some() || self.stripe_pages > 1 {
+            to.put(&(&self.host, self.in_stripe));
+        }
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
@@ -365,7 +459,11 @@ impl SavedState for Dftl {
             // Differs from the translation pages in the dirty entries, which are never compared.
             self.stored.clone_from(&self.map);
         }
-        self.policy.restore(from)
+        self.policy.restore(from)?;
+        if self.host.is_some() || self.stripe_pages > 1 {
+            (self.host, self.in_stripe) = from.take()?;
+        }
+        Ok(())
     }
 }
 
@@ -442,6 +540,12 @@ impl Ftl for Dftl {
         Ok(false)
     }
 
+    fn power_lost(&mut self) {
+        if let Some(host) = &mut self.host {
+            host.power_lost();
+        }
+    }
+
     fn check_saveable(&self) -> Result<(), StateError> {
         self.policy.check_saveable()
     }
@@ -453,6 +557,9 @@ impl Ftl for Dftl {
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         self.cache.audit()?;
+        if let Some(host) = &self.host {
+            host.audit()?;
+        }
         let is_some = |page: &&Ppn| **page != Ppn::NONE;
         let mapped = self.map.iter().filter(is_some).count() as u64;
         let written = self.directory.iter().filter(is_some).count() as u64;

@@ -200,3 +200,88 @@ fn idle_collection_prevents_writes_from_waiting() {
     assert!(waits.is_none(), "write {waits:?} waited");
     bench.ftl.audit(&bench.flash).expect("consistent metadata");
 }
+
+/// One entry in the controller's memory, and so many translation pages in the host's.
+fn with_host_buffer(pages: u64) -> Settings {
+    settings(1).and("host_buffer", Value::Bytes(pages * 512))
+}
+
+#[test]
+fn entries_are_read_from_the_hosts_memory_and_written_back_there() {
+    let mut bench = Bench::new(&with_host_buffer(2), 300);
+    assert_eq!(bench.write(0), [DATA]);
+    assert_eq!(bench.write(200), [SAVE, DATA], "page 0 of the map is new, and not in the buffer");
+    assert_eq!(bench.write(1), [SAVE, LOAD, DATA], "page 1 is, and page 0 enters the buffer");
+    let host_read = (Read, Host);
+    let accesses = |bench: &Bench| bench.flash.host_accesses();
+    assert_eq!(bench.read(0), [host_read], "page 0 of the map is in the buffer");
+    assert_eq!(accesses(&bench), 1, "the dirty entry of 1 was written there without waiting");
+    assert_eq!(bench.read(15), [], "never written, as the entry says");
+    assert_eq!(accesses(&bench), 0, "brought with that of page 0");
+    bench.read(16);
+    assert_eq!(accesses(&bench), 1, "16 entries are an access");
+    assert_eq!(bench.read(200), [LOAD, host_read], "page 1 of the map enters the buffer");
+    assert_eq!(bench.write(270), [DATA], "page 2 was never written");
+    // Page 2 is written to flash from the controller, and enters the full buffer when it is read:
+    // page 0, which is dirty, leaves, and needs no read.
+    assert_eq!(bench.read(271), [SAVE, LOAD, SAVE]);
+    assert_eq!(accesses(&bench), 1, "page 0 is read from the buffer");
+    assert_eq!(bench.read(0), [LOAD, host_read], "and page 1, which is clean, just leaves");
+    bench.ftl.audit(&bench.flash).expect("consistent metadata");
+}
+
+#[test]
+fn a_power_failure_takes_the_clean_pages_of_the_hosts_memory() {
+    let mut bench = Bench::new(&with_host_buffer(3), 300);
+    for lpn in [0, 200, 1, 201, 2] {
+        bench.write(lpn);
+    }
+    // Both pages are in the buffer; that of 1 and 2 was changed there.
+    assert_eq!(bench.read(1), [(Read, Host)]);
+    assert_eq!(bench.read(200), [(Read, Host)]);
+    bench.read(201);
+    let mut clean = Bench::new(&with_host_buffer(3), 300);
+    for lpn in [0, 200] {
+        clean.write(lpn);
+    }
+    clean.read(0);
+    clean.read(201);
+    assert_eq!(clean.read(1), [], "from the buffer");
+    clean.ftl.power_lost();
+    assert_eq!(clean.read(200), [LOAD, (Read, Host)], "lost with the host's memory");
+    bench.ftl.power_lost();
+    assert_eq!(bench.read(0), [(Read, Host)], "rebuilt, as no other copy has the changes");
+    bench.ftl.audit(&bench.flash).expect("consistent metadata");
+}
+
+#[test]
+fn no_entry_is_lost_between_controller_host_and_flash() {
+    let mut stream = hybridsim_engine::Stream::new(3, "host buffer");
+    for (entries, pages, batch) in [(1, 1, true), (4, 2, true), (16, 2, false), (1, 3, false)] {
+        let settings = settings(entries).and("host_buffer", Value::Bytes(pages * 512));
+        let mut bench = Bench::new(&settings.and("batch_updates", Value::Flag(batch)), 300);
+        for number in 0..4_000 {
+            let lpn = stream.below(300) as u32;
+            match stream.below(10) {
+                0..6 => _ = bench.write(lpn),
+                6 => _ = bench.trim(lpn),
+                _ => _ = bench.read(lpn),
+            }
+            if number % 500 == 499 {
+                bench.ftl.power_lost();
+            }
+            if number % 100 == 99 {
+                bench.ftl.audit(&bench.flash).expect("consistent metadata");
+            }
+        }
+        let mut reads = |bench: &mut Bench| bench.read(stream.below(300) as u32).len();
+        assert!((0..100).map(|_| reads(&mut bench)).sum::<usize>() > 50);
+    }
+}
+
+#[test]
+fn a_host_buffer_without_room_for_a_page_is_rejected() {
+    let small = settings(10).and("host_buffer", Value::Bytes(511));
+    let Err(problems) = build(&small, &geometry(1, 40), 300) else { panic!("must be rejected") };
+    assert_eq!(problems[0].param, "host_buffer");
+}
