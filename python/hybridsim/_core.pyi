@@ -96,7 +96,7 @@ class TraceReader:
     @property
     def warnings(self) -> list[str]: ...
 
-_Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial", "padding"]
+_Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial", "padding", "refresh", "fold"]
 
 @final
 class Device:

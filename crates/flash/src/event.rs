@@ -23,6 +23,8 @@ coded! {
         Padding = 6 "padding",
         /// Moving data whose bit errors would become too many.
         Refresh = 7 "refresh",
+        /// Moving data from blocks in SLC mode to blocks in native mode.
+        Fold = 8 "fold",
     }
 }
 

@@ -41,9 +41,42 @@ pub struct FlashOp {
     pub after: After,
     /// The page, or the block of an erase.
     pub page: u32,
+    /// The blocks in SLC mode that it reads and programs.
+    pub slc: SlcMode,
     /// The source of a copy; for a program, the page whose read earlier in the list brought the
     /// data into the controller's memory, or [`FRESH`].
     pub from: u32,
+}
+
+/// Which blocks of an operation are in SLC mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlcMode(u8);
+
+impl SlcMode {
+    const SOURCE: u8 = 1;
+    const TARGET: u8 = 2;
+
+    /// With the modes of the block that is read, and of that which is programmed or erased.
+    pub const fn new(source: bool, target: bool) -> Self {
+        Self((source as u8 * Self::SOURCE) | (target as u8 * Self::TARGET))
+    }
+
+    #[inline]
+    pub const fn any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether it reads a block in SLC mode.
+    #[inline]
+    pub const fn source(self) -> bool {
+        self.0 & Self::SOURCE != 0
+    }
+
+    /// Whether it programs or erases a block in SLC mode.
+    #[inline]
+    pub const fn target(self) -> bool {
+        self.0 & Self::TARGET != 0
+    }
 }
 
 /// [`FlashOp::from`] of a program with data of the host or padding.
@@ -311,6 +344,10 @@ impl FlashOps {
         if !self.array.relocate_run(run, (to, first)) {
             pages.for_each(|(from, page)| _ = self.copy(Ppn(*from), Ppn(page), cause, after));
         } else if self.recording {
+            let slc = match self.array.has_slc_mode() {
+                true => SlcMode::new(self.array.is_slc(run.block()), self.array.is_slc(to)),
+                false => SlcMode::default(),
+            };
             let copy = |(from, page): (&u32, u32)| FlashOp {
                 kind: OpKind::Copy,
                 cause,
@@ -318,6 +355,7 @@ impl FlashOps {
                 retries: 0,
                 after,
                 page,
+                slc,
                 from: *from,
             };
             self.list.extend(pages.map(copy));
@@ -326,12 +364,24 @@ impl FlashOps {
         }
     }
 
+    /// Puts the erased `block` into SLC mode until its erase.
+    pub fn begin_slc(&mut self, block: BlockId) {
+        self.array.begin_slc(block);
+    }
+
     /// Erases `block`; returns false when it is worn out and must not be used again.
     #[inline]
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: After) -> bool {
+        let slc = self.array.has_slc_mode() && self.array.is_slc(block);
         let usable = self.array.erase(block);
         if self.violation().is_none() {
             self.record(OpKind::Erase, cause, block, (block.0, 0), after);
+            if slc
+                && self.recording
+                && let Some(erase) = self.list.last_mut()
+            {
+                erase.slc = SlcMode::new(false, true);
+            }
         }
         usable
     }
@@ -346,6 +396,21 @@ impl FlashOps {
     /// Invalidates all pages of `block`, which takes no time.
     pub(crate) fn invalidate_block(&mut self, block: BlockId) {
         self.array.invalidate_block(block);
+    }
+
+    /// The modes of the blocks of an operation on `block`, an erase excepted: it ends the mode.
+    #[inline(never)]
+    fn slc_mode(&self, kind: OpKind, block: BlockId, from: u32) -> SlcMode {
+        let slc = self.array.is_slc(block);
+        match kind {
+            OpKind::Read => SlcMode::new(slc, false),
+            OpKind::Program => SlcMode::new(false, slc),
+            OpKind::Copy => {
+                let source = self.array.geometry().block_of(Ppn(from));
+                SlcMode::new(self.array.is_slc(source), slc)
+            }
+            OpKind::Erase => SlcMode::default(),
+        }
     }
 
     #[inline]
@@ -366,7 +431,11 @@ impl FlashOps {
             "a dependency on another list"
         );
         let die = self.array.geometry().die_of(block);
-        self.list.push(FlashOp { kind, cause, die, retries: 0, after, page, from });
+        let slc = match self.array.has_slc_mode() {
+            true => self.slc_mode(kind, block, from),
+            false => SlcMode::default(),
+        };
+        self.list.push(FlashOp { kind, cause, die, retries: 0, after, page, slc, from });
         After(self.list.len() as u32 - 1)
     }
 }

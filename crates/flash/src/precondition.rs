@@ -80,6 +80,7 @@ pub fn run(
     let mut preconditioning =
         Preconditioning { pages, ftl, flash, stream, progress, report_at: 0, stopped: false };
     let done = preconditioning.fill(kind);
+    let done = done.and_then(|()| ftl.settle(flash));
     flash.set_recording(true);
     done
 }

@@ -75,7 +75,8 @@ fn every_ftl_conforms_with_every_choice_policy_and_program_order() {
                 let name = format!("{} on {order:?} pages", entry.description.name);
                 let coverage = check(&subject, 160, number as u64)
                     .unwrap_or_else(|failure| panic!("{name}: {failure}"));
-                assert!(coverage.ran > 45, "{name}: {coverage:?}");
+                // Some need blocks of several pages.
+                assert!(coverage.ran > 40, "{name}: {coverage:?}");
                 assert!(
                     coverage.worn_out > 3 && coverage.erases > 1_000,
                     "{name}: the cases did not wear it out: {coverage:?}"

@@ -18,8 +18,8 @@ use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
-    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel,
-    WriteBuffer,
+    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, SlcTimes,
+    TimingModel, WriteBuffer,
 };
 use std::collections::BTreeMap;
 
@@ -137,6 +137,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         program: micro(300),
         erase: micro(1500),
         retry: SimDuration::ZERO,
+        slc: SlcTimes::NONE,
         copy_plane: micro(310),
         copy_die: micro(320),
         command: micro(1),
@@ -232,7 +233,7 @@ fn a_copy_reads_the_page_type_of_its_source() {
 #[test]
 fn an_erased_block_takes_no_page_of_an_earlier_program() {
     let (geometry, times) = two_dies(CopyBack::None);
-    let chip = ChipPages::single(times.read).with_program_pages(4);
+    let chip = ChipPages::single(times.read).with_program_pages(4, 1);
     let took = background(chip, (geometry, times), |flash| {
         for page in 8..11 {
             flash.program(Ppn(page), Lpn(page), Cause::Gc, After::NOTHING);

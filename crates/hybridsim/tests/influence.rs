@@ -54,6 +54,9 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("write_buffer = \"1MiB\"\ntiming = \"queued\"\n", &[]);
     // The default may be spelt out, as resolved scenarios do.
     check("write_buffer = \"0B\"\nsuspends_max = 8\n", &[]);
+    check("slc_program_time = \"99us\"\n", &["component.ssd.slc_program_time"]);
+    check("slc_program_time = \"99us\"\nftl = \"slc-cache\"\n", &[]);
+    check("slc_endurance = 99\nftl = \"slc-cache\"\n", &[]);
     let anywhere = "timing = \"queued\"\nprogram_suspend_interval = \"90us\"\n";
     check(anywhere, &["component.ssd.program_suspend_interval"]);
     let unlimited = "timing = \"queued\"\nprogram_suspend_time = \"9us\"\n";

@@ -237,6 +237,18 @@ fn with_every_translation_layer() {
 }
 
 #[test]
+fn with_an_slc_cache() {
+    for when_full in ["direct", "fold"] {
+        resumed_equals_uninterrupted(&ssd(&format!(
+            "ftl = {{ kind = \"slc-cache\", static_size = \"64KiB\", dynamic_size = \"128KiB\", \
+             low_mark = \"32KiB\", when_full = \"{when_full}\" }}\n\
+             timing = \"queued\"\nwrite_buffer = \"64KiB\"\nslc_program_time = \"70us\"\n\
+             slc_endurance = 1000\nprecondition = \"fill\"\nidle_after = \"1ms\"\n"
+        )));
+    }
+}
+
+#[test]
 fn with_both_media_in_one_device() {
     for more in [
         "",

@@ -13,7 +13,7 @@ pub(crate) use run::{PageRun, WORD_PAGES};
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::packed::Packed;
-use head::{Head, NEXT_ONE};
+use head::{Head, NEXT_ONE, SLC};
 use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -52,6 +52,10 @@ pub enum Violation {
     EraseValid(BlockId),
     /// A block was used that is retired or does not exist.
     Unusable(BlockId),
+    /// A page was programmed that its block does not have in SLC mode.
+    BeyondSlc(Ppn),
+    /// A block that holds data was put into SLC mode.
+    ModeChange(BlockId),
 }
 
 impl std::fmt::Display for Violation {
@@ -69,6 +73,12 @@ impl std::fmt::Display for Violation {
             }
             Self::Unusable(block) => {
                 write!(f, "block {} was used although it is retired or does not exist", block.0)
+            }
+            Self::BeyondSlc(page) => {
+                write!(f, "page {} was programmed, but its block in SLC mode is full", page.0)
+            }
+            Self::ModeChange(block) => {
+                write!(f, "block {} was put into SLC mode although not erased", block.0)
             }
         }
     }
@@ -94,6 +104,8 @@ pub struct Array {
     endurance: u32,
     /// Endurance of each block; empty if it is `endurance` for all.
     limits: Vec<u32>,
+    /// Pages of a block in SLC mode; 0 if no block can be.
+    slc_pages: u32,
     /// For each block a [`Head`], `words` words of the valid bitmap, and, unless pages are
     /// programmed consecutively, `words` words of the programmed bitmap. They are adjacent so that
     /// a write misses the processor's caches once.
@@ -122,6 +134,7 @@ impl Array {
             order,
             endurance: endurance.clamp(1, ENDURANCE_MAX),
             limits: Vec::new(),
+            slc_pages: 0,
             blocks: vec![0; geometry.blocks() as usize * stride],
             words,
             stride,
@@ -141,6 +154,27 @@ impl Array {
         self
     }
 
+    /// Allows SLC mode, in which a block has its first `pages` pages.
+    #[must_use]
+    pub const fn with_slc_mode(mut self, pages: u32) -> Self {
+        self.slc_pages = pages;
+        self
+    }
+
+    /// Lets `blocks` be erased `endurance` times. Comes before grown bad blocks.
+    #[must_use]
+    pub fn with_endurance_of(
+        mut self,
+        blocks: impl Iterator<Item = BlockId>,
+        endurance: u32,
+    ) -> Self {
+        self.limits = vec![self.endurance; self.geometry.blocks() as usize];
+        for block in blocks {
+            self.limits[block.0 as usize] = endurance.clamp(1, ENDURANCE_MAX);
+        }
+        self
+    }
+
     /// Adds grown bad blocks: each erase fails with probability `chance`, which retires the block.
     /// (The number of erases before that is geometrically distributed and drawn here, so that an
     /// erase does not get slower.)
@@ -148,11 +182,11 @@ impl Array {
     pub fn with_grown_bad_blocks(mut self, chance: f64, stream: &mut Stream) -> Self {
         if chance > 0.0 {
             let rate = -libm::log1p(-chance.min(1.0 - f64::EPSILON));
-            let mut limit = || {
+            let mut limit = |block| {
                 let erases = standard_exponential(stream) / rate + 1.0;
-                (erases.min(f64::from(self.endurance)) as u32).max(1)
+                (erases.min(f64::from(self.endurance_of(block))) as u32).max(1)
             };
-            self.limits = (0..self.geometry.blocks()).map(|_| limit()).collect();
+            self.limits = (0..self.geometry.blocks()).map(BlockId).map(&mut limit).collect();
         }
         self
     }
@@ -195,6 +229,27 @@ impl Array {
     #[inline]
     pub fn endurance_of(&self, block: BlockId) -> u32 {
         self.limits.get(block.0 as usize).copied().unwrap_or(self.endurance)
+    }
+
+    /// Whether blocks can be in SLC mode.
+    #[inline]
+    pub const fn has_slc_mode(&self) -> bool {
+        self.slc_pages != 0
+    }
+
+    /// Whether `block` is in SLC mode: from [`Array::begin_slc`] to its erase.
+    #[inline]
+    pub fn is_slc(&self, block: BlockId) -> bool {
+        self.head(block).is_slc()
+    }
+
+    /// Puts the erased `block` into SLC mode.
+    pub(crate) fn begin_slc(&mut self, block: BlockId) {
+        if self.next_page(block) != 0 || !self.has_slc_mode() {
+            return self.violate(Violation::ModeChange(block));
+        }
+        let head = self.head_of(block);
+        self.blocks[head] |= SLC;
     }
 
     /// Valid pages in `block`.
@@ -364,6 +419,7 @@ impl Array {
             let count: u32 = valid.iter().map(|word| word.count_ones()).sum();
             let beyond = self.next_valid(block, head.next()).is_some();
             let erased = valid.iter().zip(programmed).any(|(v, p)| v & !p != 0);
+            let beyond = beyond || head.is_slc() && head.next() > self.slc_pages;
             if count != head.valid() || beyond || erased {
                 let (counted, next) = (head.valid(), head.next());
                 return Err(format!(
@@ -437,6 +493,19 @@ impl Array {
         self.head_of(block) + 1
     }
 
+    /// Whether the block of `page`, which is retired or in SLC mode, has it.
+    #[cold]
+    fn takes_page(&mut self, block: Head, page: Ppn, offset: u32) -> bool {
+        if block.is_retired() {
+            self.violate(Violation::Unusable(self.geometry.block_of(page)));
+        } else if offset >= self.slc_pages {
+            self.violate(Violation::BeyondSlc(page));
+        } else {
+            return true;
+        }
+        false
+    }
+
     #[cold]
     fn violate(&mut self, violation: Violation) {
         self.violation.get_or_insert(violation);
@@ -457,21 +526,20 @@ impl Array {
             self.violate(Violation::Program(page));
             return false;
         }
-        let PageIndex { block, offset, head, word, bit } = self.index(page);
+        let PageIndex { offset, head, word, bit, .. } = self.index(page);
         let sequential = self.order == ProgramOrder::Sequential;
         let (map, words) = (word - head, self.words);
-        let metadata = &mut self.blocks[head..head + self.stride];
-        let before = Head(metadata[0]);
+        let before = Head(self.blocks[head]);
         let next = before.next();
         let in_order = match self.order {
             ProgramOrder::Sequential => offset == next,
             ProgramOrder::Ascending => offset >= next,
             ProgramOrder::Any => true,
         };
-        if before.is_retired() {
-            self.violate(Violation::Unusable(block));
+        if !before.takes_all_pages() && !self.takes_page(before, page, offset) {
             return false;
         }
+        let metadata = &mut self.blocks[head..head + self.stride];
         if !in_order || (!sequential && metadata[map + words] & bit != 0) {
             self.violate(Violation::Program(page));
             return false;

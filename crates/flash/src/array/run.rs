@@ -26,6 +26,11 @@ impl PageRun {
         Self { word: 0, mask: 0, block: BlockId::NONE, count: 0, pages: none, owners: none }
     }
 
+    /// The block that holds the pages.
+    pub(crate) const fn block(&self) -> BlockId {
+        self.block
+    }
+
     #[inline]
     pub(crate) fn pages(&self) -> &[u32] {
         &self.pages[..self.count as usize]
@@ -81,7 +86,7 @@ impl Array {
             && count != 0
             && self.blocks[run.word] & run.mask == run.mask
             && run.block != to
-            && !self.is_retired(to)
+            && self.head(to).takes_all_pages()
             && self.next_page(to) == first
             && first + count <= self.geometry.pages_per_block();
         if !allowed {

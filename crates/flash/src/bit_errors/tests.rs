@@ -1,6 +1,6 @@
 use super::*;
 use crate::geometry::{DieId, Shape};
-use crate::ops::After;
+use crate::ops::{After, SlcMode};
 
 /// A model of one plane of 4 blocks of 8 pages, all written before the run.
 fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
@@ -44,7 +44,16 @@ fn day(number: u64) -> SimTime {
 }
 
 fn op(kind: OpKind, cause: Cause, page: u32, from: u32) -> FlashOp {
-    FlashOp { kind, cause, die: DieId(0), retries: 0, after: After::NOTHING, page, from }
+    FlashOp {
+        kind,
+        cause,
+        die: DieId(0),
+        retries: 0,
+        after: After::NOTHING,
+        page,
+        slc: SlcMode::default(),
+        from,
+    }
 }
 
 fn read(page: u32) -> FlashOp {

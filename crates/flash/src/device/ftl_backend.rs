@@ -180,8 +180,11 @@ impl FtlBackend {
 }
 
 impl FlashBackend for FtlBackend {
-    const PAUSES_BETWEEN_STEPS: bool = true;
     const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
+
+    fn pauses_between_steps(&self) -> bool {
+        self.ftl.slc_mode().is_none()
+    }
 
     fn sectors_per_page(&self) -> u32 {
         self.sectors_per_page

@@ -81,10 +81,11 @@ pub struct Unreported {
 
 /// The part of an SSD behind its front end: translation, flash, and their timing.
 pub trait FlashBackend {
-    /// Whether the device must be idle for `idle_after` again between two background steps.
-    const PAUSES_BETWEEN_STEPS: bool;
     /// Whether the number of free blocks is reported at the start of a run.
     const REPORTS_INITIAL_FREE_BLOCKS: bool;
+
+    /// Whether the device must be idle for `idle_after` again between two background steps.
+    fn pauses_between_steps(&self) -> bool;
 
     /// The logical page: a trim discards whole pages only.
     fn sectors_per_page(&self) -> u32;
@@ -366,7 +367,8 @@ impl<B: FlashBackend> SsdDevice<B> {
             // A request that arrives meanwhile waits for one step at most.
             self.state.timer_set = true;
             let next = self.state.busy_until.max(ctx.now() + SimDuration::from_ns(1));
-            let token = if B::PAUSES_BETWEEN_STEPS { IDLE } else { BACKGROUND_CONTINUES };
+            let token =
+                if self.backend.pauses_between_steps() { IDLE } else { BACKGROUND_CONTINUES };
             ctx.wake_at(next, token);
         }
         self.ended(ctx, more.map(drop));

@@ -1,7 +1,7 @@
 //! The parameters of kind `ssd`, and how one is built from them.
 
 use super::timing_params::{
-    ARRAY_TIMES, COPIES, SCHEDULING, TIMING_MODEL, timing_model, with_copies,
+    ARRAY_TIMES, COPIES, SCHEDULING, SLC_MODE, TIMING_MODEL, timing_model, with_copies,
 };
 use super::{EnergyMeter, FrontEnd, FtlBackend, Ssd, THERMAL, Thermal};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
@@ -44,11 +44,12 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 90] = joined(&[
+pub const PARAMS: [Param; 94] = joined(&[
     &geometry::PARAMS,
     FTL,
     TIMING_MODEL,
     ARRAY_TIMES,
+    SLC_MODE,
     COPIES,
     SCHEDULING,
     OPERATION_ENERGY,
@@ -275,11 +276,19 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let names = (entry.description().name, ftl.refreshes());
     let bit_errors = BitErrors::build(input, &geometry, names)?;
-    let timing = timing_model(settings, geometry, with_copies(settings, &geometry))?;
+    let slc = ftl.slc_mode();
+    let bits = slc.map_or(1, |slc| slc.bits);
+    check_slc(settings, bits)?;
+    let timing = timing_model(settings, geometry, with_copies(settings, &geometry, bits))?;
     let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
-    let array = Array::new(geometry, order, endurance)
-        .with_logical_pages(exported_pages)
-        .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
+    let mut array = Array::new(geometry, order, endurance).with_logical_pages(exported_pages);
+    if let Some(slc) = slc {
+        array = array.with_slc_mode(slc.pages_per_block);
+        if let Some(endurance) = settings.count_opt("slc_endurance") {
+            array = array.with_endurance_of(slc.static_blocks(&geometry), endurance as u32);
+        }
+    }
+    let array = array.with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let mut flash = FlashOps::new(array);
     let initial_wear = settings.number("initial_wear");
     if initial_wear > 0.0 {
@@ -330,6 +339,24 @@ fn host_buffer_time(ftl: &Settings) -> SimDuration {
         true => ftl.duration("host_buffer_time"),
         false => SimDuration::ZERO,
     }
+}
+
+/// Checks what a chip reads and programs against cells of `bits` bits in native mode.
+fn check_slc(settings: &Settings, bits: u32) -> Result<(), Vec<Problem>> {
+    if bits == 1 || settings.text("timing") != "queued" {
+        return Ok(());
+    }
+    let (pages, types) = (settings.count("program_pages"), settings.count("page_types"));
+    let mut problems = Vec::new();
+    if pages > 1 && !pages.is_multiple_of(u64::from(bits)) {
+        let message = format!("{pages} pages are not the pages of cells of {bits} bits each");
+        problems.push(Problem::new("program_pages", message));
+    }
+    if settings.number("read_spread") > 0.0 && types != u64::from(bits) {
+        let message = format!("{types}, but the translation layer has bits_per_cell = {bits}");
+        problems.push(Problem::new("page_types", message));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Time to read what the mapping is rebuilt from, with all dies in parallel.

@@ -1,11 +1,12 @@
 //! The parameters that say how flash operations are timed, and how a timing model is built from
 //! them: of kinds `ssd` and `zns-ssd`.
 
+use crate::array::ENDURANCE_MAX;
 use crate::bit_errors;
 use crate::geometry::Geometry;
 use crate::timing::{
     BufferPauses, ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial,
-    SuspendPoints, TimingModel, WriteBuffer,
+    SlcTimes, SuspendPoints, TimingModel, WriteBuffer,
 };
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
@@ -60,6 +61,39 @@ pub(crate) const ARRAY_TIMES: &[Param] = &[
         "Transfer of a page through the controller's RAM on its way from or to the host.",
     ),
 ];
+
+/// Times of blocks in SLC mode, and how often they can be erased.
+pub(super) const SLC_MODE: &[Param] = &[
+    Param::optional(
+        "slc_read_time",
+        Kind::Duration,
+        "Page read in SLC mode, whatever the page; default: `read_time`.",
+    )
+    .needs(SLC_CACHE),
+    Param::optional(
+        "slc_program_time",
+        Kind::Duration,
+        "Page program in SLC mode; default: `program_time`. Of `program_pages` a program takes \
+         the part that the cells hold with one bit each.",
+    )
+    .needs(SLC_CACHE),
+    Param::optional(
+        "slc_erase_time",
+        Kind::Duration,
+        "Block erase in SLC mode; default: `erase_time`.",
+    )
+    .needs(SLC_CACHE),
+    Param::optional(
+        "slc_endurance",
+        Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
+        "Program/erase cycles of a block of the static SLC cache; default: `endurance`. Blocks of \
+         the dynamic cache count every erase as one of `endurance`, in whichever mode.",
+    )
+    .needs(SLC_CACHE),
+];
+
+/// What acts only with an SLC cache.
+const SLC_CACHE: &[Needs] = &[Needs::Is("ftl", &["slc-cache"])];
 
 pub(super) const COPIES: &[Param] = &[
     Param::with(
@@ -299,7 +333,7 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
     let pages = pages.min(u64::from(geometry.pages())) as usize;
     let buffer = WriteBuffer::new(pages, geometry.dies(), settings.flag("free_flush"))
         .with_pauses(buffer_pauses(settings));
-    Queued::new(geometry, times, (scheduling, chip_pages(settings, times.read)), buffer)
+    Queued::new(geometry, times, (scheduling, chip_pages(settings, &times)), buffer)
 }
 
 fn suspend_points(settings: &Settings) -> Option<SuspendPoints> {
@@ -344,11 +378,11 @@ fn check_buffer_pauses(settings: &Settings) -> Option<Problem> {
         .then(|| Problem::new("buffer_pause_full_max", message))
 }
 
-fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
+fn chip_pages(settings: &Settings, times: &OperationTimes) -> ChipPages {
     let [types, read_pages, program_pages] =
         ["page_types", "read_pages", "program_pages"].map(|key| settings.count(key) as u32);
-    ChipPages::new(read, types, settings.number("read_spread"), read_pages)
-        .with_program_pages(program_pages)
+    ChipPages::new(times.read, types, settings.number("read_spread"), read_pages)
+        .with_program_pages(program_pages, times.slc.bits)
 }
 
 /// The problem of a block that is no multiple of the pages of `key`.
@@ -375,10 +409,18 @@ fn check_queued(settings: &Settings) -> Result<(), Vec<Problem>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// The times of a device that copies pages.
-pub(super) fn with_copies(settings: &Settings, geometry: &Geometry) -> OperationTimes {
+/// The times of a device that copies pages, and whose cells hold `bits` bits in native mode.
+pub(super) fn with_copies(settings: &Settings, geometry: &Geometry, bits: u32) -> OperationTimes {
     let times = operation_times(settings, geometry);
+    let register = settings.duration("register_time");
+    let slc = |key, native| settings.duration_opt(key).map_or(native, |time| time + register);
     OperationTimes {
+        slc: SlcTimes {
+            read: slc("slc_read_time", times.read),
+            program: slc("slc_program_time", times.program),
+            erase: settings.duration_opt("slc_erase_time").unwrap_or(times.erase),
+            bits,
+        },
         copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(times.copy_plane),
         copy_die: settings.duration_opt("copy_die_time").unwrap_or(times.copy_die),
         copy_back: match settings.text("copy") {
@@ -404,6 +446,7 @@ pub(crate) fn operation_times(settings: &Settings, geometry: &Geometry) -> Opera
         copy_die: read + program,
         erase: settings.duration("erase_time"),
         retry: SimDuration::ZERO,
+        slc: SlcTimes::NONE,
         command: settings.duration("command_time"),
         data_command: settings.duration("data_command_time"),
         ram: settings.duration("ram_time"),

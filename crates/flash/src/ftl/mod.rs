@@ -22,6 +22,7 @@ mod merge;
 pub mod page;
 mod page_table;
 mod raw;
+pub mod slc_cache;
 mod superblock;
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
@@ -167,6 +168,19 @@ pub trait Ftl: SavedState {
     /// is rebuilt by its recovery.
     fn power_lost(&mut self) {}
 
+    /// How it operates blocks with one bit per cell, if it does.
+    fn slc_mode(&self) -> Option<SlcMode> {
+        None
+    }
+
+    /// Completes the background work of an idle device; after preconditioning.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn settle(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
+        Ok(())
+    }
+
     /// Controller memory its tables need on a real device, in bytes.
     fn mapping_ram_bytes(&self) -> u64;
 
@@ -185,6 +199,26 @@ pub trait Ftl: SavedState {
     /// The first contradiction.
     fn audit(&self, _flash: &FlashOps) -> Result<(), String> {
         Ok(())
+    }
+}
+
+/// How an FTL operates blocks in SLC mode: with one bit per cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcMode {
+    /// Bits that a cell holds in native mode.
+    pub bits: u32,
+    /// Pages of a block in SLC mode, its first ones.
+    pub pages_per_block: u32,
+    /// The first blocks of each plane, which are never in native mode.
+    pub static_per_plane: u32,
+}
+
+impl SlcMode {
+    /// The blocks that are never in native mode.
+    pub fn static_blocks(&self, geometry: &Geometry) -> impl Iterator<Item = BlockId> + use<> {
+        let (planes, blocks) = (geometry.planes(), geometry.blocks_per_plane());
+        let count = self.static_per_plane;
+        (0..planes).flat_map(move |plane| (0..count).map(move |at| BlockId(plane * blocks + at)))
     }
 }
 
@@ -257,4 +291,5 @@ pub const ENTRIES: &[FtlEntry] = &[
     last::ENTRY,
     superblock::ENTRY,
     dftl::ENTRY,
+    slc_cache::ENTRY,
 ];

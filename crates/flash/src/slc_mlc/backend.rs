@@ -132,8 +132,11 @@ fn report_batch(ctx: &mut Ctx<'_>, batch: &Batch, slc_blocks: u32) {
 }
 
 impl FlashBackend for HybridBackend {
-    const PAUSES_BETWEEN_STEPS: bool = false;
     const REPORTS_INITIAL_FREE_BLOCKS: bool = false;
+
+    fn pauses_between_steps(&self) -> bool {
+        false
+    }
 
     fn sectors_per_page(&self) -> u32 {
         self.ftl.mlc.sectors_per_page

@@ -1,6 +1,7 @@
 //! What one operation of a chip covers: a chip's page is larger than a page of the translation
 //! layer in drives that map 4 KiB units, and several pages are programmed at once.
 
+use crate::ops::FlashOp;
 use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ pub struct ChipPages {
     read_pages: u32,
     /// Consecutive pages that are programmed at once.
     program_pages: u32,
+    /// The same in a block in SLC mode.
+    slc_program_pages: u32,
     types: u32,
     /// By page type.
     read_times: [SimDuration; TYPES_MAX],
@@ -22,15 +25,17 @@ pub struct ChipPages {
 /// A program that takes further pages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct OpenProgram {
-    /// Number of the pages programmed at once.
-    pub page: u32,
+    /// The first of the pages programmed at once.
+    pub first: u32,
     pub end: SimTime,
 }
 
 impl ChipPages {
     /// A chip that reads in `read` and works on single pages.
     pub const fn single(read: SimDuration) -> Self {
-        Self { read_pages: 1, program_pages: 1, types: 1, read_times: [read; TYPES_MAX] }
+        let [read_pages, program_pages, slc_program_pages, types] = [1; 4];
+        let read_times = [read; TYPES_MAX];
+        Self { read_pages, program_pages, slc_program_pages, types, read_times }
     }
 
     /// A chip whose page types, `types` of them and 4 at most, take `read` on average and differ
@@ -46,10 +51,12 @@ impl ChipPages {
         chip
     }
 
-    /// The chip with `program_pages` pages programmed at once.
+    /// The chip with `program_pages` pages programmed at once, which are those of cells of `bits`
+    /// bits: in SLC mode there are fewer.
     #[must_use]
-    pub const fn with_program_pages(self, program_pages: u32) -> Self {
-        Self { program_pages, ..self }
+    pub const fn with_program_pages(self, program_pages: u32, bits: u32) -> Self {
+        let slc_program_pages = program_pages.div_ceil(bits);
+        Self { program_pages, slc_program_pages, ..self }
     }
 
     /// Read time of the page at `offset` of a block.
@@ -83,28 +90,31 @@ impl ChipPages {
         number * self.read_pages
     }
 
-    /// The number of the pages that are programmed with `page`.
+    /// Pages that are programmed at once with that of `op`.
     #[inline]
-    pub(super) const fn page_programmed(&self, page: u32) -> u32 {
-        page / self.program_pages
+    const fn pages_programmed(&self, op: &FlashOp) -> u32 {
+        if op.slc.target() { self.slc_program_pages } else { self.program_pages }
     }
 
-    /// The first of the pages that are programmed at once with this number.
+    /// The first of the pages that are programmed at once with that of `op`.
     #[inline]
-    pub(super) const fn first_programmed(&self, number: u32) -> u32 {
-        number * self.program_pages
+    pub(super) const fn first_programmed(&self, op: &FlashOp) -> u32 {
+        op.page - op.page % self.pages_programmed(op)
     }
 
-    /// Whether `page` is the last of those that are programmed at once.
+    /// Whether the page of `op` is the last of those that are programmed at once.
     #[inline]
-    pub(super) const fn is_last_programmed(&self, page: u32) -> bool {
-        (page + 1).is_multiple_of(self.program_pages)
+    pub(super) const fn is_last_programmed(&self, op: &FlashOp) -> bool {
+        (op.page + 1).is_multiple_of(self.pages_programmed(op))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::ChipPages;
+    use crate::event::Cause;
+    use crate::geometry::DieId;
+    use crate::ops::{After, FRESH, FlashOp, OpKind, SlcMode};
     use hybridsim_engine::SimDuration;
 
     #[test]
@@ -117,9 +127,24 @@ mod tests {
 
     #[test]
     fn one_program_takes_several_pages() {
-        let chip = ChipPages::single(SimDuration::from_us(60)).with_program_pages(12);
+        let chip = ChipPages::single(SimDuration::from_us(60)).with_program_pages(12, 3);
         assert!(chip.programs_several() && !chip.reads_several());
-        assert_eq!((chip.page_programmed(11), chip.page_programmed(12)), (0, 1));
-        assert!(chip.is_last_programmed(23) && !chip.is_last_programmed(22));
+        let (native, slc) = (SlcMode::default(), SlcMode::new(false, true));
+        let program = |page, slc| FlashOp {
+            kind: OpKind::Program,
+            cause: Cause::Host,
+            die: DieId(0),
+            retries: 0,
+            after: After::NOTHING,
+            page,
+            slc,
+            from: FRESH,
+        };
+        let first = |page, slc| chip.first_programmed(&program(page, slc));
+        let is_last = |page, slc| chip.is_last_programmed(&program(page, slc));
+        assert_eq!([11, 12].map(|page| first(page, native)), [0, 12]);
+        assert!(is_last(23, native) && !is_last(22, native));
+        assert_eq!([11, 12, 15, 16].map(|page| first(page, slc)), [8, 12, 12, 16]);
+        assert!(is_last(15, slc) && !is_last(16, slc));
     }
 }

@@ -213,7 +213,7 @@ impl Interleaved {
     ) -> Execution {
         let free = earliest.max(self.dies[op.die.0 as usize].free);
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
+        let CellTimes { read, program, erase } = self.slow.cells(op, &self.times);
         if let Some(time) = copy_back {
             let at = free + time + command * 2;
             return Execution { begin: free, at, waited: SimDuration::ZERO };
@@ -261,7 +261,7 @@ impl Interleaved {
         let copy_back = self.copy_back_time(op);
         let Execution { begin, at, waited } = self.execute(op, from.at, copy_back);
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { read, program, erase } = self.slow.cells(op.die, &self.times);
+        let CellTimes { read, program, erase } = self.slow.cells(op, &self.times);
         let mut latency = from.latency;
         latency.queue += waited;
         if op.retries > 0 && copy_back.is_none() {

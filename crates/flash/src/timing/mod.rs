@@ -28,7 +28,7 @@ pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
 use crate::geometry::{DieId, Geometry, Ppn};
-use crate::ops::{FlashOp, OpKind};
+use crate::ops::{FlashOp, OpKind, SlcMode};
 use hybridsim_engine::{
     EventRecord, LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, Slowdown,
     StateError,
@@ -45,6 +45,28 @@ pub enum CopyBack {
     Die,
 }
 
+/// Durations of operations on blocks in SLC mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcTimes {
+    /// As [`OperationTimes::read`], whatever the page.
+    pub read: SimDuration,
+    /// As [`OperationTimes::program`].
+    pub program: SimDuration,
+    pub erase: SimDuration,
+    /// Bits that a cell holds in native mode; 1 if no block can be in SLC mode.
+    pub bits: u32,
+}
+
+impl SlcTimes {
+    /// Times of a device whose blocks cannot be in SLC mode.
+    pub const NONE: Self = Self {
+        read: SimDuration::ZERO,
+        program: SimDuration::ZERO,
+        erase: SimDuration::ZERO,
+        bits: 1,
+    };
+}
+
 /// Durations of flash operations and transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationTimes {
@@ -59,6 +81,8 @@ pub struct OperationTimes {
     pub erase: SimDuration,
     /// Another read of a page that could not be corrected.
     pub retry: SimDuration,
+    /// Of blocks in SLC mode.
+    pub slc: SlcTimes,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
     /// Control cycles before the data transfer of a read.
@@ -94,6 +118,11 @@ impl OperationTimes {
         if geometry.die_of(source) != op.die {
             return None;
         }
+        if op.slc.any() {
+            let native = FlashOp { slc: SlcMode::default(), ..*op };
+            let time = self.copy_back_time(&native, geometry)?;
+            return Some(self.in_slc_mode(op, time));
+        }
         if self.copy_back == CopyBack::Die && self.copy_plane == self.copy_die {
             return Some(self.copy_die);
         }
@@ -103,6 +132,18 @@ impl OperationTimes {
             false if self.copy_back == CopyBack::Die => Some(self.copy_die),
             false => None,
         }
+    }
+
+    /// `time` of the copy-back `op`, which is that between blocks in native mode.
+    #[cold]
+    fn in_slc_mode(&self, op: &FlashOp, mut time: SimDuration) -> SimDuration {
+        if op.slc.source() {
+            time = (time + self.slc.read).saturating_sub(self.read);
+        }
+        if op.slc.target() {
+            time = (time + self.slc.program).saturating_sub(self.program);
+        }
+        time
     }
 
     /// The shortest use of a channel, which any is at least as long as.

@@ -444,7 +444,7 @@ impl Queued {
         let busy = &mut self.interconnect.busy;
         self.dies[usize::from(op.die.0)].advance(self.now, op.die, busy);
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { program, erase, .. } = self.slow.cells(op.die, &self.times);
+        let CellTimes { program, erase, .. } = self.slow.cells(op, &self.times);
         match op.kind {
             OpKind::Read if serves_request(op.cause) => self.insert_read(op, from),
             OpKind::Read => {
@@ -476,25 +476,34 @@ impl Queued {
 
     /// The block that `op` erases takes no more pages of earlier programs.
     fn forget_block(&mut self, op: &FlashOp) {
-        let (chip, geometry) = (self.chip, self.geometry);
+        let geometry = self.geometry;
         let die = &mut self.dies[usize::from(op.die.0)];
-        let elsewhere = |program: &OpenProgram| {
-            geometry.block_of(Ppn(chip.first_programmed(program.page))) != BlockId(op.page)
-        };
+        let elsewhere =
+            |program: &OpenProgram| geometry.block_of(Ppn(program.first)) != BlockId(op.page);
         die.open_programs.retain(elsewhere);
         die.copied = None;
+    }
+
+    /// How long the cells of `page` are read, which `op` reads.
+    #[inline]
+    fn read_time(&self, op: &FlashOp, page: u32) -> SimDuration {
+        let read = match op.slc.source() {
+            true => self.times.slc.read,
+            false => self.chip.read_time(self.geometry.offset_of(Ppn(page))),
+        };
+        self.slow.of(op.die, read)
     }
 
     /// The time to read page `page` for `op`, a copy or a background read: that of its retries, if
     /// the chip's page has just been read.
     fn background_read_time(&mut self, op: &FlashOp, page: u32) -> SimDuration {
-        let (die, retries) = (op.die, self.slow.retries(op, &self.times));
+        let retries = self.slow.retries(op, &self.times);
         let number = self.chip.page_read(page);
-        let copied = &mut self.dies[usize::from(die.0)].copied;
+        let copied = &mut self.dies[usize::from(op.die.0)].copied;
         if self.chip.reads_several() && copied.replace(number) == Some(number) {
             return retries;
         }
-        self.slow.of(die, self.chip.read_time(self.geometry.offset_of(Ppn(page)))) + retries
+        self.read_time(op, page) + retries
     }
 
     /// The end of the program that takes the page of `op` with earlier ones.
@@ -502,11 +511,11 @@ impl Queued {
         if !self.chip.programs_several() {
             return None;
         }
-        let number = self.chip.page_programmed(op.page);
+        let first = self.chip.first_programmed(op);
         let open = &mut self.dies[usize::from(op.die.0)].open_programs;
-        let at = open.iter().position(|program| program.page == number)?;
+        let at = open.iter().position(|program| program.first == first)?;
         let end = open[at].end;
-        if self.chip.is_last_programmed(op.page) {
+        if self.chip.is_last_programmed(op) {
             open.swap_remove(at);
         }
         Some(end)
@@ -514,9 +523,9 @@ impl Queued {
 
     /// A program that ends at `end` takes the pages that follow that of `op`.
     fn open_program(&mut self, op: &FlashOp, end: SimTime) {
-        if self.chip.programs_several() && !self.chip.is_last_programmed(op.page) {
-            let page = self.chip.page_programmed(op.page);
-            self.dies[usize::from(op.die.0)].open_programs.push(OpenProgram { page, end });
+        if self.chip.programs_several() && !self.chip.is_last_programmed(op) {
+            let first = self.chip.first_programmed(op);
+            self.dies[usize::from(op.die.0)].open_programs.push(OpenProgram { first, end });
         }
     }
 
@@ -571,8 +580,7 @@ impl Queued {
         {
             return end;
         }
-        let read = self.chip.read_time(self.geometry.offset_of(Ppn(op.page)));
-        let read = self.slow.of(op.die, read) + self.slow.retries(op, &self.times);
+        let read = self.read_time(op, op.page) + self.slow.retries(op, &self.times);
         let command = self.times.command;
         let slot = self.dies[usize::from(op.die.0)].read_slot(from.at, &self.scheduling);
         let begin = self.interconnect.reserve(op, slot.begin, command);
@@ -632,7 +640,7 @@ impl Queued {
 
     fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let usual = self.slow.cells(op.die, &self.times);
+        let usual = self.slow.cells(op, &self.times);
         let program = usual.program;
         let copy_back = self.times.copy_back_time(op, &self.geometry);
         if copy_back.is_none()

@@ -100,7 +100,7 @@ impl Serial {
             self.free += self.times.ram;
         }
         for op in ops {
-            let CellTimes { read: usual, program, erase } = self.slow.cells(op.die, &self.times);
+            let CellTimes { read: usual, program, erase } = self.slow.cells(op, &self.times);
             let (read, program, erase, transfer) = match op.kind {
                 OpKind::Read => {
                     let read = self.read_time(op, op.page);
@@ -149,7 +149,7 @@ impl Serial {
     /// the chip that was read before.
     #[inline]
     fn read_time(&mut self, op: &FlashOp, page: u32) -> SimDuration {
-        let CellTimes { read, .. } = self.slow.cells(op.die, &self.times);
+        let CellTimes { read, .. } = self.slow.cells(op, &self.times);
         let retries = self.slow.retries(op, &self.times);
         if !self.chip.reads_several() {
             return read + retries;

@@ -53,12 +53,34 @@ impl DieSlowdowns {
         self.of(op.die, times.retry * u64::from(op.retries))
     }
 
-    /// The times of the cells of `die`.
+    /// The times of the cells that `op` reads, programs or erases.
     #[inline]
-    pub(super) fn cells(&self, die: DieId, times: &OperationTimes) -> CellTimes {
+    pub(super) fn cells(&self, op: &FlashOp, times: &OperationTimes) -> CellTimes {
+        if op.slc.any() {
+            return self.cells_in_slc_mode(op, times);
+        }
         let OperationTimes { read, program, erase, .. } = *times;
+        self.slowed(op.die, CellTimes { read, program, erase })
+    }
+
+    /// Out of line: most devices have no blocks in SLC mode.
+    #[inline(never)]
+    fn cells_in_slc_mode(&self, op: &FlashOp, times: &OperationTimes) -> CellTimes {
+        let OperationTimes { mut read, mut program, mut erase, .. } = *times;
+        if op.slc.source() {
+            read = times.slc.read;
+        }
+        if op.slc.target() {
+            (program, erase) = (times.slc.program, times.slc.erase);
+        }
+        self.slowed(op.die, CellTimes { read, program, erase })
+    }
+
+    #[inline(always)]
+    fn slowed(&self, die: DieId, times: CellTimes) -> CellTimes {
+        let CellTimes { read, program, erase } = times;
         match self.factors.get(usize::from(die.0)) {
-            None => CellTimes { read, program, erase },
+            None => times,
             Some(factor) => CellTimes {
                 read: factor.of(read),
                 program: factor.of(program),

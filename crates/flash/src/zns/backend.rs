@@ -436,8 +436,11 @@ fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
 }
 
 impl FlashBackend for ZnsBackend {
-    const PAUSES_BETWEEN_STEPS: bool = true;
     const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
+
+    fn pauses_between_steps(&self) -> bool {
+        true
+    }
 
     fn sectors_per_page(&self) -> u32 {
         self.stripe.geometry.sectors_per_page()

@@ -9,6 +9,7 @@ mod offered;
 mod sata;
 mod saturated;
 mod separating;
+mod slc_cache;
 mod tables;
 mod zns;
 
@@ -27,6 +28,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     interference::EXPERIMENT,
     sata::EXPERIMENT,
     zns::EXPERIMENT,
+    slc_cache::EXPERIMENT,
 ];
 
 /// The largest of `errors`.

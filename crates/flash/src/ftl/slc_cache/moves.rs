@@ -1,0 +1,211 @@
+//! Folding and garbage collection: pages move to native blocks, block by block.
+
+use super::{Moving, Pool, Sizes, SlcCache};
+use crate::event::Cause;
+use crate::ftl::frontier::{self, Frontier};
+use crate::geometry::BlockId;
+use crate::ops::{After, FlashOps};
+
+/// Pages that an idle device moves in each plane in one step: a request that arrives meanwhile
+/// waits for one step at most.
+const IDLE_PAGES: u32 = 32;
+
+impl SlcCache {
+    /// Pages of `pool` that data can be moved to.
+    fn room(&self, pool: usize) -> u64 {
+        let Pool { moved, free, .. } = &self.pools[pool];
+        let pages_per_block = self.geometry.pages_per_block();
+        u64::from(pages_per_block - moved.next) + free.len() as u64 * u64::from(pages_per_block)
+    }
+
+    /// Moves up to `budget` pages of `moving`, for which there is room. Returns how many, and
+    /// whether no valid page is left.
+    fn move_pages(
+        &mut self,
+        pool: usize,
+        moving: &mut Moving,
+        budget: u32,
+        cause: Cause,
+        flash: &mut FlashOps,
+    ) -> (u32, bool) {
+        let pages_per_block = self.geometry.pages_per_block();
+        let mut left = budget;
+        while let Some(from) = flash.array().next_valid(moving.block, moving.next) {
+            if left == 0 {
+                return (budget, false);
+            }
+            let Pool { moved, free, .. } = &mut self.pools[pool];
+            if moved.is_full(&self.geometry) {
+                *moved = Frontier::new(free.take(true).expect("there is room"));
+            }
+            let Frontier { block: to, next: first } = *moved;
+            let most = left.min(pages_per_block - first);
+            moving.next = flash.array().take_run(moving.block, from, most, &mut self.run);
+            flash.copy_run(&self.run, (to, first), cause);
+            self.map.set_run(self.run.owners(), self.geometry.page(to, first));
+            let count = self.run.pages().len() as u32;
+            moved.next += count;
+            left -= count;
+            if moved.is_full(&self.geometry) {
+                self.policy.closed(pool, to, flash.array().valid(to));
+            }
+        }
+        (budget - left, true)
+    }
+
+    /// Moves up to `budget` pages out of the oldest full block of the cache, and erases it when no
+    /// valid page is left. Returns how many steps that were: 0 when there is nothing to fold, or no
+    /// room.
+    pub(super) fn fold(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
+        let oldest = self.pools[pool].full.front();
+        let Some(moving) =
+            self.pools[pool].folding.or_else(|| oldest.map(|&block| Moving { block, next: 0 }))
+        else {
+            return 0;
+        };
+        let valid = u64::from(flash.array().valid(moving.block));
+        let blocks = u64::from(self.geometry.pages_per_block());
+        // A static block gives no native block back, and the last free one has to remain.
+        let kept = if self.is_static(moving.block) { blocks } else { 0 };
+        while valid > 0 && self.room(pool) < valid + kept {
+            if !self.collect(pool, true, flash) {
+                return 0;
+            }
+        }
+        // Collecting may have folded it.
+        let Pool { folding, full, .. } = &mut self.pools[pool];
+        if folding.is_none() && full.front() == Some(&moving.block) {
+            full.pop_front();
+            *folding = Some(moving);
+        }
+        self.fold_on(pool, budget, flash).max(1)
+    }
+
+    /// Moves up to `budget` pages out of the block being folded, if any. Returns how many.
+    fn fold_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
+        let Some(mut moving) = self.pools[pool].folding else { return 0 };
+        let (moved, done) = self.move_pages(pool, &mut moving, budget, Cause::Fold, flash);
+        self.pools[pool].folding = (!done).then_some(moving);
+        if done {
+            self.erase_cached(pool, moving.block, flash);
+        }
+        moved
+    }
+
+    fn erase_cached(&mut self, pool: usize, block: BlockId, flash: &mut FlashOps) {
+        if self.is_static(block) {
+            if flash.erase(block, Cause::Fold, After::NOTHING) {
+                self.pools[pool].free_static.push_back(block);
+            }
+            return;
+        }
+        self.pools[pool].dynamic -= 1;
+        self.recycle(pool, block, Cause::Fold, flash);
+    }
+
+    /// Erases a block of native or dynamic use without valid pages.
+    fn recycle(&mut self, pool: usize, block: BlockId, cause: Cause, flash: &mut FlashOps) {
+        let Pool { free, limit, .. } = &mut self.pools[pool];
+        if !free.recycle(block, cause, After::NOTHING, flash) {
+            *limit = limit.saturating_sub(self.geometry.pages_per_block());
+        }
+    }
+
+    /// Frees a block: the victim of the policy, or the oldest block of the dynamic cache if that
+    /// has fewer valid pages. Returns false when there is none, or with `must_gain` none that
+    /// holds an invalid page.
+    pub(super) fn collect(&mut self, pool: usize, must_gain: bool, flash: &mut FlashOps) -> bool {
+        let room = self.room(pool);
+        let fits = |block: BlockId, flash: &FlashOps| u64::from(flash.array().valid(block)) <= room;
+        if let Some(moving) = self.pools[pool].folding
+            && !self.is_static(moving.block)
+            && fits(moving.block, flash)
+        {
+            self.fold_on(pool, u32::MAX, flash);
+            return true;
+        }
+        if self.pools[pool].collecting.is_none() {
+            let cached = self.oldest_dynamic(pool).filter(|(_, block)| fits(*block, flash));
+            let valid = cached.map(|(_, block)| flash.array().valid(block));
+            self.pools[pool].collecting = self.choose(pool, must_gain, valid, flash);
+            if self.pools[pool].collecting.is_none()
+                && let Some((at, block)) = cached
+            {
+                self.pools[pool].full.remove(at);
+                return self.fold_dynamic(pool, block, flash);
+            }
+        }
+        let collecting = self.pools[pool].collecting;
+        if !collecting.is_some_and(|moving| fits(moving.block, flash)) {
+            return false;
+        }
+        self.collect_on(pool, u32::MAX, flash);
+        true
+    }
+
+    /// The oldest full block of the dynamic cache, and its place among the full ones.
+    fn oldest_dynamic(&self, pool: usize) -> Option<(usize, BlockId)> {
+        let mut full = self.pools[pool].full.iter().copied().enumerate();
+        full.find(|(_, block)| !self.is_static(*block))
+    }
+
+    /// Folds `block` of the dynamic cache, whatever else is being folded.
+    fn fold_dynamic(&mut self, pool: usize, block: BlockId, flash: &mut FlashOps) -> bool {
+        let mut moving = Moving { block, next: 0 };
+        self.move_pages(pool, &mut moving, u32::MAX, Cause::Fold, flash);
+        self.erase_cached(pool, block, flash);
+        true
+    }
+
+    /// Moves up to `budget` pages out of the victim, if there is one. Returns how many.
+    fn collect_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
+        let Some(mut moving) = self.pools[pool].collecting else { return 0 };
+        let (moved, done) = self.move_pages(pool, &mut moving, budget, Cause::Gc, flash);
+        self.pools[pool].collecting = (!done).then_some(moving);
+        if done {
+            self.recycle(pool, moving.block, Cause::Gc, flash);
+        }
+        moved
+    }
+
+    /// Takes a victim with fewer than `below` valid pages, for which there is room.
+    fn choose(
+        &mut self,
+        pool: usize,
+        must_gain: bool,
+        below: Option<u32>,
+        flash: &mut FlashOps,
+    ) -> Option<Moving> {
+        let pages_per_block = self.geometry.pages_per_block();
+        let gains = u64::from(pages_per_block - u32::from(must_gain));
+        let mut valid_max = self.room(pool).min(gains);
+        if let Some(below) = below {
+            valid_max = valid_max.min(u64::from(below.checked_sub(1)?));
+        }
+        let block = frontier::take_victim(&mut *self.policy, pool, valid_max, flash)?;
+        Some(Moving { block, next: 0 })
+    }
+
+    /// One step of the background work of `pool`; false without any.
+    pub(super) fn idle_step(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
+        let Sizes { low, .. } = self.sizes;
+        let Pool { folding, full, free, collecting, .. } = &self.pools[pool];
+        let cached = full.len() + usize::from(folding.is_some());
+        let collects = collecting.is_some() || free.len() <= self.free_low_idle;
+        if cached > low && self.fold(pool, IDLE_PAGES, flash) > 0 {
+            return true;
+        }
+        if !collects {
+            return false;
+        }
+        if self.pools[pool].collecting.is_none() {
+            self.pools[pool].collecting = self.choose(pool, true, None, flash);
+        }
+        let Some(moving) = self.pools[pool].collecting else { return false };
+        if u64::from(flash.array().valid(moving.block)) > self.room(pool) {
+            return false;
+        }
+        self.collect_on(pool, IDLE_PAGES, flash);
+        true
+    }
+}
