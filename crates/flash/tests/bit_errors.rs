@@ -10,12 +10,16 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::device::build_ssd;
 use hybridsim_flash::{Cause, FlashEvent, defaults};
+use std::collections::BTreeSet;
 
 const PAGES: u64 = 256;
 
-/// A filled device with bit errors.
+/// A filled device with bit errors, which are too rare to occur.
 fn modelled() -> Settings {
-    settings().and("bit_errors", text("power-law")).and("precondition", text("fill"))
+    settings()
+        .and("bit_errors", text("power-law"))
+        .and("rber_base", number(1e-30))
+        .and("precondition", text("fill"))
 }
 
 fn number(value: f64) -> Value {
@@ -81,20 +85,24 @@ fn retries_are_as_frequent_as_the_binomial_distribution_says() {
     let reads = (0..count).map(|n| (at(n), page(Op::Read, stream.below(PAGES)))).collect();
     let (done, events) = simulate(&device, reads);
     let (by_retries, uncorrectable) = errors(&events);
+    let failed = done.iter().filter(|done| done.outcome == Outcome::Failed);
+    assert_eq!(failed.clone().count() as u64, uncorrectable);
+    // Lost pages are not tried again, and fail at once.
+    let lost = failed.map(|done| done.request.lba.0).collect::<BTreeSet<_>>().len() as u64;
+    let drawn = count - (uncorrectable - lost);
+    assert!(drawn < count);
     let fails = |rber: f64| 1.0 - (1.0 - tail(4_096, 8, rber)).powi(4);
-    let mut reached = count as f64;
+    let mut reached = drawn as f64;
     for (retries, found) in (1..).zip(&by_retries[1..=3]) {
         let chance: f64 = (0..retries).map(|n| fails(1.6e-3 * 0.8_f64.powi(n))).product();
-        reached = count as f64 * chance;
+        reached = drawn as f64 * chance;
         // Reads with at least so many retries; four standard deviations.
         let at_least: u64 = by_retries[retries as usize..].iter().sum();
         let off = (at_least as f64 - reached).abs();
         assert!(off < 4.0 * (reached * (1.0 - chance)).sqrt(), "{at_least}, {reached}: {found}");
     }
-    let lost = reached * fails(1.6e-3 * 0.512);
-    assert!((uncorrectable as f64 - lost).abs() < 4.0 * lost.sqrt().max(1.0), "{uncorrectable}");
-    let failed = done.iter().filter(|done| done.outcome == Outcome::Failed).count() as u64;
-    assert_eq!(failed, uncorrectable);
+    let wanted = reached * fails(1.6e-3 * 0.512);
+    assert!((lost as f64 - wanted).abs() < 4.0 * wanted.sqrt().max(1.0), "{lost} {wanted}");
 }
 
 #[test]
@@ -327,6 +335,52 @@ fn refreshed_data_remain_what_the_host_wrote() {
 }
 
 #[test]
+fn data_are_refreshed_for_their_age_in_a_long_pause() {
+    let day = 86_400_000_000;
+    let device = modelled()
+        .and("idle_after", us(1_000))
+        .and("refresh_age", Value::Duration(SimDuration::from_us(10 * day)));
+    let listed = vec![(at(0), page(Op::Read, 0)), (at(35 * day), page(Op::Read, 0))];
+    let mut host = Host::new(listed);
+    host.halts = true;
+    let (_, events, end) = run(build(&device).expect("valid settings"), host);
+    end.expect("a run without a fault");
+    let refreshes: Vec<u64> = events
+        .iter()
+        .filter(|event| {
+            matches!(event.event(), Some(FlashEvent::Erase { cause: Cause::Refresh, .. }))
+        })
+        .map(|event| event.time.as_ns() / 1_000 / day)
+        .collect();
+    let by_day = |day| refreshes.iter().filter(|at| **at == day).count();
+    // 256 pages of data in blocks of 8, every ten days.
+    assert_eq!([10, 20, 30].map(by_day), [32; 3], "{refreshes:?}");
+    assert_eq!(refreshes.len(), 96);
+}
+
+#[test]
+fn writes_during_a_refresh_wait_for_single_copies() {
+    let quiet = modelled().and("timing", text("serial")).and("erase_time", us(100));
+    let refreshed = quiet.clone().and("idle_after", us(10)).and("refresh_reads", Value::Count(1));
+    let mut listed: Vec<_> = (0..8).map(|n| (at(0), page(Op::Read, 8 * n))).collect();
+    // The refresh has begun when the writes arrive.
+    listed.extend((0..8).map(|n| (at(3_000 + 3_000 * n), page(Op::Write, 200 + n))));
+    let (done, events) = simulate(&refreshed, listed.clone());
+    let copies = |event: &&EventRecord| {
+        matches!(event.event(), Some(FlashEvent::Program { cause: Cause::Refresh, .. }))
+    };
+    assert!(events.iter().filter(copies).count() > 8);
+    let slowest = |done: &[Done]| {
+        let writes = done.iter().filter(|done| done.request.op == Op::Write);
+        writes.map(|done| done.completed.since(done.issued)).max().expect("writes")
+    };
+    let (usual, _) = simulate(&quiet, listed);
+    // An idle step that has begun, a copy with the write, and the erase that may follow it.
+    let longer = slowest(&done).saturating_sub(slowest(&usual));
+    assert!(longer <= SimDuration::from_us(2 * 325 + 100), "{longer:?}");
+}
+
+#[test]
 fn settings_that_cannot_work_are_named() {
     let names = |settings: &Settings| -> Vec<&str> {
         build(settings).err().into_iter().flatten().map(|problem| problem.param).collect()
@@ -339,8 +393,15 @@ fn settings_that_cannot_work_are_named() {
         .and("refresh_age", us(5));
     assert_eq!(names(&fast), ["refresh_reads", "refresh_age"]);
     assert_eq!(names(&modelled().and("ecc_codeword", Value::Bytes(0))), ["ecc_codeword"]);
-    let all = modelled().and("ecc_codeword", Value::Bytes(9)).and("ecc_bits", Value::Count(72));
+    for codeword in [9, 4_096, 1 << 20] {
+        let device = modelled().and("ecc_codeword", Value::Bytes(codeword));
+        assert_eq!(names(&device), ["ecc_codeword"], "pages are 2 KiB");
+    }
+    let all = modelled().and("ecc_codeword", Value::Bytes(8)).and("ecc_bits", Value::Count(72));
     assert_eq!(names(&all), ["ecc_bits"]);
+    assert_eq!(names(&modelled().and("rber_base", number(0.0))), ["bit_errors"]);
+    let never = modelled().and("idle_after", us(5)).and("refresh_retries", Value::Count(9));
+    assert_eq!(names(&never), ["refresh_retries"], "of 8 retries");
     let types = modelled().and("rber_types", Value::Numbers(vec![1.0, -1.0]));
     assert_eq!(names(&types), ["rber_types"]);
 }

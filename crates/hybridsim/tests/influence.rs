@@ -72,7 +72,15 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("rber_base = 1e-4\n", &["component.ssd.rber_base"]);
     let errors = "bit_errors = \"power-law\"\n";
     check(&format!("{errors}rber_base = 1e-4\n"), &[]);
+    let errors = "bit_errors = \"power-law\"\nrber_base = 1e-4\n";
     check(&format!("{errors}read_wear_exponent = 2.0\n"), &["component.ssd.read_wear_exponent"]);
+    check(&format!("{errors}retention_age = \"9d\"\n"), &["component.ssd.retention_age"]);
+    check(
+        &format!("{errors}retries_max = 0\nretry_rber_factor = 0.9\n"),
+        &["component.ssd.retry_rber_factor"],
+    );
+    check(&format!("{errors}read_pages = 2\n"), &["component.ssd.read_pages"]);
+    check(&format!("{errors}read_pages = 2\nrber_types = [0.5, 1.5]\n"), &[]);
     check(&format!("{errors}refresh_reads = 9\n"), &["component.ssd.refresh_reads"]);
     check(
         "ftl = { kind = \"dftl\", cache_policy = \"lru\", cache_protected = 0.5 }\n",

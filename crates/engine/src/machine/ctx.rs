@@ -224,7 +224,7 @@ impl Ctx<'_> {
     }
 
     /// Emits `event`, with the time of the message being handled.
-    // Always: of the encoding of all events, one is left where it is called.
+    // Always inlined, so that the compiler removes the encoding of all other events.
     #[inline(always)]
     pub fn emit(&mut self, event: impl Event) {
         self.core.events.push(EventRecord::new(self.core.now, self.node, event));

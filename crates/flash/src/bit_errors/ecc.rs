@@ -10,7 +10,8 @@ pub(super) struct Ecc {
     choose: [f64; 2],
 }
 
-/// Chances below e to this power are taken for zero: no random number of 53 bits meets them.
+/// Chances below e to this power are taken for zero: they are below the resolution of a 53-bit
+/// random number.
 const LOG_NEGLIGIBLE: f64 = -46.0;
 
 impl Ecc {

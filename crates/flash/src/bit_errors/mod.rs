@@ -8,17 +8,18 @@
 //!
 //! Errors fall on the codewords of a page independently. A page of which a codeword has more errors
 //! than are corrected is read again with other read voltages: a retry, with a lower rate, until it
-//! can be corrected or `retries_max` is reached. Then the page is lost: a read request fails, and a
-//! copy carries on a page that is lost.
+//! can be corrected or `retries_max` is reached. Each attempt is drawn anew. Then the page is lost:
+//! a read request fails, a copy carries the loss on, and later reads fail at once.
 //!
 //! Translation layers have no clock, so the model follows the list of flash operations, in its
-//! order, at the time at which the device schedules it. It keeps one age per block, that of the
-//! first page programmed after the erase: later pages are taken for as old.
+//! order, at the time at which the device schedules it. It keeps the age of data per block: pages
+//! programmed before the run have `retention_age` at its start, all others that of the first page
+//! programmed in the run since the erase.
 
 mod ecc;
 mod params;
 
-pub(crate) use params::{PARAMS, retry_time};
+pub(crate) use params::{PARAMS, initial_cycles, retry_time};
 
 use crate::array::Array;
 use crate::event::{Cause, FlashEvent};
@@ -28,6 +29,7 @@ use ecc::Ecc;
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
+use std::mem;
 
 const NS_PER_DAY: f64 = 86_400e9;
 
@@ -82,25 +84,39 @@ struct RefreshRules {
     retries: Option<u8>,
 }
 
-/// When the data of a block were programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// When data were programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Programmed {
-    /// Not at all: it is erased.
-    Never,
     /// Before the run.
     Before,
     At(SimTime),
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Block {
-    programmed: Programmed,
+    /// How many of its pages, its first ones, were programmed before the run.
+    before: u32,
+    /// When the run programmed the first of its pages since its erase.
+    first: Option<SimTime>,
     /// Reads of its pages since its erase, retries included.
     reads: u32,
     /// Erases, those of injected and initial wear included.
     cycles: u32,
-    /// Whether it is in the list of blocks to refresh.
+    /// Whether it has to be refreshed.
     due: bool,
+    /// Whether it is in the list of blocks to refresh: also one that was erased since.
+    listed: bool,
+}
+
+impl Block {
+    /// When the page at `offset` was programmed; `None` if it was not.
+    const fn programmed(&self, offset: u32) -> Option<Programmed> {
+        match self.first {
+            _ if offset < self.before => Some(Programmed::Before),
+            Some(time) => Some(Programmed::At(time)),
+            None => None,
+        }
+    }
 }
 
 /// What changes during a run.
@@ -108,15 +124,17 @@ struct Block {
 struct State {
     /// Empty before the run.
     blocks: Vec<Block>,
-    /// Pages that hold data which could not be read when they were written.
+    /// Pages whose data could not be read, here or where they were copied from.
     lost: BTreeSet<u32>,
+    /// The page read last.
+    last_read: u32,
     stream: Stream,
     /// Blocks to refresh.
     due: VecDeque<BlockId>,
     /// Blocks that could not be refreshed when it was their turn.
     deferred: Vec<BlockId>,
-    /// Blocks in the order in which they were programmed; some have been erased since.
-    by_age: VecDeque<(BlockId, Programmed)>,
+    /// Blocks with data and not yet to be refreshed for their age, the oldest first.
+    by_age: BTreeSet<(Programmed, BlockId)>,
 }
 
 /// The model of a device.
@@ -131,8 +149,10 @@ pub(crate) struct BitErrors {
     retention_age: SimDuration,
     /// Erases of every block before the run.
     initial_cycles: u32,
+    /// Consecutive pages of a block that the chip reads in one operation.
+    read_pages: u32,
     state: State,
-    /// Pages whose reads earlier in the list of operations were in vain.
+    /// Pages that an earlier operation of the list could not read.
     unread: Vec<u32>,
 }
 
@@ -144,18 +164,14 @@ impl BitErrors {
         }
         let blocks = (0..self.geometry.blocks()).map(BlockId);
         let of = |block| Block {
-            programmed: match array.next_page(block) == 0 {
-                true => Programmed::Never,
-                false => Programmed::Before,
-            },
-            reads: 0,
+            before: array.next_page(block),
             cycles: array.erases(block).saturating_add(self.initial_cycles),
-            due: false,
+            ..Block::default()
         };
         self.state.blocks = blocks.clone().map(of).collect();
         if self.refresh.age.is_some() {
             let written = blocks.filter(|block| array.next_page(*block) > 0);
-            self.state.by_age = written.map(|block| (block, Programmed::Before)).collect();
+            self.state.by_age = written.map(|block| (Programmed::Before, block)).collect();
         }
     }
 
@@ -174,8 +190,13 @@ impl BitErrors {
     ) -> bool {
         self.unread.clear();
         let (mut failed, mut rest_lost) = (false, false);
+        let mut read_before = None;
         for op in list {
+            let is_read = op.kind == OpKind::Read;
+            let before = mem::replace(&mut read_before, is_read.then_some(op.page));
             match op.kind {
+                // Only timed: `in-place` has the time of reading a page without data from this one.
+                OpKind::Read if before == Some(op.page) => {}
                 OpKind::Read => {
                     if !self.read(now, op, op.page, &mut report) {
                         self.unread.push(op.page);
@@ -201,7 +222,7 @@ impl BitErrors {
     /// Follows `list`, whose operations take no time and do not fail: their pages lose no data, but
     /// those that are lost move.
     pub fn follow_untimed(&mut self, now: SimTime, list: &mut [FlashOp]) {
-        let rates = std::mem::replace(&mut self.rates, ErrorRates::none());
+        let rates = mem::replace(&mut self.rates, ErrorRates::none());
         self.follow(now, list, |_| {});
         self.rates = rates;
     }
@@ -224,11 +245,11 @@ impl BitErrors {
             report(FlashEvent::Uncorrectable { cause, die, page });
             return false;
         }
-        let age = match block.programmed {
-            Programmed::Never => SimDuration::ZERO,
-            Programmed::Before => self.retention_age + now.since(SimTime::ZERO),
-            Programmed::At(time) => now.since(time),
-        };
+        let age =
+            block.programmed(offset).map_or(SimDuration::ZERO, |programmed| match programmed {
+                Programmed::Before => self.retention_age + now.since(SimTime::ZERO),
+                Programmed::At(time) => now.since(time),
+            });
         let mut rate = self.rates.of(block, age, offset);
         let mut fails = |rate: f64| {
             let chance = self.ecc.page_fails(rate.min(1.0));
@@ -241,17 +262,23 @@ impl BitErrors {
             failed = fails(rate);
         }
         op.retries = retries;
-        block.reads = block.reads.saturating_add(1 + u32::from(retries));
+        // The next page of the chip's page comes with the one before.
+        let last = mem::replace(&mut self.state.last_read, page);
+        let shares = !offset.is_multiple_of(self.read_pages) && last == page - 1;
+        block.reads = block.reads.saturating_add(u32::from(!shares) + u32::from(retries));
         let by_reads = self.refresh.reads.is_some_and(|most| block.reads >= most);
         let by_retries = self.refresh.retries.is_some_and(|most| retries >= most);
-        if (by_reads || by_retries) && !block.due {
+        if by_reads || by_retries {
             block.due = true;
-            self.state.due.push_back(number);
+            if !mem::replace(&mut block.listed, true) {
+                self.state.due.push_back(number);
+            }
         }
         if retries > 0 {
             report(FlashEvent::ReadRetried { cause, die, retries: u32::from(retries) });
         }
         if failed {
+            self.state.lost.insert(page);
             report(FlashEvent::Uncorrectable { cause, die, page });
         }
         !failed
@@ -261,22 +288,27 @@ impl BitErrors {
     fn programmed(&mut self, now: SimTime, page: u32, lost: bool) {
         let number = self.geometry.block_of(Ppn(page));
         let block = &mut self.state.blocks[number.0 as usize];
-        if block.programmed == Programmed::Never {
-            block.programmed = Programmed::At(now);
-            if self.refresh.age.is_some() {
-                self.state.by_age.push_back((number, block.programmed));
+        if block.first.is_none() {
+            block.first = Some(now);
+            if self.refresh.age.is_some() && block.before == 0 {
+                self.state.by_age.insert((Programmed::At(now), number));
             }
         }
         if lost {
             self.state.lost.insert(page);
         }
-        self.retry_deferred();
+        if self.geometry.offset_of(Ppn(page)) + 1 == self.geometry.pages_per_block() {
+            self.retry_deferred();
+        }
     }
 
     fn erased(&mut self, number: BlockId) {
         let block = &mut self.state.blocks[number.0 as usize];
-        let cycles = block.cycles.saturating_add(1);
-        *block = Block { programmed: Programmed::Never, reads: 0, cycles, due: false };
+        if let Some(programmed) = block.programmed(0) {
+            self.state.by_age.remove(&(programmed, number));
+        }
+        let (cycles, listed) = (block.cycles.saturating_add(1), block.listed);
+        *block = Block { cycles, listed, ..Block::default() };
         if !self.state.lost.is_empty() {
             let first = self.geometry.page(number, 0).0;
             let pages = first..first + self.geometry.pages_per_block();
@@ -286,7 +318,7 @@ impl BitErrors {
         self.retry_deferred();
     }
 
-    /// The flash has changed: blocks that could not be refreshed get another turn.
+    /// A block is full or erased: blocks that could not be refreshed get another turn.
     #[inline]
     fn retry_deferred(&mut self) {
         if !self.state.deferred.is_empty() {
@@ -299,32 +331,34 @@ impl BitErrors {
     pub fn next_refresh(&mut self, now: SimTime) -> Option<BlockId> {
         while let Some(number) = self.state.due.pop_front() {
             let block = &mut self.state.blocks[number.0 as usize];
-            if std::mem::take(&mut block.due) {
+            block.listed = false;
+            if mem::take(&mut block.due) {
                 return Some(number);
             }
         }
-        let most = self.refresh.age?;
-        while let Some(&(number, programmed)) = self.state.by_age.front() {
-            let same = self.state.blocks[number.0 as usize].programmed == programmed;
-            let age = match programmed {
-                Programmed::At(time) => now.since(time),
-                _ => self.retention_age + now.since(SimTime::ZERO),
-            };
-            if same && age < most {
-                return None;
-            }
-            self.state.by_age.pop_front();
-            if same {
-                return Some(number);
-            }
+        if self.next_too_old()? > now {
+            return None;
         }
-        None
+        self.state.by_age.pop_first().map(|(_, number)| number)
     }
 
-    /// `block` cannot be refreshed now; it is tried again when the flash has changed.
-    pub fn defer(&mut self, block: BlockId) {
-        self.state.blocks[block.0 as usize].due = true;
-        self.state.deferred.push(block);
+    /// When the next block is to be refreshed for its age.
+    pub fn next_too_old(&self) -> Option<SimTime> {
+        let most = self.refresh.age?;
+        let (programmed, _) = self.state.by_age.first()?;
+        Some(match *programmed {
+            Programmed::At(time) => time + most,
+            Programmed::Before => SimTime::ZERO + most.saturating_sub(self.retention_age),
+        })
+    }
+
+    /// `block` cannot be refreshed now; it is tried again when a block is full or erased.
+    pub fn defer(&mut self, number: BlockId) {
+        let block = &mut self.state.blocks[number.0 as usize];
+        block.due = true;
+        if !mem::replace(&mut block.listed, true) {
+            self.state.deferred.push(number);
+        }
     }
 
     pub fn save(&self, to: &mut Saver) {
@@ -341,13 +375,13 @@ impl BitErrors {
             let what = "the list of ages and reads of blocks";
             hybridsim_engine::state::same_length(what, state.blocks.len(), blocks as usize)?;
         }
-        let listed = state.by_age.iter().map(|(block, _)| block).chain(&state.due);
+        let listed = state.by_age.iter().map(|(_, block)| block).chain(&state.due);
         let mut numbers = listed.chain(&state.deferred);
         if numbers.any(|block| block.0 >= blocks) {
             let message = "the list of blocks to refresh names one that does not exist";
             return Err(StateError(message.to_owned()));
         }
-        std::mem::swap(&mut self.state, &mut state);
+        mem::swap(&mut self.state, &mut state);
         Ok(())
     }
 }

@@ -24,8 +24,8 @@ pub(crate) const PARAMS: &[Param] = &[
         "initial_wear",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.0",
-        "Wear of every block before the run, as a fraction of `endurance`: so many erases fewer \
-         are left, and `bit_errors` count them. Erase counts in results begin at 0.",
+        "Wear of every block before the run, as a fraction of `endurance`: reduces the erases \
+         left; `bit_errors` includes these erases in the wear. Erase counts in results begin at 0.",
     ),
     Param::with(
         "bit_errors",
@@ -57,8 +57,8 @@ pub(crate) const PARAMS: &[Param] = &[
         "rber_read",
         RATE,
         "0.0",
-        "RBER that each read of a page of the block since its erase adds (read disturb), after \
-         1,000 erases of the block.",
+        "RBER that each read operation of the chip in the block since its erase adds (read \
+         disturb), after 1,000 erases of the block.",
     )
     .needs(&[MODELLED]),
     Param::with("read_wear_exponent", EXPONENT, "0.0", "Exponent of erases in that term.")
@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
         "rber_types",
         Kind::Numbers,
         "Factors of the RBER by page type (LSB, CSB, MSB, ...), which alternate in a block from \
-         one page of the chip to the next; by default all pages are alike.",
+         one page of the chip (`read_pages`) to the next; by default all pages are alike.",
     )
     .needs(&[MODELLED]),
     Param::with(
@@ -82,7 +82,8 @@ pub(crate) const PARAMS: &[Param] = &[
         "ecc_codeword",
         Kind::Bytes,
         "\"1KiB\"",
-        "Size of a codeword of the error correction, data and parity.",
+        "Data of a codeword of the error correction; a page is a whole number of them. Errors of \
+         the parity are not counted.",
     )
     .needs(&[MODELLED]),
     Param::with(
@@ -105,19 +106,19 @@ pub(crate) const PARAMS: &[Param] = &[
         Kind::Duration,
         "Time that each retry adds to the read of a page; by default `read_time`.",
     )
-    .needs(&[MODELLED, Needs::Not("timing", &["none"])]),
+    .needs(&[MODELLED, Needs::above_zero("retries_max"), Needs::Not("timing", &["none"])]),
     Param::with(
         "retry_rber_factor",
         RATE,
         "0.5",
         "What each retry, with better read voltages, multiplies the RBER by (assumed).",
     )
-    .needs(&[MODELLED]),
+    .needs(&[MODELLED, Needs::above_zero("retries_max")]),
     Param::optional(
         "refresh_reads",
         Kind::Count { min: 1, max: u32::MAX as u64 },
-        "A block is refreshed, its data moved while the device is idle, after so many reads of its \
-         pages since its erase; default: never.",
+        "A block is refreshed, its data moved while the device is idle, after so many read \
+         operations of the chip since its erase; default: never.",
     )
     .needs(&[MODELLED, Needs::given("idle_after")]),
     Param::optional(
@@ -152,12 +153,12 @@ impl BitErrors {
         if settings.text("bit_errors") == "none" {
             return Ok(None);
         }
-        let problems = problems(settings, (ftl, refreshes));
+        let problems = problems(settings, geometry, (ftl, refreshes));
         if !problems.is_empty() {
             return Err(problems);
         }
         let codeword = settings.bytes("ecc_codeword");
-        let codewords = u64::from(geometry.page_bytes()).div_ceil(codeword);
+        let codewords = u64::from(geometry.page_bytes()) / codeword;
         Ok(Some(Box::new(Self {
             geometry: *geometry,
             rates: rates(settings),
@@ -171,24 +172,43 @@ impl BitErrors {
                 age: settings.duration_opt("refresh_age"),
                 retries: settings.count_opt("refresh_retries").map(|retries| retries as u8),
             },
-            retention_age: settings.duration("retention_age"),
-            initial_cycles: cycles(settings, settings.number("initial_wear")),
+            retention_age: retention_age(settings),
+            initial_cycles: initial_cycles(settings),
+            read_pages: match reads_several_pages(settings) {
+                true => settings.count("read_pages") as u32,
+                false => 1,
+            },
             state: State {
                 blocks: Vec::new(),
                 lost: BTreeSet::new(),
+                last_read: u32::MAX,
                 stream: Stream::new(input.seed, &format!("{}/bit-errors", input.path)),
                 due: VecDeque::new(),
                 deferred: Vec::new(),
-                by_age: VecDeque::new(),
+                by_age: BTreeSet::new(),
             },
             unread: Vec::new(),
         })))
     }
 }
 
-/// Erases of a block at this fraction of its endurance.
-fn cycles(settings: &Settings, fraction: f64) -> u32 {
-    libm::round(fraction * settings.count("endurance") as f64) as u32
+/// Erases of every block before the run.
+pub(crate) fn initial_cycles(settings: &Settings) -> u32 {
+    libm::round(settings.number("initial_wear") * settings.count("endurance") as f64) as u32
+}
+
+/// Read only where it can matter, so that it is reported where it cannot.
+fn retention_age(settings: &Settings) -> SimDuration {
+    let matters = settings.number("rber_retention") > 0.0 || is_given(settings, "refresh_age");
+    match matters && settings.text("precondition") != "none" {
+        true => settings.duration("retention_age"),
+        false => SimDuration::ZERO,
+    }
+}
+
+/// Whether the timing model reads `read_pages` pages in one operation.
+fn reads_several_pages(settings: &Settings) -> bool {
+    matches!(settings.text("timing"), "queued" | "serial")
 }
 
 /// How long a read takes for each retry.
@@ -207,19 +227,48 @@ fn rates(settings: &Settings) -> ErrorRates {
         read: settings.number("rber_read"),
         read_wear_exponent: settings.number("read_wear_exponent"),
         types: settings.numbers_opt("rber_types").unwrap_or_default().to_vec(),
-        type_pages: settings.count("read_pages") as u32,
+        type_pages: match settings.numbers_opt("rber_types") {
+            Some(_) => settings.count("read_pages") as u32,
+            None => 1,
+        },
     }
 }
 
-fn problems(settings: &Settings, (ftl, refreshes): (&str, bool)) -> Vec<Problem> {
+fn is_given(settings: &Settings, name: &str) -> bool {
+    match name {
+        "refresh_age" => settings.duration_opt(name).is_some(),
+        _ => settings.count_opt(name).is_some(),
+    }
+}
+
+fn problems(
+    settings: &Settings,
+    geometry: &Geometry,
+    (ftl, refreshes): (&str, bool),
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let bits = settings.bytes("ecc_codeword").saturating_mul(8);
-    if !(1..=1 << 32).contains(&bits) {
-        let message = "a codeword has from 1 B to 512 MiB; codewords of 512 B to 4 KiB are usual";
+    let (codeword, page) = (settings.bytes("ecc_codeword"), u64::from(geometry.page_bytes()));
+    let bits = codeword.saturating_mul(8);
+    if codeword == 0 || !page.is_multiple_of(codeword) {
+        let message = format!(
+            "a page of {page} B is not a whole number of codewords of {codeword} B; 512 B to 4 KiB \
+             are usual"
+        );
         problems.push(Problem::new("ecc_codeword", message));
     } else if settings.count("ecc_bits") >= bits {
         let message = format!("a codeword has {bits} bits, so fewer than these can be corrected");
         problems.push(Problem::new("ecc_bits", message));
+    }
+    let rates = ["rber_base", "rber_wear", "rber_retention", "rber_read"];
+    let refreshed = REFRESH.into_iter().any(|name| is_given(settings, name));
+    if !refreshed && rates.into_iter().all(|name| settings.number(name) == 0.0) {
+        let message = format!("there are no bit errors: give {}", rates.join(", "));
+        problems.push(Problem::new("bit_errors", message));
+    }
+    let (most, retries) = (settings.count("retries_max"), settings.count_opt("refresh_retries"));
+    if let Some(retries) = retries.filter(|retries| *retries > most) {
+        let message = format!("no read takes {retries} retries: retries_max is {most}");
+        problems.push(Problem::new("refresh_retries", message));
     }
     if settings
         .numbers_opt("rber_types")
@@ -229,11 +278,8 @@ fn problems(settings: &Settings, (ftl, refreshes): (&str, bool)) -> Vec<Problem>
     {
         problems.push(Problem::new("rber_types", "its factors lie between 0 and 1,000,000"));
     }
-    let given = |name: &&str| match *name {
-        "refresh_age" => settings.duration_opt(name).is_some(),
-        _ => settings.count_opt(name).is_some(),
-    };
-    for name in REFRESH.into_iter().filter(given).filter(|_| !refreshes) {
+    let given = REFRESH.into_iter().filter(|name| is_given(settings, name));
+    for name in given.filter(|_| !refreshes) {
         let message = format!("the FTL `{ftl}` cannot refresh blocks: leave it out, or use `page`");
         problems.push(Problem::new(name, message));
     }

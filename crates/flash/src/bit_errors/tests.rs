@@ -13,7 +13,7 @@ fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
         page_bytes: 4_096,
         spare_bytes: 0,
     };
-    let written = Block { programmed: Programmed::Before, reads: 0, cycles: 1_000, due: false };
+    let written = Block { before: 8, cycles: 1_000, ..Block::default() };
     BitErrors {
         geometry: Geometry::new(&shape).expect("a valid shape"),
         rates,
@@ -22,13 +22,15 @@ fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
         refresh,
         retention_age: days(10),
         initial_cycles: 0,
+        read_pages: 1,
         state: State {
             blocks: vec![written; 4],
             lost: BTreeSet::new(),
+            last_read: u32::MAX,
             stream: Stream::new(1, "bit-errors"),
             due: VecDeque::new(),
             deferred: Vec::new(),
-            by_age: (0..4).map(|block| (BlockId(block), Programmed::Before)).collect(),
+            by_age: (0..4).map(|block| (Programmed::Before, BlockId(block))).collect(),
         },
         unread: Vec::new(),
     }
@@ -90,7 +92,7 @@ fn the_rate_is_the_sum_of_its_terms() {
         types: vec![],
         type_pages: 2,
     };
-    let block = Block { programmed: Programmed::Before, reads: 700, cycles: 4_000, due: false };
+    let block = Block { reads: 700, cycles: 4_000, ..Block::default() };
     // 1e-5 + 3e-5 * 4^2 + 1e-4 * 4 * sqrt(9) + 1e-8 * 8 * 700.
     let wanted = 1e-5 + 48e-5 + 12e-4 + 5.6e-5;
     assert!((rates.of(&block, days(9), 0) / wanted - 1.0).abs() < 1e-12);
@@ -99,7 +101,7 @@ fn the_rate_is_the_sum_of_its_terms() {
     let factors = [0.5, 0.5, 1.0, 1.5, 0.5];
     assert!(of_types.iter().zip(factors).all(|(a, b)| (a - b).abs() < 1e-12), "{of_types:?}");
     // New flash, just programmed: exponents of zero do not make an error of the power of zero.
-    let new = Block { programmed: Programmed::Never, reads: 0, cycles: 0, due: false };
+    let new = Block::default();
     let rates = ErrorRates { types: vec![], retention_wear_exponent: 0.0, ..rates };
     assert_eq!(rates.of(&new, SimDuration::ZERO, 0), 1e-5);
 }
@@ -112,10 +114,56 @@ fn time_erases_and_reads_count_per_block() {
     follow(&mut model, day(1), &[read(3), read(8), copy(9, 16), erase, program(8), read(8)]);
     follow(&mut model, day(2), &[program(9)]);
     let [first, second, third, _] = model.state.blocks[..] else { panic!("four blocks") };
-    assert_eq!((first.reads, first.programmed), (1, Programmed::Before));
+    assert_eq!((first.reads, first.programmed(0)), (1, Some(Programmed::Before)));
     assert_eq!((second.reads, second.cycles), (1, 1_001));
-    assert_eq!(second.programmed, Programmed::At(day(1)), "the first page decides");
-    assert_eq!((third.reads, third.programmed), (0, Programmed::Before));
+    assert_eq!(second.programmed(1), Some(Programmed::At(day(1))), "the first page decides");
+    assert_eq!((third.reads, third.programmed(0)), (0, Some(Programmed::Before)));
+}
+
+#[test]
+fn what_the_run_adds_to_a_block_of_before_is_new() {
+    let mut model = model(old_data_are_lost(), RefreshRules::default());
+    model.state.blocks[1].before = 5;
+    let program = |page| op(OpKind::Program, Cause::Host, page, FRESH);
+    follow(&mut model, day(0), &[program(13), program(14)]);
+    for (page, readable) in [(12, false), (13, true), (14, true)] {
+        assert_eq!(follow(&mut model, day(0), &[read(page)]).1, readable, "page {page}");
+    }
+}
+
+#[test]
+fn a_page_that_could_not_be_read_stays_unreadable() {
+    // Half of the first attempts fail, and retries always do.
+    let rates = ErrorRates { base: 8e-3, ..ErrorRates::none() };
+    let mut model = model(rates, RefreshRules::default());
+    model.retries.factor = 1.0;
+    let mut lost = [false; 32];
+    let (mut of_usual, mut retried) = (0, 0);
+    for page in (0..32).cycle().take(32 * 40) {
+        let (retries, served) = follow(&mut model, day(0), &[read(page)]);
+        let known = std::mem::replace(&mut lost[page as usize], !served);
+        assert!(!known || !served, "page {page} is readable again");
+        assert!(!known || retries == [0], "page {page} is tried again");
+        of_usual += u32::from(served);
+        retried += u32::from(retries[0] > 0);
+    }
+    assert!(of_usual > 100 && retried > 20, "{of_usual} {retried}");
+    assert!(lost.iter().filter(|lost| **lost).count() > 20, "{lost:?}");
+}
+
+#[test]
+fn pages_read_in_one_operation_disturb_their_block_once() {
+    let mut model = model(ErrorRates::none(), RefreshRules::default());
+    model.read_pages = 4;
+    // Two pages of the chip, the second of which is read from its second page on and again.
+    let pages = [0, 1, 2, 3, 5, 6, 7, 5];
+    for page in pages {
+        follow(&mut model, day(0), &[read(page)]);
+    }
+    assert_eq!(model.state.blocks[0].reads, 3);
+    // Repeated reads in one list stand for reads of pages without data.
+    follow(&mut model, day(0), &[read(8), read(8), read(8)]);
+    assert_eq!(model.state.blocks[1].reads, 1);
 }
 
 #[test]
@@ -164,6 +212,8 @@ fn blocks_are_refreshed_for_reads_age_and_retries() {
     by_reads.defer(BlockId(0));
     assert_eq!(by_reads.next_refresh(day(0)), None, "nothing has changed");
     let program = |page| op(OpKind::Program, Cause::Host, page, FRESH);
+    follow(&mut by_reads, day(0), &[program(30)]);
+    assert_eq!(by_reads.next_refresh(day(0)), None, "no block is full yet");
     follow(&mut by_reads, day(0), &[program(31)]);
     assert_eq!(by_reads.next_refresh(day(0)), Some(BlockId(0)));
 
@@ -172,8 +222,10 @@ fn blocks_are_refreshed_for_reads_age_and_retries() {
     let erase = |block| op(OpKind::Erase, Cause::Gc, block, 0);
     follow(&mut by_age, day(1), &[erase(2), program(16), erase(0)]);
     assert_eq!(by_age.next_refresh(day(1)), None);
+    assert_eq!(by_age.next_too_old(), Some(day(2)));
     let due: Vec<_> = std::iter::from_fn(|| by_age.next_refresh(day(2))).collect();
     assert_eq!(due, [BlockId(1), BlockId(3)]);
+    assert_eq!(by_age.next_too_old(), Some(day(13)));
     assert_eq!(by_age.next_refresh(day(12)), None);
     assert_eq!(by_age.next_refresh(day(13)), Some(BlockId(2)));
 

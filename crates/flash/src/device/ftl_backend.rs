@@ -150,15 +150,17 @@ impl FtlBackend {
         }
     }
 
-    /// Has the translation layer begin to refresh a block, if one needs it.
-    fn begin_refresh(&mut self, now: SimTime) {
-        let Some(model) = &mut self.bit_errors else { return };
+    /// Has the translation layer begin to refresh a block, if one needs it. Returns whether it
+    /// does.
+    fn begin_refresh(&mut self, now: SimTime) -> bool {
+        let Some(model) = &mut self.bit_errors else { return false };
         while let Some(block) = model.next_refresh(now) {
             if self.ftl.refresh(block, &mut self.flash) {
-                return;
+                return true;
             }
             model.defer(block);
         }
+        false
     }
 
     /// Charges and reports the controller's search for victims, and charges its reads of the
@@ -233,8 +235,11 @@ impl FlashBackend for FtlBackend {
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
         self.flash.clear();
         self.timing.begin_background(ctx.now());
-        self.begin_refresh(ctx.now());
-        let more = self.ftl.idle(&mut self.flash);
+        let mut more = self.ftl.idle(&mut self.flash);
+        // One block at a time, and garbage collection first: it needs the place of the victim.
+        if more == Ok(false) && self.begin_refresh(ctx.now()) {
+            more = self.ftl.idle(&mut self.flash);
+        }
         self.draw_bit_errors(ctx);
         self.schedule_search(ctx);
         self.timing.page(self.flash.list(), 0, 0);
@@ -244,6 +249,10 @@ impl FlashBackend for FtlBackend {
         }
         report_operations(ctx, &self.flash, &mut self.meter);
         (busy_until, more)
+    }
+
+    fn next_background(&self) -> Option<SimTime> {
+        self.bit_errors.as_ref()?.next_too_old()
     }
 
     /// A device is active while any of its flash works.

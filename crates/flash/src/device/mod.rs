@@ -50,6 +50,7 @@ const RECOVERED: u64 = 1;
 const BACKGROUND_CONTINUES: u64 = 2;
 const BUFFER_FREED: u64 = 3;
 const PACED: u64 = 4;
+const BACKGROUND_DUE: u64 = 5;
 /// Plus the number of a request in [`SsdDevice::unfinished`].
 const CONTINUES: u64 = 1 << 32;
 
@@ -101,7 +102,7 @@ pub trait FlashBackend {
     }
 
     /// Whether data of the request that was served last could not be read, so that it fails when
-    /// it completes; says so once.
+    /// it completes; asking clears it.
     fn take_unreadable(&mut self) -> bool {
         false
     }
@@ -115,6 +116,11 @@ pub trait FlashBackend {
     /// Executes one step of background work. Returns when the flash is idle again, and whether
     /// there is more to do.
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>);
+
+    /// When there will be background work again, if it is only a matter of time.
+    fn next_background(&self) -> Option<SimTime> {
+        None
+    }
 
     /// Reports power states of a period. Returns false to defer the report.
     fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool;
@@ -208,6 +214,7 @@ struct State {
     states_reported_until: SimTime,
     free_blocks_reported: u32,
     timer_set: bool,
+    due_timer_set: bool,
     /// How long the recovery under way takes.
     recovering: Option<SimDuration>,
     end_of_life: EndOfLife,
@@ -243,6 +250,7 @@ impl<B: FlashBackend> SsdDevice<B> {
             states_reported_until: SimTime::ZERO,
             free_blocks_reported: u32::MAX,
             timer_set: false,
+            due_timer_set: false,
             recovering: None,
             end_of_life: EndOfLife::EndsRun,
         };
@@ -370,6 +378,11 @@ impl<B: FlashBackend> SsdDevice<B> {
             let token =
                 if self.backend.pauses_between_steps() { IDLE } else { BACKGROUND_CONTINUES };
             ctx.wake_at(next, token);
+        } else if let Some(due) = self.backend.next_background()
+            && !self.state.due_timer_set
+        {
+            self.state.due_timer_set = true;
+            ctx.wake_at(due.max(ctx.now()), BACKGROUND_DUE);
         }
         self.ended(ctx, more.map(drop));
     }
@@ -501,6 +514,10 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
             RECOVERED => self.recovered(ctx),
             BUFFER_FREED => self.buffer_freed(ctx),
             PACED => self.serve_paced(ctx),
+            BACKGROUND_DUE => {
+                self.state.due_timer_set = false;
+                self.set_idle_timer(ctx);
+            }
             token if token >= CONTINUES => self.resume(ctx, RequestId((token - CONTINUES) as u32)),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
@@ -557,7 +574,8 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
 impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.state.busy_until = self.backend.power_lost(now, self.state.busy_until)?;
-        (self.state.recovering, self.state.timer_set) = (None, false);
+        self.state.recovering = None;
+        (self.state.timer_set, self.state.due_timer_set) = (false, false);
         self.waiting.clear();
         self.unfinished.clear();
         if let Some(thermal) = &mut self.front.thermal {

@@ -5,7 +5,7 @@ use super::timing_params::{
 };
 use super::{EnergyMeter, FrontEnd, FtlBackend, Ssd, THERMAL, Thermal};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
-use crate::bit_errors::{self, BitErrors};
+use crate::bit_errors::{self, BitErrors, initial_cycles};
 use crate::event::ECC_BITS;
 use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use crate::ftl::{FtlEntry, FtlInput};
@@ -430,7 +430,8 @@ fn info(
             ("over_provisioning", physical / f64::from(exported) - 1.0),
             ("mapping_ram_bytes", ram_bytes as f64),
             ("factory_bad_blocks", factory_bad as f64),
-            ("endurance", settings.count("endurance") as f64),
+            // What is left of it at the beginning.
+            ("endurance", settings.count("endurance") as f64 - f64::from(initial_cycles(settings))),
         ]
         .into_iter()
         .chain(corrected)

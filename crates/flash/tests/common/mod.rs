@@ -60,6 +60,8 @@ pub struct Host {
     pub stream: Stream,
     pub reference: ReferenceModel,
     pub done: Rc<RefCell<Vec<Done>>>,
+    /// Whether the run ends with the last request; otherwise when nothing more happens.
+    pub halts: bool,
     outstanding: Vec<(SimTime, u64)>,
 }
 
@@ -73,6 +75,7 @@ impl Host {
             stream: Stream::new(5, "host"),
             reference: ReferenceModel::default(),
             done: Rc::default(),
+            halts: false,
             outstanding: Vec::new(),
         }
     }
@@ -161,6 +164,9 @@ impl Component for Host {
         ctx.data().give_back(request.data);
         self.done.borrow_mut().push(Done { request, issued, completed: now, breakdown, outcome });
         self.issue_random(ctx);
+        if self.halts && self.done.borrow().len() == self.listed.len() {
+            ctx.halt();
+        }
     }
 }
 

@@ -144,8 +144,8 @@ impl FlashFold {
 
 /// Flash operations; causes are `host`, `gc`, `wear` (levelling), `mapping` (translation pages,
 /// scans), `merge` (of log and data blocks), `partial` (the rest of a partly written page),
-/// `padding` (the rest of a finished zone), `refresh` (data with too many bit errors) and `fold`
-/// (from blocks in SLC mode to blocks in native mode).
+/// `padding` (the rest of a finished zone), `refresh` (data before they have too many bit errors)
+/// and `fold` (from blocks in SLC mode to blocks in native mode).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
     /// Pages programmed for the host.

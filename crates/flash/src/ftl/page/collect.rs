@@ -208,7 +208,9 @@ impl PageMap {
             return false;
         }
         self.policy.removed(pool, block);
-        self.pools[pool].victim = Some(self.take(pool, block, Cause::Refresh, flash));
+        // It gains no pages, so host writes need not wait for it to end.
+        let victim = self.take(pool, block, Cause::Refresh, flash);
+        self.pools[pool].victim = Some(Victim { pace: 1, ..victim });
         true
     }
 
