@@ -292,12 +292,12 @@ class Component:
     spin-up.
     """
     energy_by_j: Mapping[str, float] = field(default_factory=dict)
-    """Power: energy by state (`idle`, `active`, ...), by operation (`flash_reads`,
-    `flash_programs`, `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of
-    victim searches (`victim_search`).
+    """Power: energy by state (`idle`, `active`, ...), by operation (`flash_reads` with their
+    retries, `flash_programs`, `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`)
+    and of victim searches (`victim_search`).
     """
     temperature_celsius_max: float | None = None
-    """Thermal: highest temperature in °C."""
+    """Thermal: highest temperature in °C, to 0.1 K."""
     temperature_celsius_end: float | None = None
     """Thermal: temperature at the end in °C."""
     throttling_ns: Mapping[str, int] = field(default_factory=dict)

@@ -146,16 +146,15 @@ events! {
             page: u32 => C,
         },
         /// The temperature of a device: at the start and the end of a run, when thermal throttling
-        /// changes, and when the temperature has changed by 0.1 K.
+        /// changes, and when the temperature has changed by 0.1 K. It is reported after the instant
+        /// it is of, in the order of these instants.
         Temperature = 26 "temperature" {
-            /// The state of throttling.
+            /// The state of throttling from then on.
             throttling: Throttling => A,
             /// Thousandths of a kelvin.
             millikelvin: u32 => B,
-            /// Time since this state of throttling began.
-            elapsed: SimDuration => C,
-            /// The highest temperature since the event before, in thousandths of a kelvin.
-            millikelvin_max: u32 => D,
+            /// Time since then.
+            ago: SimDuration => C,
         },
         /// A die is busy from `begin` to `end`; emitted once the end is certain.
         DieBusy = 128 "die_busy" {

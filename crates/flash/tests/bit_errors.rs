@@ -47,6 +47,47 @@ fn simulate(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (Vec<Done>,
     (done, events)
 }
 
+/// What the device heats by, at 1 J per K without loss to the air, and its events.
+fn heat(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (f64, Vec<EventRecord>) {
+    let device = settings
+        .clone()
+        .and("thermal_resistance", number(10_000.0))
+        .and("heat_capacity", number(1.0))
+        .and("read_energy", number(0.5))
+        .and("program_energy", number(2.0));
+    let (_, events) = simulate(&device, listed);
+    let celsius = events.iter().filter_map(|record| match record.event() {
+        Some(FlashEvent::Temperature { millikelvin, .. }) => Some(f64::from(millikelvin) / 1e3),
+        _ => None,
+    });
+    let celsius: Vec<f64> = celsius.collect();
+    (celsius[celsius.len() - 1] - celsius[0], events)
+}
+
+#[test]
+fn each_retry_heats_as_a_read() {
+    let reads = || (0..10).map(|n| (at(n * 100_000), page(Op::Read, n))).collect();
+    let (plain, _) = heat(&modelled(), reads());
+    let (retried, _) = heat(&retried_once(modelled()), reads());
+    assert!((plain - 5.0).abs() < 0.01 && (retried - 10.0).abs() < 0.01, "{plain} K, {retried} K");
+    // Copies of garbage collection.
+    let mut stream = Stream::new(5, "writes");
+    let writes = (0..600).map(|n| (at(n * 1_000), page(Op::Write, stream.below(PAGES)))).collect();
+    let (found, events) = heat(&retried_once(modelled()), writes);
+    let joules = |record: &EventRecord| match record.event() {
+        Some(FlashEvent::Read { .. }) => 0.5,
+        Some(FlashEvent::ReadRetried { retries, .. }) => 0.5 * f64::from(retries),
+        Some(FlashEvent::Program { .. }) => 2.0,
+        _ => 0.0,
+    };
+    let copies = events.iter().filter(|record| {
+        matches!(record.event(), Some(FlashEvent::ReadRetried { cause: Cause::Gc, .. }))
+    });
+    assert!(copies.count() > 100);
+    let expected: f64 = events.iter().map(joules).sum();
+    assert!((found / expected - 1.0).abs() < 0.01, "{found} K instead of {expected}");
+}
+
 /// Reads by their number of retries, without those that need none, and uncorrectable reads.
 fn errors(events: &[EventRecord]) -> (Vec<u64>, u64) {
     let (mut by_retries, mut uncorrectable) = (vec![0; 10], 0);

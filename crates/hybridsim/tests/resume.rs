@@ -269,6 +269,41 @@ fn with_both_media_in_one_device() {
 }
 
 #[test]
+fn throttling_counts_once_over_both_runs() {
+    // All writes arrive at once; while they are served, throttling begins and becomes heavy. That
+    // is reported at the end of the first run, and again with the next request. The pause behind
+    // that has the way back.
+    let system = ssd("thermal_resistance = 20.0\nheat_capacity = 0.01\nidle_power = \"1W\"\n\
+         active_power = \"5W\"\n\
+         tmt1_celsius = 50.0\ntmt1_end_celsius = 47.0\ntmt1_rate = \"20MB/s\"\n\
+         tmt2_celsius = 55.0\ntmt2_end_celsius = 49.0\ntmt2_rate = \"5MB/s\"\n");
+    let line = |ns: u64, read: u64, text: &mut String| {
+        writeln!(text, "{}.{:06} 0 0 1024 {read}", ns / 1_000_000, ns % 1_000_000)
+            .expect("memory can be written");
+    };
+    let (mut first, mut second) = (String::new(), String::new());
+    (0..8).for_each(|_| line(0, 0, &mut first));
+    [0, 2_000_000_000].into_iter().for_each(|ns| line(ns, 1, &mut second));
+    let folder = tempfile::tempdir().expect("a folder");
+    let (before, events) = run_with(folder.path(), &first, &system, None);
+    let base = events.last().expect("something happened").time.as_ns();
+    let (after, _) = run_with(folder.path(), &second, &system, before.state.as_deref());
+    [0, 2_000_000_000].into_iter().for_each(|ns| line(base + ns, 1, &mut first));
+    let (whole, _) = run_with(folder.path(), &first, &system, None);
+    let [before, after, whole] = [before, after, whole].map(|run| {
+        let devices = run.results.components.values();
+        devices.filter_map(|it| it.thermal.clone()).next().expect("it has a temperature")
+    });
+    assert_eq!((before.throttlings, after.throttlings, whole.throttlings), (2, 0, 2));
+    assert!(after.throttling_ns["heavy"] > 10_000_000, "{after:?}");
+    for (state, ns) in &whole.throttling_ns {
+        let sum = before.throttling_ns[state] + after.throttling_ns[state];
+        assert_eq!(sum, *ns, "{state}: {before:?}, {after:?}");
+        assert!(before.throttling_ns[state] > 1_000_000, "{before:?}");
+    }
+}
+
+#[test]
 fn with_bit_errors_and_blocks_to_refresh() {
     let errors = "bit_errors = \"power-law\"\nprecondition = \"fill\"\nidle_after = \"5ms\"\n\
                   rber_base = 6e-3\nrber_read = 4e-6\nrber_retention = 1e-4\n\

@@ -47,7 +47,7 @@
 //! | 23 | `recovered` | | | took | |
 //! | 24 | `read_retried` | cause | die | retries | |
 //! | 25 | `uncorrectable` | cause | die | page | |
-//! | 26 | `temperature` | throttling | millikelvin | elapsed | millikelvin_max |
+//! | 26 | `temperature` | throttling | millikelvin | ago | |
 //!
 //! Detailed events, those of kind 128 and above, are left out.
 //!

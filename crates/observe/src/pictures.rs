@@ -26,7 +26,7 @@ pub struct Pictures {
     /// Power failures, failed members, rebuilds and changes of thermal throttling, in order.
     #[serde(default)]
     pub marks: Vec<Mark>,
-    /// Marks beyond the first 200.
+    /// Marks beyond the first 200, and the first 50 changes of thermal throttling.
     #[serde(default)]
     pub marks_left_out: u64,
     /// How busy dies and channels were over time, by device and unit.

@@ -2,6 +2,7 @@
 
 use crate::events::AnyEvent::{self, Cache, Common, Disk, Flash};
 use crate::logarithm;
+use crate::metrics::instant;
 use crate::pictures::{CacheSeries, GaugeSeries, HeatMap, Series};
 use crate::timeline::{COLUMNS, Clock, Gauge, Map, Track};
 use hybridsim_cache::CacheEvent;
@@ -222,9 +223,11 @@ impl SeriesFold {
                 self.column(now);
                 self.free_blocks.set(component, now, self.clock, free)
             }
-            Flash(FlashEvent::Temperature { millikelvin, .. }) => {
+            Flash(FlashEvent::Temperature { millikelvin, ago, .. }) => {
                 self.column(now);
-                self.temperatures.set(component, now, self.clock, millikelvin)
+                if let Some(at) = instant(now, ago) {
+                    self.temperatures.set(component, at, self.clock, millikelvin);
+                }
             }
             Cache(CacheEvent::DirtyPages { pages }) => {
                 self.column(now);

@@ -1,6 +1,7 @@
 //! What every part did when, within a window of the run: what timelines are drawn from.
 
 use crate::events::AnyEvent::{self, Cache, Common, Flash};
+use crate::metrics::instant;
 use hybridsim_cache::CacheEvent;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Lba, Op, PowerState};
 use hybridsim_flash::{Cause, FlashBusy, FlashEvent};
@@ -213,8 +214,10 @@ impl SpanFold {
             Some(Flash(FlashEvent::FreeBlocks { free })) => {
                 self.level(node, now, LevelKind::FreeBlocks, free)
             }
-            Some(Flash(FlashEvent::Temperature { millikelvin, .. })) => {
-                self.level(node, now, LevelKind::Temperature, millikelvin)
+            Some(Flash(FlashEvent::Temperature { millikelvin, ago, .. })) => {
+                if let Some(at) = instant(now, ago) {
+                    self.level(node, at, LevelKind::Temperature, millikelvin);
+                }
             }
             Some(Flash(event)) => {
                 if let Some(FlashBusy { unit, act, cause, begin, end }) = event.busy() {

@@ -164,7 +164,7 @@ function timeAxis() {
   };
 }
 
-// Ends of warm-ups, failures and rebuilds.
+// Ends of warm-ups, failures, rebuilds and changes of thermal throttling.
 function marks() {
   return DRAWN.flatMap(run => {
     const { warmup_end_ns: warmup, end_ns: end, marks } = run.pictures;
@@ -234,7 +234,7 @@ const perSecond = (run, values) => values.map((value, at) => {
 const added = (one, other) => one.map((value, at) => value + other[at]);
 
 function overTime() {
-  const grid = section("time", "Over time", "Means over equal intervals. A dashed vertical line marks the end of a run's warm-up, a solid one a failure or a rebuild.");
+  const grid = section("time", "Over time", "Means over equal intervals. A dashed vertical line marks the end of a run's warm-up, a solid one a failure, a rebuild or a change of thermal throttling.");
   const rate = value => number(value, 4);
   percentiles(grid);
   timeChart(grid, {
@@ -288,8 +288,9 @@ function eventList(grid) {
   const rows = DRAWN.flatMap(run => run.pictures.marks.map(mark => [quantity("s", mark.ns / 1e9, 6), ...MANY ? [run.name] : [], mark.path, words(mark.what)]));
   if (rows.length === 0) return;
   const more = sum(DRAWN.map(run => run.pictures.marks_left_out));
-  const list = details("Failures and rebuilds", () => ({ head: ["Time", ...MANY ? ["Run"] : [], "Component", "Event"], rows }));
-  list.firstChild.textContent = `Failures and rebuilds: ${number(rows.length)}` + (more > 0 ? ` and ${number(more)} later ones, not marked` : "");
+  const title = "Failures, rebuilds and throttling";
+  const list = details(title, () => ({ head: ["Time", ...MANY ? ["Run"] : [], "Component", "Event"], rows }));
+  list.firstChild.textContent = `${title}: ${number(rows.length)}` + (more > 0 ? ` and ${number(more)} more, not marked` : "");
   list.className = "events";
   grid.parentElement.insertBefore(list, grid);
 }

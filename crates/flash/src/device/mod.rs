@@ -42,6 +42,7 @@ use hybridsim_engine::{
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
+use thermal::End;
 use waiting::{WaitingRequest, complete, durable_from};
 
 /// Tokens of the device's timers.
@@ -362,7 +363,7 @@ impl<B: FlashBackend> SsdDevice<B> {
         if self.state.end_of_life == EndOfLife::Reached {
             return;
         }
-        if ctx.now() < self.state.busy_until + delay || self.holds_requests() {
+        if ctx.now() < self.state.busy_until + delay || !self.waiting.is_empty() {
             self.set_idle_timer(ctx);
             return;
         }
@@ -392,7 +393,9 @@ impl<B: FlashBackend> SsdDevice<B> {
     fn arrive(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if self.state.recovering.is_some() {
             self.in_flight.waiting.push((id, *request));
-        } else if !self.delays_request(ctx, id, request) {
+        } else if self.front.thermal.is_some() {
+            self.arrive_throttled(ctx, id, request);
+        } else {
             self.serve(ctx, id, request);
         }
     }
@@ -444,12 +447,6 @@ impl<B: FlashBackend> SsdDevice<B> {
         }
     }
 
-    /// Whether requests wait for the write buffer, or are delayed by throttling.
-    fn holds_requests(&self) -> bool {
-        let thermal = self.front.thermal.as_ref();
-        !self.waiting.is_empty() || thermal.is_some_and(|it| it.holds_requests())
-    }
-
     #[inline]
     fn report_states(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
         if self.front.thermal.is_some() && !everything {
@@ -494,7 +491,7 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         if B::REPORTS_INITIAL_FREE_BLOCKS {
             self.report_free_blocks(ctx);
         }
-        self.report_temperature(ctx);
+        self.report_temperature(ctx, End::Start);
         self.set_idle_timer(ctx);
     }
 
@@ -513,7 +510,8 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         match token {
             RECOVERED => self.recovered(ctx),
             BUFFER_FREED => self.buffer_freed(ctx),
-            PACED => self.serve_paced(ctx),
+            // Delayed requests are served below.
+            PACED => {}
             BACKGROUND_DUE => {
                 self.state.due_timer_set = false;
                 self.set_idle_timer(ctx);
@@ -521,11 +519,15 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
             token if token >= CONTINUES => self.resume(ctx, RequestId((token - CONTINUES) as u32)),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
+        // Any work changes when throttling ends.
+        if self.front.thermal.as_ref().is_some_and(|it| it.holds_requests()) {
+            self.serve_delayed(ctx);
+        }
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, true);
-        self.report_temperature(ctx);
+        self.report_temperature(ctx, End::Finish);
         self.backend.report_busy(ctx, true);
         self.backend.report_wear(ctx);
     }

@@ -89,6 +89,9 @@ pub(crate) const THERMAL: &[Param] = &[
 
 /// A change of the temperature is reported from this one on.
 const REPORTED_CHANGE_MK: u32 = 100;
+/// While the temperature changes by more, it is reported at this share of the time constant at
+/// least: a line through the reports is then within 1 % of the change.
+const REPORTED_SHARE: f64 = 0.25;
 
 /// The energy of flash operations, summed up for the temperature.
 pub struct EnergyMeter {
@@ -118,6 +121,8 @@ impl EnergyMeter {
                 OpKind::Copy => self.read + self.program,
                 OpKind::Erase => self.erase,
             };
+            // Each retry reads the cells again.
+            self.joules += self.read * f64::from(op.retries);
         }
         self.joules += self.search * f64::from(flash.searched_blocks());
     }
@@ -152,16 +157,16 @@ struct Constants {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct State {
     celsius: f64,
-    /// Highest since the last report.
-    celsius_max: f64,
     at: SimTime,
     /// Energy of operations that has not become heat.
     joules: f64,
     throttling: Throttling,
-    throttling_since: SimTime,
-    /// When the next request may begin while requests are spaced.
-    next: SimTime,
-    reported_mk: u32,
+    /// When the last request of this period of throttling began, and its bytes of data.
+    last: Option<(SimTime, u64)>,
+    /// When the timer for the first delayed request expires.
+    timer: Option<SimTime>,
+    /// The last report: throttling, and temperature in thousandths of a kelvin.
+    reported: (Throttling, u32),
 }
 
 /// The temperature of a drive, and the requests that throttling delays.
@@ -170,6 +175,14 @@ pub struct Thermal {
     state: State,
     /// In order of arrival; a timer is set for the first.
     paced: VecDeque<(RequestId, Request)>,
+}
+
+/// A change of throttling.
+struct Change {
+    /// Seconds until then.
+    after: f64,
+    celsius: f64,
+    to: Throttling,
 }
 
 impl Constants {
@@ -196,46 +209,68 @@ impl Constants {
     fn end(&self, throttling: Throttling) -> f64 {
         self.threshold(throttling).map_or(f64::NEG_INFINITY, |it| it.end)
     }
+
+    /// The time constant in seconds.
+    fn time_constant(&self) -> f64 {
+        self.resistance * self.capacity
+    }
+
+    /// The next change of throttling while the temperature goes from `celsius` to `target`. A
+    /// threshold equal to the target is never reached.
+    fn next_change(&self, celsius: f64, throttling: Throttling, target: f64) -> Option<Change> {
+        let (begin, end) = self.bounds(throttling);
+        let until = |bound| {
+            self.time_constant() * libm::log((celsius - target) / (bound - target)).max(0.0)
+        };
+        // It may be beyond a bound already, where an operation's heat came at one instant.
+        let (after, celsius, to) = if celsius > begin {
+            (0.0, celsius, throttling.heavier())
+        } else if celsius < end {
+            (0.0, celsius, throttling.lighter())
+        } else if target > begin {
+            (until(begin), begin, throttling.heavier())
+        } else if target < end {
+            (until(end), end, throttling.lighter())
+        } else {
+            return None;
+        };
+        Some(Change { after, celsius, to })
+    }
 }
 
 impl State {
-    /// The temperature `time` from now, with constant power; each change of throttling on the way
-    /// is reported with the state just after it.
+    /// The temperature `time` from now, with constant power. Reports what is on the way, at `now`.
     fn pass(
         &mut self,
         constants: &Constants,
         (time, power): (SimDuration, f64),
-        changed: &mut impl FnMut(&Self),
+        (now, emit): (SimTime, &mut impl FnMut(FlashEvent)),
     ) {
-        let target = constants.target(power);
-        let tau = constants.resistance * constants.capacity;
+        let (target, tau) = (constants.target(power), constants.time_constant());
         let end = self.at + time;
         loop {
             let left = end.since(self.at).as_s_f64();
-            let reached = target + (self.celsius - target) * libm::exp(-left / tau);
-            let (begin, ends) = constants.bounds(self.throttling);
-            let (bound, next) = if reached >= begin {
-                (begin, self.throttling.heavier())
-            } else if reached <= ends {
-                (ends, self.throttling.lighter())
-            } else {
-                self.celsius = reached;
-                self.celsius_max = self.celsius_max.max(reached);
-                self.at = end;
-                return;
-            };
-            // It may be beyond the bound already, where an operation's heat came at one instant.
-            let beyond = (self.celsius >= begin) || (self.celsius <= ends);
-            if !beyond {
-                let seconds = tau * libm::log((self.celsius - target) / (bound - target));
-                let passed = SimDuration::from_ns_f64(seconds.max(0.0).min(left) * 1e9);
-                self.at = (self.at + passed).min(end);
-                self.celsius = bound;
+            let is_far = (self.celsius - target).abs() * 1e3 > f64::from(REPORTED_CHANGE_MK);
+            let step = if is_far { left.min(tau * REPORTED_SHARE) } else { left };
+            let change = constants.next_change(self.celsius, self.throttling, target);
+            match change.filter(|it| it.after <= step) {
+                Some(change) => {
+                    self.at = end.min(self.at + SimDuration::from_ns_f64(change.after * 1e9));
+                    (self.celsius, self.throttling) = (change.celsius, change.to);
+                    if self.throttling == Throttling::None {
+                        self.last = None;
+                    }
+                }
+                None => {
+                    self.celsius = target + (self.celsius - target) * libm::exp(-step / tau);
+                    if step >= left {
+                        self.at = end;
+                        return;
+                    }
+                    self.at = end.min(self.at + SimDuration::from_ns_f64(step * 1e9));
+                }
             }
-            self.celsius_max = self.celsius_max.max(self.celsius);
-            (self.throttling, self.throttling_since) = (next, self.at);
-            changed(self);
-            self.celsius_max = self.celsius;
+            self.report(now, emit);
         }
     }
 
@@ -246,7 +281,7 @@ impl State {
         constants: &Constants,
         (now, busy_until): (SimTime, SimTime),
         joules: f64,
-        changed: &mut impl FnMut(&Self),
+        emit: &mut impl FnMut(FlashEvent),
     ) {
         self.joules += joules;
         if now <= self.at {
@@ -257,13 +292,19 @@ impl State {
         if active.is_zero() {
             self.celsius += std::mem::take(&mut self.joules) / constants.capacity;
         } else {
-            let share = active.as_s_f64() / busy_until.since(self.at).as_s_f64();
-            let heat = if active_until == busy_until { self.joules } else { self.joules * share };
-            self.joules -= heat;
-            let power = constants.active + heat / active.as_s_f64();
-            self.pass(constants, (active, power), changed);
+            // The same power for every `now`, so that throttling changes when it was foreseen.
+            let whole = busy_until.since(self.at).as_s_f64();
+            let power = constants.active + self.joules / whole;
+            let is_whole = active_until == busy_until;
+            self.joules *= if is_whole { 0.0 } else { 1.0 - active.as_s_f64() / whole };
+            self.pass(constants, (active, power), (now, emit));
         }
-        self.pass(constants, (now.since(active_until), constants.idle), changed);
+        if active_until < now {
+            // Here it begins to cool: the highest temperature for a while.
+            self.report(now, emit);
+            self.pass(constants, (now.since(active_until), constants.idle), (now, emit));
+        }
+        self.report(now, emit);
     }
 
     fn millikelvin(celsius: f64) -> u32 {
@@ -275,8 +316,18 @@ impl State {
         FlashEvent::Temperature {
             throttling: self.throttling,
             millikelvin: Self::millikelvin(self.celsius),
-            elapsed: now.since(self.throttling_since),
-            millikelvin_max: Self::millikelvin(self.celsius_max),
+            ago: now.since(self.at),
+        }
+    }
+
+    /// Reports this state at `now` if it differs enough from the last report.
+    fn report(&mut self, now: SimTime, emit: &mut impl FnMut(FlashEvent)) {
+        let millikelvin = Self::millikelvin(self.celsius);
+        let (throttling, reported_mk) = self.reported;
+        let has_changed = millikelvin.abs_diff(reported_mk) >= REPORTED_CHANGE_MK;
+        if has_changed || throttling != self.throttling {
+            self.reported = (self.throttling, millikelvin);
+            emit(self.event(now));
         }
     }
 }
@@ -315,7 +366,8 @@ impl Thermal {
             problems.push(Problem::new("thermal_resistance", message));
         }
         let celsius = constants.target(constants.idle);
-        if let Some(Threshold { end, .. }) = constants.thresholds[0]
+        if let Some(end) = settings.number_opt("tmt1_end_celsius")
+            && settings.number_opt("tmt1_celsius").is_some()
             && celsius >= end
         {
             let message = format!(
@@ -330,13 +382,12 @@ impl Thermal {
         }
         let state = State {
             celsius,
-            celsius_max: celsius,
             at: SimTime::ZERO,
             joules: 0.0,
             throttling: Throttling::None,
-            throttling_since: SimTime::ZERO,
-            next: SimTime::ZERO,
-            reported_mk: State::millikelvin(celsius),
+            last: None,
+            timer: None,
+            reported: (Throttling::None, State::millikelvin(celsius)),
         };
         Ok(Some(Box::new(Self { constants, state, paced: VecDeque::new() })))
     }
@@ -344,41 +395,59 @@ impl Thermal {
     /// Brings the temperature up to now, and reports changes.
     fn advance(&mut self, ctx: &mut Ctx<'_>, busy_until: SimTime, joules: f64) {
         let now = ctx.now();
-        let state = &mut self.state;
-        state.advance(&self.constants, (now, busy_until), joules, &mut |state| {
-            ctx.emit(state.event(now));
-        });
-        let millikelvin = State::millikelvin(state.celsius);
-        if millikelvin.abs_diff(state.reported_mk) >= REPORTED_CHANGE_MK {
-            ctx.emit(state.event(now));
-            state.reported_mk = millikelvin;
-            state.celsius_max = state.celsius;
-        }
+        let emit = &mut |event| ctx.emit(event);
+        self.state.advance(&self.constants, (now, busy_until), joules, emit);
     }
 
     /// Reports the temperature at the start or the end of a run, which is no change of it: a run
     /// that continues from a saved state goes on as without the break.
-    fn report(&mut self, ctx: &mut Ctx<'_>, busy_until: SimTime, joules: f64) {
+    fn report(&mut self, ctx: &mut Ctx<'_>, end: End, (busy_until, joules): (SimTime, f64)) {
         self.state.joules += joules;
         let (now, mut state) = (ctx.now(), self.state);
-        state.advance(&self.constants, (now, busy_until), 0.0, &mut |state| {
-            ctx.emit(state.event(now));
+        state.advance(&self.constants, (now, busy_until), 0.0, &mut |event| {
+            // At the start, they are of the run before.
+            if end == End::Finish {
+                ctx.emit(event);
+            }
         });
         ctx.emit(state.event(now));
     }
 
-    /// When a request that arrives now may begin; `None` for now.
-    fn held_until(&self, now: SimTime) -> Option<SimTime> {
-        let is_throttled = self.state.throttling != Throttling::None;
-        (is_throttled && self.state.next > now).then_some(self.state.next)
+    /// When the next request may begin, or throttling becomes lighter; `None` for now.
+    fn held_until(&self, now: SimTime, busy_until: SimTime) -> Option<SimTime> {
+        let throttling = self.state.throttling;
+        let rate = self.constants.threshold(throttling)?.rate;
+        let (began, bytes) = self.state.last?;
+        let next = began + SimDuration::transfer(bytes, rate);
+        if next <= now {
+            return None;
+        }
+        let (mut until, mut ahead) = (next, self.state);
+        ahead.advance(&self.constants, (next, busy_until), 0.0, &mut |event| {
+            if let FlashEvent::Temperature { throttling: to, ago, .. } = event
+                && to < throttling
+            {
+                // Instants are rounded, so throttling changes at the latest here.
+                until = until.min(next - ago + SimDuration::from_ns(1));
+            }
+        });
+        Some(until)
+    }
+
+    /// Sets the timer to `until`, unless it expires before.
+    fn set_timer(&mut self, ctx: &mut Ctx<'_>, until: SimTime) {
+        let pending = self.state.timer.filter(|timer| *timer > ctx.now());
+        if pending.is_none_or(|timer| until < timer) {
+            self.state.timer = Some(until);
+            ctx.wake_at(until, PACED);
+        }
     }
 
     /// `request` begins now: the next one has to wait while its data have the limited rate.
     fn begin(&mut self, now: SimTime, request: &Request) {
-        if let Some(threshold) = self.constants.threshold(self.state.throttling)
-            && matches!(request.op, Op::Read | Op::Write)
-        {
-            self.state.next = now + SimDuration::transfer(request.bytes(), threshold.rate);
+        let is_throttled = self.state.throttling != Throttling::None;
+        if is_throttled && matches!(request.op, Op::Read | Op::Write) {
+            self.state.last = Some((now, request.bytes()));
         }
     }
 
@@ -386,9 +455,10 @@ impl Thermal {
         !self.paced.is_empty()
     }
 
-    /// The power failed: delayed requests never complete.
+    /// The power failed: delayed requests never complete, and timers are lost.
     pub(super) fn power_lost(&mut self) {
         self.paced.clear();
+        self.state.timer = None;
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
@@ -401,20 +471,42 @@ impl Thermal {
     }
 }
 
+/// The two ends of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Start,
+    Finish,
+}
+
 /// The thermal resistance in K/W of a device with times whose temperature is simulated.
 fn resistance(settings: &Settings) -> Option<f64> {
     let resistance = settings.number_opt("thermal_resistance")?;
     (settings.text("timing") != "none").then_some(resistance)
 }
 
-/// The thresholds that are given, each with its end and rate.
+/// The parameters of a threshold, as far as they are given.
+#[derive(Clone, Copy, Default)]
+struct Given {
+    begin: Option<f64>,
+    end: Option<f64>,
+    rate: Option<u64>,
+}
+
+impl Given {
+    fn complete(&self) -> Option<Threshold> {
+        Some(Threshold { begin: self.begin?, end: self.end?, rate: self.rate? })
+    }
+}
+
+/// The thresholds that are given, each with its end and rate. Only values that are given, and are
+/// right by themselves, are compared.
 fn thresholds(settings: &Settings, problems: &mut Vec<Problem>) -> [Option<Threshold>; 2] {
     const KEYS: [[&str; 3]; 2] = [
         ["tmt1_celsius", "tmt1_end_celsius", "tmt1_rate"],
         ["tmt2_celsius", "tmt2_end_celsius", "tmt2_rate"],
     ];
-    let mut found = [None; 2];
-    for (threshold, [begin, end, rate]) in found.iter_mut().zip(KEYS) {
+    let mut all = [Given::default(); 2];
+    for (given, [begin, end, rate]) in all.iter_mut().zip(KEYS) {
         // TMT2 has no effect without TMT1.
         let Some(from) = settings.number_opt(begin) else { break };
         let (to, limit) = (settings.number_opt(end), settings.rate_opt(rate));
@@ -431,24 +523,19 @@ fn thresholds(settings: &Settings, problems: &mut Vec<Problem>) -> [Option<Thres
             let message = "must be above 0, as requests would never be served";
             problems.push(Problem::new(rate, message));
         }
-        *threshold = Some(Threshold {
-            begin: from,
-            end: to.unwrap_or(f64::NEG_INFINITY),
-            rate: limit.unwrap_or(1),
-        });
+        *given = Given { begin: Some(from), end: to, rate: limit.filter(|rate| *rate > 0) };
     }
-    if let [Some(light), Some(heavy)] = found {
-        if heavy.begin <= light.begin {
-            problems.push(Problem::new("tmt2_celsius", "must be above tmt1_celsius"));
-        }
-        if heavy.end <= light.end {
-            problems.push(Problem::new("tmt2_end_celsius", "must be above tmt1_end_celsius"));
-        }
-        if heavy.rate > light.rate {
-            problems.push(Problem::new("tmt2_rate", "must be at most tmt1_rate"));
-        }
+    let [light, heavy] = all;
+    if heavy.begin.zip(light.begin).is_some_and(|(heavy, light)| heavy <= light) {
+        problems.push(Problem::new("tmt2_celsius", "must be above tmt1_celsius"));
     }
-    found
+    if heavy.end.zip(light.end).is_some_and(|(heavy, light)| heavy <= light) {
+        problems.push(Problem::new("tmt2_end_celsius", "must be above tmt1_end_celsius"));
+    }
+    if heavy.rate.zip(light.rate).is_some_and(|(heavy, light)| heavy > light) {
+        problems.push(Problem::new("tmt2_rate", "must be at most tmt1_rate"));
+    }
+    all.map(|given| given.complete())
 }
 
 impl<B: FlashBackend> SsdDevice<B> {
@@ -461,45 +548,32 @@ impl<B: FlashBackend> SsdDevice<B> {
     }
 
     /// Reports the temperature at the start or the end of a run.
-    pub(super) fn report_temperature(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn report_temperature(&mut self, ctx: &mut Ctx<'_>, end: End) {
         if let Some(thermal) = &mut self.front.thermal {
-            thermal.report(ctx, self.state.busy_until, self.backend.take_energy());
+            thermal.report(ctx, end, (self.state.busy_until, self.backend.take_energy()));
         }
     }
 
-    /// Whether throttling delays `request`, which arrives now. If not, it is to be served.
+    /// A request arrives at a device whose temperature is simulated; throttling may delay it.
     #[cold]
-    pub(super) fn delays_request(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        id: RequestId,
-        request: &Request,
-    ) -> bool {
-        self.advance_temperature(ctx);
-        let Some(thermal) = &mut self.front.thermal else { return false };
-        let until = thermal.held_until(ctx.now());
-        if thermal.paced.is_empty() {
-            let Some(until) = until else {
-                thermal.begin(ctx.now(), request);
-                return false;
-            };
-            ctx.wake_at(until, PACED);
+    pub(super) fn arrive_throttled(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if let Some(thermal) = &mut self.front.thermal {
+            thermal.paced.push_back((id, *request));
         }
-        thermal.paced.push_back((id, *request));
-        true
+        self.serve_delayed(ctx);
     }
 
-    /// Serves requests that were delayed until now.
+    /// Serves the requests that throttling delays no longer.
     #[cold]
-    pub(super) fn serve_paced(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn serve_delayed(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             self.advance_temperature(ctx);
             let Some(thermal) = &mut self.front.thermal else { return };
             if thermal.paced.is_empty() {
                 return;
             }
-            if let Some(until) = thermal.held_until(ctx.now()) {
-                return ctx.wake_at(until, PACED);
+            if let Some(until) = thermal.held_until(ctx.now(), self.state.busy_until) {
+                return thermal.set_timer(ctx, until);
             }
             if let Some((id, request)) = thermal.paced.pop_front() {
                 thermal.begin(ctx.now(), &request);

@@ -74,6 +74,16 @@ impl FlashFold {
         }
     }
 
+    /// How often an operation took its energy: each retry reads the cells again.
+    pub(super) fn energy_count(&self, operation: &str) -> u64 {
+        let retries = if operation == READS { self.retries() } else { 0 };
+        self.count(operation) + retries
+    }
+
+    fn retries(&self) -> u64 {
+        self.reads_by_retries.iter().map(|(&retries, reads)| u64::from(retries) * reads).sum()
+    }
+
     /// How often an operation that takes energy was performed.
     pub(crate) fn count(&self, operation: &str) -> u64 {
         match operation {
@@ -89,7 +99,7 @@ impl FlashFold {
     fn bit_errors(&self, info: &ComponentInfo) -> Option<BitErrors> {
         info.constants.iter().find(|(name, _)| *name == ECC_BITS)?;
         let by_retries = &self.reads_by_retries;
-        let retries = by_retries.iter().map(|(&retries, reads)| u64::from(retries) * reads).sum();
+        let retries = self.retries();
         let uncorrectable: u64 = self.uncorrectable.iter().sum();
         Some(BitErrors {
             retried_reads: by_retries.values().sum(),

@@ -15,6 +15,7 @@ pub use flash::{BitErrors, Busy, EraseCount, EraseSpread, Flash, Lifetime, Utili
 pub use power::Power;
 pub use redundancy::Redundancy;
 pub use thermal::Thermal;
+pub(crate) use thermal::instant;
 
 use crate::events::AnyEvent;
 use crate::results::{Component, ratio};
@@ -129,12 +130,9 @@ impl ComponentFold {
         let now = record.time.as_ns();
         match AnyEvent::of(record) {
             Some(AnyEvent::Disk(event)) => self.disk.add(event),
-            Some(AnyEvent::Flash(FlashEvent::Temperature {
-                throttling,
-                millikelvin,
-                elapsed,
-                millikelvin_max,
-            })) => self.thermal.add(throttling, elapsed, [millikelvin, millikelvin_max], now),
+            Some(AnyEvent::Flash(FlashEvent::Temperature { throttling, millikelvin, ago })) => {
+                self.thermal.add(throttling, millikelvin, (ago, now))
+            }
             Some(AnyEvent::Flash(event)) => self.flash.add(event, now),
             Some(AnyEvent::Cache(event)) => self.cache.add(event, now),
             Some(AnyEvent::Common(event)) => self.add_common(event, now, from_ns),
@@ -180,7 +178,7 @@ impl ComponentFold {
 
     /// Joules by what they were spent on.
     pub(crate) fn energy(&self, info: &ComponentInfo) -> Option<BTreeMap<String, f64>> {
-        self.power.energy(info, |operation| self.flash.count(operation))
+        self.power.energy(info, |operation| self.flash.energy_count(operation))
     }
 
     /// The metrics of a window of `window_ns` that ends at `end_ns`.
@@ -265,6 +263,25 @@ pub struct CustomResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::record;
+    use hybridsim_flash::Cause;
+    use hybridsim_flash::event::joules::READS;
+
+    #[test]
+    fn each_retry_takes_the_energy_of_a_read() {
+        let mut fold = ComponentFold::default();
+        let (cause, die) = (Cause::Host, 0);
+        let events = [
+            FlashEvent::Read { cause, die },
+            FlashEvent::Read { cause, die },
+            FlashEvent::ReadRetried { cause, die, retries: 3 },
+        ];
+        events.into_iter().for_each(|event| fold.add(&record(5, 0, event), 0));
+        let info = ComponentInfo { operation_joules: vec![(READS, 0.5)], ..Default::default() };
+        let energy = fold.energy(&info).expect("a read takes energy");
+        assert_eq!(energy.get(READS), Some(&2.5));
+        assert_eq!(fold.flash.count(READS), 2);
+    }
 
     #[test]
     fn a_level_is_averaged_over_time() {

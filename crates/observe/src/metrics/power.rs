@@ -105,9 +105,9 @@ pub struct Power {
     pub busy_fraction: Option<f64>,
     /// Power of each state times its time, plus energy per flash operation and per spin-up.
     pub energy_j: Option<f64>,
-    /// Energy by state (`idle`, `active`, ...), by operation (`flash_reads`, `flash_programs`,
-    /// `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of victim searches
-    /// (`victim_search`).
+    /// Energy by state (`idle`, `active`, ...), by operation (`flash_reads` with their retries,
+    /// `flash_programs`, `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of
+    /// victim searches (`victim_search`).
     #[serde(default)]
     pub energy_by_j: BTreeMap<String, f64>,
 }

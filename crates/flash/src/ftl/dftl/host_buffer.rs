@@ -1,8 +1,8 @@
 //! The part of the cached map that is in the memory of the host (NVMe host memory buffer).
 //!
-//! It holds whole translation pages, the least recently used of which leaves first. An entry that
-//! the controller evicts is written to its page there instead of to flash; a page that differs from
-//! its copy in flash is programmed when it leaves.
+//! It holds whole translation pages and evicts the least recently used. An entry that the
+//! controller evicts is written to its page there instead of to flash; a page that differs from its
+//! copy in flash is dirty, and is programmed when it is evicted.
 
 use crate::geometry::Lpn;
 use crate::lists::Lists;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Entries that one access brings: 64 bytes of 4 each.
 const ENTRIES_PER_ACCESS: u32 = 16;
 
-/// Lists of pages: all of the buffer, in the order of use.
+/// The list of pages held, in LRU order.
 const HELD: usize = 0;
 
 /// Translation pages in the memory of the host.
@@ -23,7 +23,7 @@ pub struct HostBuffer {
     capacity: u32,
     /// By translation page.
     is_dirty: Vec<bool>,
-    /// The entries that the last access brought, by number.
+    /// The entries that the last access brought, by number; those of earlier ones are not kept.
     brought: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ impl HostBuffer {
         self.is_dirty[page as usize] = true;
     }
 
-    /// The page that has to leave before another is inserted.
+    /// The page that is evicted before another is inserted.
     pub fn victim(&self) -> Option<u32> {
         if self.count < self.capacity { None } else { self.held.first(HELD) }
     }
@@ -110,7 +110,7 @@ impl HostBuffer {
         }
         let lost = (0..).zip(&self.is_dirty).find(|(page, dirty)| **dirty && !self.holds(*page));
         match lost {
-            Some((page, _)) => Err(format!("translation page {page} is dirty, but nowhere")),
+            Some((page, _)) => Err(format!("page {page} is dirty but not in the host buffer")),
             None => Ok(()),
         }
     }
