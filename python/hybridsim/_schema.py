@@ -241,17 +241,19 @@ class EraseSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """Projected lifetime of a flash device at the rates of the measured window."""
+    """Projected lifetime of a flash device at the rates of the measured window. With a static
+    SLC cache of another endurance (`slc_endurance`) only the rates per day are known.
+    """
 
-    erases_left: float
+    erases_left: float | None = None
     """Erases its blocks have left in all."""
     erases_per_day: float
     """Erases per day."""
     host_bytes_per_day: float
     """Bytes programmed for the host per day."""
-    host_bytes_left: float
+    host_bytes_left: float | None = None
     """Bytes the host can still write if all blocks wear evenly."""
-    days_even: float
+    days_even: float | None = None
     """Days until the last erase if all blocks wear evenly."""
     days_first_block: float | None = None
     """Days until the most worn block wears out if it is erased as often as the fastest one."""

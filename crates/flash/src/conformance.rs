@@ -174,7 +174,7 @@ fn run_unguarded(
         coverage.refused += 1;
         return Ok(());
     };
-    let slc_pages = ftl.slc_mode().map_or(0, |slc| slc.pages_per_block);
+    let slc_pages = ftl.slc_blocks().map_or(0, |slc| slc.pages_per_block);
     let fresh = || {
         let mut stream = Stream::new(1, "conformance/bad");
         let array = Array::new(geometry, subject.order, case.endurance).with_slc_mode(slc_pages);

@@ -193,6 +193,9 @@ events! {
 /// The constant of a device with bit errors: bits that are corrected in a codeword.
 pub const ECC_BITS: &str = "ecc_bits";
 
+/// The constant of a device whose static SLC cache has another endurance than its other blocks.
+pub const SLC_ENDURANCE: &str = "slc_endurance";
+
 /// Names of the operations that take energy, for `ComponentInfo::operation_joules`.
 pub mod joules {
     /// Pages read.

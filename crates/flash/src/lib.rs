@@ -30,7 +30,9 @@ pub mod wear;
 pub mod zns;
 
 pub use device::ENTRIES;
-pub use event::{Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit, Throttling};
+pub use event::{
+    Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit, SLC_ENDURANCE, Throttling,
+};
 pub use state::SavedState;
 
 /// Memory that the tables of a flash device of this kind and these settings take, about, without

@@ -79,8 +79,7 @@ pub fn run(
     flash.set_recording(false);
     let mut preconditioning =
         Preconditioning { pages, ftl, flash, stream, progress, report_at: 0, stopped: false };
-    let done = preconditioning.fill(kind);
-    let done = done.and_then(|()| ftl.settle(flash));
+    let done = preconditioning.fill(kind).and_then(|()| preconditioning.settle());
     flash.set_recording(true);
     done
 }
@@ -114,6 +113,12 @@ impl Preconditioning<'_> {
             }
             Precondition::SteadyDrawn => self.draw_steady(),
         }
+    }
+
+    /// Lets the translation layer complete its background work, if it does so.
+    fn settle(&mut self) -> Result<(), FtlError> {
+        while self.ftl.settles() && self.goes_on(1.0) && self.ftl.idle(self.flash)? {}
+        Ok(())
     }
 
     /// Reports progress now and then. Returns false when preconditioning has been stopped.

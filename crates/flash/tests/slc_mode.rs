@@ -123,17 +123,46 @@ fn worn_out_blocks_of_the_static_cache_leave_the_device_without_one() {
     let mut ftl = fixed(12).to_vec();
     ftl.push(("when_full", text("fold")));
     let settings = cached(&ftl).and("slc_endurance", Value::Count(5));
+    // Worn by 60 %, a block has 2 of 5 erases left.
+    for (initial_wear, erases) in [(0.0, 5), (0.6, 2)] {
+        let settings = settings.clone().and("initial_wear", Value::Number(initial_wear));
+        let mut ssd = build(&settings).expect("valid settings");
+        let mut untimed = ssd.untimed("ssd");
+        untimed.serve(&writes(4_000)).expect("native blocks remain");
+        // Each of three blocks took four pages before each erase.
+        let operations = untimed.operations();
+        let retired = untimed.array().retired_blocks();
+        assert_eq!((retired, operations.erases(Cause::Fold)), (3, 3 * erases));
+        assert_eq!(operations.programs(Cause::Host), 4_000);
+        let folded = operations.programs(Cause::Fold);
+        assert!(folded <= 12 * erases, "no more than the cache took: {folded}");
+    }
+}
+
+#[test]
+fn a_worn_out_device_reports_both_endurances() {
+    let settings = cached(&fixed(12))
+        .and("endurance", Value::Count(10))
+        .and("slc_endurance", Value::Count(500));
     let mut ssd = build(&settings).expect("valid settings");
-    let mut untimed = ssd.untimed("ssd");
+    let error = ssd.untimed("ssd").serve(&writes(100_000)).expect_err("it is worn out");
+    let error = format!("{error:?}");
+    assert!(error.contains("their 10 erases (static SLC cache: 500)"), "{error}");
+}
+
+#[test]
+fn bit_errors_are_refused() {
+    let settings = cached(&fixed(12)).and("bit_errors", text("power-law"));
+    let problems = build(&settings).err().expect("no rates of SLC mode");
+    let named: Vec<_> = problems.iter().map(|problem| problem.param).collect();
+    assert_eq!(named, ["bit_errors"]);
+}
+
+/// Writes of single pages, all over 100.
+fn writes(count: u64) -> Vec<Arrival> {
     let write = |number: u64| Arrival {
         at: SimTime::ZERO,
         request: Request::new(Op::Write, Lba(number * 7 % 100 * 4), 4),
     };
-    let arrivals: Vec<_> = (0..4_000).map(write).collect();
-    untimed.serve(&arrivals).expect("native blocks remain");
-    // Three blocks, erased five times each, took four pages each time and before.
-    let operations = untimed.operations();
-    assert_eq!((untimed.array().retired_blocks(), operations.erases(Cause::Fold)), (3, 15));
-    assert_eq!(operations.programs(Cause::Host), 4_000);
-    assert!(operations.programs(Cause::Fold) <= 60, "no more than the cache took");
+    (0..count).map(write).collect()
 }

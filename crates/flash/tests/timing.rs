@@ -484,6 +484,45 @@ fn planes_of_a_die_program_together() {
 }
 
 #[test]
+fn a_multi_plane_operation_has_one_mode() {
+    let micro = SimDuration::from_us;
+    let slc = SlcTimes { read: micro(10), program: micro(100), erase: micro(1000), bits: 2 };
+    let (geometry, native) = two_dies(CopyBack::None);
+    let times = OperationTimes { slc, ..native };
+    let scheduling = DieScheduling { multi_plane: true, ..IN_ORDER };
+    // Blocks 0 and 8 are in the two planes of die 0.
+    let took = |modes: [bool; 2], erases: bool| {
+        let array = Array::new(geometry, ProgramOrder::Sequential, 10).with_slc_mode(4);
+        let mut flash = FlashOps::new(array);
+        for (block, in_slc_mode) in [BlockId(0), BlockId(8)].into_iter().zip(modes) {
+            if in_slc_mode {
+                flash.begin_slc(block);
+            }
+            if erases {
+                flash.erase(block, Cause::Gc, After::NOTHING);
+            } else {
+                flash.program(geometry.page(block, 0), Lpn(0), Cause::Gc, After::NOTHING);
+            }
+        }
+        let buffer = WriteBuffer::new(0, 1, false);
+        let chip = ChipPages::new(times.read, 1, 0.0, 1);
+        let queued = Queued::new(geometry, times, (scheduling, chip), buffer);
+        let mut clock = TimingModel::Queued(Box::new(queued));
+        clock.begin_background(SimTime::ZERO);
+        clock.page(flash.list(), 0, 0);
+        clock.end().busy_until().as_ns() / 1_000
+    };
+    // Transfers of 11 us end at 11 and 22, commands of erases at 1 and 2.
+    assert_eq!(took([false, false], false), 22 + 300);
+    assert_eq!(took([true, true], false), 22 + 100);
+    assert_eq!(took([true, false], false), 11 + 100 + 300);
+    assert_eq!(took([false, true], false), 11 + 300 + 100);
+    assert_eq!(took([false, false], true), 2 + 1_500);
+    assert_eq!(took([true, true], true), 2 + 1_000);
+    assert_eq!(took([true, false], true), 1 + 1_000 + 1_500);
+}
+
+#[test]
 fn pages_of_one_chip_page_are_read_at_once() {
     use Op::Read;
     // Transfers of 10 us. Filled in order, four pages of the chip's two lie next to each other.

@@ -56,7 +56,12 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("write_buffer = \"0B\"\nsuspends_max = 8\n", &[]);
     check("slc_program_time = \"99us\"\n", &["component.ssd.slc_program_time"]);
     check("slc_program_time = \"99us\"\nftl = \"slc-cache\"\n", &[]);
-    check("slc_endurance = 99\nftl = \"slc-cache\"\n", &[]);
+    let untimed = "timing = \"none\"\nslc_erase_time = \"2ms\"\nftl = \"slc-cache\"\n";
+    check(untimed, &["component.ssd.channel_rate", "component.ssd.slc_erase_time"]);
+    let dynamic = "slc_endurance = 99\nftl = \"slc-cache\"\n";
+    check(dynamic, &["component.ssd.slc_endurance"]);
+    let both = "slc_endurance = 99\nftl = { kind = \"slc-cache\", static_size = \"64KiB\" }\n";
+    check(both, &[]);
     let anywhere = "timing = \"queued\"\nprogram_suspend_interval = \"90us\"\n";
     check(anywhere, &["component.ssd.program_suspend_interval"]);
     let unlimited = "timing = \"queued\"\nprogram_suspend_time = \"9us\"\n";

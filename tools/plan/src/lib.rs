@@ -256,9 +256,12 @@ fn wear(
     it.dwpd = Some(bytes / 365.25 / bought);
     it.life_years_rated = rated_years(device, candidate.flash_bytes, bytes);
     let lifetime = component.flash.as_ref().and_then(|flash| flash.lifetime.as_ref());
-    let erases_left = lifetime
-        .map(|lifetime| lifetime.erases_left)
-        .or_else(|| Some(constant("endurance")? * constant("blocks")?));
+    let erases_left = match lifetime {
+        Some(lifetime) => lifetime.erases_left,
+        // The static SLC cache has an endurance of its own.
+        None if constant("slc_endurance").is_some() => None,
+        None => constant("endurance").zip(constant("blocks")).map(|(each, blocks)| each * blocks),
+    };
     // While the flash of a cache fills, pages are programmed before any block needs an erase.
     let programs = host_programs * run.totals.write_amplification.unwrap_or(1.0);
     let fill = constant("pages_per_block").map_or(0.0, |pages| programs / pages);

@@ -104,6 +104,8 @@ pub struct Array {
     endurance: u32,
     /// Endurance of each block; empty if it is `endurance` for all.
     limits: Vec<u32>,
+    /// The first blocks of each plane that have an endurance of their own, and that endurance.
+    static_cache: Option<(u32, u32)>,
     /// Pages of a block in SLC mode; 0 if no block can be.
     slc_pages: u32,
     /// For each block a [`Head`], `words` words of the valid bitmap, and, unless pages are
@@ -134,6 +136,7 @@ impl Array {
             order,
             endurance: endurance.clamp(1, ENDURANCE_MAX),
             limits: Vec::new(),
+            static_cache: None,
             slc_pages: 0,
             blocks: vec![0; geometry.blocks() as usize * stride],
             words,
@@ -161,17 +164,13 @@ impl Array {
         self
     }
 
-    /// Lets `blocks` be erased `endurance` times. Comes before grown bad blocks.
+    /// Lets the first `blocks` of each plane, those of a static SLC cache, be erased `endurance`
+    /// times. Comes before grown bad blocks.
     #[must_use]
-    pub fn with_endurance_of(
-        mut self,
-        blocks: impl Iterator<Item = BlockId>,
-        endurance: u32,
-    ) -> Self {
-        self.limits = vec![self.endurance; self.geometry.blocks() as usize];
-        for block in blocks {
-            self.limits[block.0 as usize] = endurance.clamp(1, ENDURANCE_MAX);
-        }
+    pub fn with_static_cache(mut self, blocks: u32, endurance: u32) -> Self {
+        self.static_cache = Some((blocks, endurance.clamp(1, ENDURANCE_MAX)));
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        self.limits = blocks.map(|block| self.nominal_endurance(block)).collect();
         self
     }
 
@@ -198,12 +197,13 @@ impl Array {
         }
     }
 
-    /// Brings every usable block to `fraction` of the nominal endurance, or leaves it if it is
+    /// Brings every usable block to `fraction` of its nominal endurance, or leaves it if it is
     /// beyond, or would fail earlier. Lowers the erase limit instead of raising the erase count,
     /// because FTLs and policies keep copies of the count.
     pub(crate) fn wear_out(&mut self, fraction: f64) {
-        let left = libm::round((1.0 - fraction) * f64::from(self.endurance)) as u32;
         let limit = |block| {
+            let nominal = f64::from(self.nominal_endurance(block));
+            let left = libm::round((1.0 - fraction) * nominal) as u32;
             let erases = self.erases(block).saturating_add(left.max(1));
             self.endurance_of(block).min(erases)
         };
@@ -222,6 +222,21 @@ impl Array {
 
     pub const fn endurance(&self) -> u32 {
         self.endurance
+    }
+
+    /// Endurance of the blocks of a static SLC cache, if they have one of their own.
+    pub(crate) fn static_endurance(&self) -> Option<u32> {
+        self.static_cache.map(|(_, endurance)| endurance)
+    }
+
+    /// How often a block of the kind of `block` can be erased, if it does not fail earlier.
+    fn nominal_endurance(&self, block: BlockId) -> u32 {
+        match self.static_cache {
+            Some((blocks, endurance)) if block.0 % self.geometry.blocks_per_plane() < blocks => {
+                endurance
+            }
+            _ => self.endurance,
+        }
     }
 
     /// How often `block` can be erased. A real controller does not know this number, and keeps a

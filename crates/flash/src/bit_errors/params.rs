@@ -24,8 +24,9 @@ pub(crate) const PARAMS: &[Param] = &[
         "initial_wear",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.0",
-        "Wear of every block before the run, as a fraction of `endurance`: reduces the erases \
-         left; `bit_errors` includes these erases in the wear. Erase counts in results begin at 0.",
+        "Wear of every block before the run, as a fraction of `endurance` (of `slc_endurance` in a \
+         static SLC cache): reduces the erases left; `bit_errors` includes these erases in the \
+         wear. Erase counts in results begin at 0.",
     ),
     Param::with(
         "bit_errors",

@@ -185,7 +185,7 @@ impl FlashBackend for FtlBackend {
     const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
 
     fn pauses_between_steps(&self) -> bool {
-        self.ftl.slc_mode().is_none()
+        self.ftl.slc_blocks().is_none()
     }
 
     fn sectors_per_page(&self) -> u32 {

@@ -6,9 +6,9 @@ use super::timing_params::{
 use super::{EnergyMeter, FrontEnd, FtlBackend, Ssd, THERMAL, Thermal};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::bit_errors::{self, BitErrors, initial_cycles};
-use crate::event::ECC_BITS;
 use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
-use crate::ftl::{FtlEntry, FtlInput};
+use crate::event::{ECC_BITS, SLC_ENDURANCE};
+use crate::ftl::{FtlEntry, FtlInput, SlcBlocks};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::packed::width_for;
@@ -276,7 +276,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let names = (entry.description().name, ftl.refreshes());
     let bit_errors = BitErrors::build(input, &geometry, names)?;
-    let slc = ftl.slc_mode();
+    let slc = ftl.slc_blocks();
+    let slc_endurance = slc.and_then(|slc| slc_endurance(settings, &slc));
     let bits = slc.map_or(1, |slc| slc.bits);
     check_slc(settings, bits)?;
     let timing = timing_model(settings, geometry, with_copies(settings, &geometry, bits))?;
@@ -284,8 +285,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let mut array = Array::new(geometry, order, endurance).with_logical_pages(exported_pages);
     if let Some(slc) = slc {
         array = array.with_slc_mode(slc.pages_per_block);
-        if let Some(endurance) = settings.count_opt("slc_endurance") {
-            array = array.with_endurance_of(slc.static_blocks(&geometry), endurance as u32);
+        if let Some(endurance) = slc_endurance {
+            array = array.with_static_cache(slc.static_per_plane, endurance);
         }
     }
     let array = array.with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
@@ -304,7 +305,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         check_drawn(precondition_pages, ftl.pages_before_collection())?;
     }
     let sectors_per_page = geometry.sectors_per_page();
-    let info = info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad);
+    let mut info = info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad);
+    info.constants.extend(slc_endurance.map(|erases| (SLC_ENDURANCE, f64::from(erases))));
     let front = FrontEnd {
         capacity: u64::from(exported_pages) * u64::from(sectors_per_page),
         idle_after: settings.duration_opt("idle_after"),
@@ -341,20 +343,34 @@ fn host_buffer_time(ftl: &Settings) -> SimDuration {
     }
 }
 
-/// Checks what a chip reads and programs against cells of `bits` bits in native mode.
+/// Endurance of the blocks of the static SLC cache, if there are any and it is not that of all.
+fn slc_endurance(settings: &Settings, slc: &SlcBlocks) -> Option<u32> {
+    if slc.static_per_plane == 0 {
+        return None; // The key is not read, so that it is reported to have no effect.
+    }
+    let endurance = settings.count_opt("slc_endurance")?;
+    (endurance != settings.count("endurance")).then_some(endurance as u32)
+}
+
+/// Checks a device whose cells hold `bits` bits in native mode, more than one if blocks can be in
+/// SLC mode.
 fn check_slc(settings: &Settings, bits: u32) -> Result<(), Vec<Problem>> {
-    if bits == 1 || settings.text("timing") != "queued" {
-        return Ok(());
-    }
-    let (pages, types) = (settings.count("program_pages"), settings.count("page_types"));
     let mut problems = Vec::new();
-    if pages > 1 && !pages.is_multiple_of(u64::from(bits)) {
-        let message = format!("{pages} pages are not the pages of cells of {bits} bits each");
-        problems.push(Problem::new("program_pages", message));
+    if bits > 1 && settings.text("bit_errors") != "none" {
+        let message = "error rates of blocks in SLC mode are not modelled; leave it out, or use \
+                       the FTL `page`";
+        problems.push(Problem::new("bit_errors", message));
     }
-    if settings.number("read_spread") > 0.0 && types != u64::from(bits) {
-        let message = format!("{types}, but the translation layer has bits_per_cell = {bits}");
-        problems.push(Problem::new("page_types", message));
+    if bits > 1 && settings.text("timing") == "queued" {
+        let (pages, types) = (settings.count("program_pages"), settings.count("page_types"));
+        if pages > 1 && !pages.is_multiple_of(u64::from(bits)) {
+            let message = format!("must be a multiple of bits_per_cell ({bits})");
+            problems.push(Problem::new("program_pages", message));
+        }
+        if settings.number("read_spread") > 0.0 && types != u64::from(bits) {
+            let message = format!("must be the bits_per_cell of the FTL ({bits})");
+            problems.push(Problem::new("page_types", message));
+        }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

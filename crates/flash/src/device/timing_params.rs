@@ -69,31 +69,33 @@ pub(super) const SLC_MODE: &[Param] = &[
         Kind::Duration,
         "Page read in SLC mode, whatever the page; default: `read_time`.",
     )
-    .needs(SLC_CACHE),
+    .needs(SLC_TIMES),
     Param::optional(
         "slc_program_time",
         Kind::Duration,
         "Page program in SLC mode; default: `program_time`. Of `program_pages` a program takes \
          the part that the cells hold with one bit each.",
     )
-    .needs(SLC_CACHE),
+    .needs(SLC_TIMES),
     Param::optional(
         "slc_erase_time",
         Kind::Duration,
         "Block erase in SLC mode; default: `erase_time`.",
     )
-    .needs(SLC_CACHE),
+    .needs(SLC_TIMES),
     Param::optional(
         "slc_endurance",
         Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
-        "Program/erase cycles of a block of the static SLC cache; default: `endurance`. Blocks of \
-         the dynamic cache count every erase as one of `endurance`, in whichever mode.",
+        "Program/erase cycles of a block of the static SLC cache, if there is one (`static_size`); \
+         default: `endurance`. Blocks of the dynamic cache count every erase as one of \
+         `endurance`, in whichever mode.",
     )
-    .needs(SLC_CACHE),
+    .needs(&[SLC_CACHE]),
 ];
 
 /// What acts only with an SLC cache.
-const SLC_CACHE: &[Needs] = &[Needs::Is("ftl", &["slc-cache"])];
+const SLC_CACHE: Needs = Needs::Is("ftl", &["slc-cache"]);
+const SLC_TIMES: &[Needs] = &[SLC_CACHE, Needs::Not("timing", &["none"])];
 
 pub(super) const COPIES: &[Param] = &[
     Param::with(

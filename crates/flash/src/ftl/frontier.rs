@@ -97,9 +97,12 @@ pub(super) fn capacity_problem(
 #[cold]
 pub(super) fn device_full(pages: usize, flash: &FlashOps) -> FtlError {
     let array = flash.array();
+    let of_static = array.static_endurance();
+    let of_static = of_static.map_or(String::new(), |it| format!(" (static SLC cache: {it})"));
     let message = format!(
-        "{} of {} blocks have reached their {} erases, and the rest cannot hold the {pages} pages \
-         exported; choose a higher endurance or over_provisioning, or a shorter workload",
+        "{} of {} blocks have reached their {} erases{of_static}, and the rest cannot hold the \
+         {pages} pages exported; choose a higher endurance or over_provisioning, or a shorter \
+         workload",
         array.retired_blocks(),
         array.geometry().blocks(),
         array.endurance(),

@@ -168,17 +168,14 @@ pub trait Ftl: SavedState {
     /// is rebuilt by its recovery.
     fn power_lost(&mut self) {}
 
-    /// How it operates blocks with one bit per cell, if it does.
-    fn slc_mode(&self) -> Option<SlcMode> {
+    /// The blocks that it operates in SLC mode, if it does.
+    fn slc_blocks(&self) -> Option<SlcBlocks> {
         None
     }
 
-    /// Completes the background work of an idle device; after preconditioning.
-    ///
-    /// # Errors
-    /// As [`Ftl::write`].
-    fn settle(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
-        Ok(())
+    /// Whether preconditioning ends with its background work ([`Ftl::idle`]), until there is none.
+    fn settles(&self) -> bool {
+        false
     }
 
     /// Controller memory its tables need on a real device, in bytes.
@@ -202,24 +199,15 @@ pub trait Ftl: SavedState {
     }
 }
 
-/// How an FTL operates blocks in SLC mode: with one bit per cell.
+/// The blocks that an FTL operates in SLC mode: with one bit per cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlcMode {
+pub struct SlcBlocks {
     /// Bits that a cell holds in native mode.
     pub bits: u32,
     /// Pages of a block in SLC mode, its first ones.
     pub pages_per_block: u32,
-    /// The first blocks of each plane, which are never in native mode.
+    /// The first blocks of each plane, the static cache, which are never in native mode.
     pub static_per_plane: u32,
-}
-
-impl SlcMode {
-    /// The blocks that are never in native mode.
-    pub fn static_blocks(&self, geometry: &Geometry) -> impl Iterator<Item = BlockId> + use<> {
-        let (planes, blocks) = (geometry.planes(), geometry.blocks_per_plane());
-        let count = self.static_per_plane;
-        (0..planes).flat_map(move |plane| (0..count).map(move |at| BlockId(plane * blocks + at)))
-    }
 }
 
 /// Most pages in a call of [`Ftl::expect`].

@@ -67,6 +67,8 @@ struct QueuedOp {
     /// Bit mask of its planes, and page offset in the block: both decide about multi-plane.
     planes: u64,
     offset: u32,
+    /// Whether it programs or erases in SLC mode: a multi-plane operation has one mode.
+    slc: bool,
     /// Number of the request it belongs to.
     request: u64,
 }
@@ -618,6 +620,7 @@ impl Queued {
             reads: 0,
             planes: 0,
             offset: 0,
+            slc: false,
             request: self.request_number,
         };
         let die = &mut self.dies[usize::from(op.die.0)];
@@ -707,6 +710,7 @@ impl Queued {
             reads: 0,
             planes: 1 << (plane % 64),
             offset: if is_program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
+            slc: op.slc.target(),
             request: self.request_number,
         };
         let die = &mut self.dies[usize::from(op.die.0)];
@@ -738,13 +742,14 @@ impl Queued {
 
 impl Die {
     /// Merges `op` into the last operation of the queue if that has not begun, does the same on
-    /// other planes for the same request, and its end has not been committed.
+    /// other planes in the same mode for the same request, and its end has not been committed.
     fn merge(&mut self, op: &QueuedOp, now: SimTime) -> bool {
         let (free, committed) = (self.free, self.committed_until);
         let Some(last) = self.queue.back_mut() else { return false };
         let same = last.kind == op.kind
             && last.request == op.request
             && last.offset == op.offset
+            && last.slc == op.slc
             && last.is_background() == op.is_background()
             && last.suspends == 0
             && last.planes & op.planes == 0

@@ -264,19 +264,20 @@ pub struct EraseSpread {
     pub stddev: f64,
 }
 
-/// Projected lifetime of a flash device at the rates of the measured window.
+/// Projected lifetime of a flash device at the rates of the measured window. With a static SLC
+/// cache of another endurance (`slc_endurance`) only the rates per day are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Erases its blocks have left in all.
-    pub erases_left: f64,
+    pub erases_left: Option<f64>,
     /// Erases per day.
     pub erases_per_day: f64,
     /// Bytes programmed for the host per day.
     pub host_bytes_per_day: f64,
     /// Bytes the host can still write if all blocks wear evenly.
-    pub host_bytes_left: f64,
+    pub host_bytes_left: Option<f64>,
     /// Days until the last erase if all blocks wear evenly.
-    pub days_even: f64,
+    pub days_even: Option<f64>,
     /// Days until the most worn block wears out if it is erased as often as the fastest one.
     pub days_first_block: Option<f64>,
 }

@@ -3,7 +3,7 @@
 use super::flash::{EraseSpread, FlashFold, Lifetime};
 use super::ratio;
 use hybridsim_engine::ComponentInfo;
-use hybridsim_flash::Cause;
+use hybridsim_flash::{Cause, SLC_ENDURANCE};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -121,13 +121,16 @@ pub(super) fn lifetime(fold: &FlashFold, info: &ComponentInfo, window_ns: u64) -
     let host_bytes_per_day = per_day(host_bytes)?;
     let erases_left = (endurance * blocks as f64 - worn).max(0.0);
     let days_even = ratio(erases_left, erases_per_day)?;
+    let days_first_block = ratio((endurance - most).max(0.0), per_day(fastest as f64)?);
+    // Which blocks have which erase count is not reported.
+    let one_endurance = constant(info, SLC_ENDURANCE).is_none();
     Some(Lifetime {
-        erases_left,
+        erases_left: one_endurance.then_some(erases_left),
         erases_per_day,
         host_bytes_per_day,
-        host_bytes_left: days_even * host_bytes_per_day,
-        days_even,
-        days_first_block: ratio((endurance - most).max(0.0), per_day(fastest as f64)?),
+        host_bytes_left: one_endurance.then_some(days_even * host_bytes_per_day),
+        days_even: one_endurance.then_some(days_even),
+        days_first_block: days_first_block.filter(|_| one_endurance),
     })
 }
 
@@ -189,13 +192,24 @@ mod tests {
         node.wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
         node.programs[0] = 1_000;
         // 24 blocks of 100 erases, 70 of them used; 8 erases in a tenth of a day.
-        let life = lifetime(&node, &info(), 8_640_000_000_000).expect("all is reported");
-        assert!((life.erases_left - 2_330.0).abs() < 1e-9);
+        let window_ns = 8_640_000_000_000;
+        let life = lifetime(&node, &info(), window_ns).expect("all is reported");
+        let near = |value: Option<f64>, expected: f64, within: f64| {
+            (value.expect("known") - expected).abs() < within
+        };
+        assert!(near(life.erases_left, 2_330.0, 1e-9));
         assert!((life.erases_per_day - 80.0).abs() < 1e-9);
-        assert!((life.days_even - 29.125).abs() < 1e-9);
+        assert!(near(life.days_even, 29.125, 1e-9));
         assert!((life.host_bytes_per_day - 40_960_000.0).abs() < 1e-3);
-        assert!((life.host_bytes_left - 29.125 * 40_960_000.0).abs() < 1.0);
-        assert!((life.days_first_block.expect("one wears") - 1.0).abs() < 1e-12);
+        assert!(near(life.host_bytes_left, 29.125 * 40_960_000.0, 1.0));
+        assert!(near(life.days_first_block, 1.0, 1e-12));
+        let mut static_cache = info();
+        static_cache.constants.push((SLC_ENDURANCE, 1_000.0));
+        let rates = lifetime(&node, &static_cache, window_ns).expect("rates are known");
+        let left = [rates.erases_left, rates.days_even, rates.host_bytes_left];
+        assert_eq!((left, rates.days_first_block), ([None; 3], None));
+        assert_eq!(rates.erases_per_day, life.erases_per_day);
+        assert_eq!(rates.host_bytes_per_day, life.host_bytes_per_day);
         node.erases = [0; Cause::COUNT];
         assert_eq!(lifetime(&node, &info(), 1), None, "nothing was erased");
     }

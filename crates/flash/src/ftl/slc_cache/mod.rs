@@ -19,9 +19,11 @@
 //!
 //! Folding and collection share one open block. As in the FTL `page`, one block of each pool is
 //! kept free to copy to and one is open; the valid pages of a pool, cached ones included, never
-//! exceed what its other native blocks hold. So folding always finds room: a block in SLC mode has
-//! fewer pages than one in native mode, and folding it gains the difference. The static cache adds
-//! nothing to the exported capacity.
+//! exceed what its other native blocks hold. So collection always finds room, and so does folding a
+//! block of the dynamic cache: it has fewer pages in SLC mode than in native mode, and folding it
+//! gains the difference. A static block gives no native block back: it is folded only where one
+//! remains erased, if need be after collection. The static cache adds nothing to the exported
+//! capacity.
 //!
 //! Collection is not paced: it runs in whole blocks before the write that needs a block. Erased
 //! blocks are reused in the order of their erases, so that wear evens out among the static blocks
@@ -31,7 +33,7 @@ mod moves;
 
 use super::frontier::{self, Frontier, RESERVE_BLOCKS};
 use super::page_table::PageTable;
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, SlcMode};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, SlcBlocks};
 use crate::array::PageRun;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -80,16 +82,16 @@ const PARAMS: [Param; 8] = [
         "keep_free",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.0",
-        "Blocks are put into SLC mode only while more than this fraction of the native blocks of \
-         their plane is erased, and more than one.",
+        "Blocks are put into SLC mode only while at least this fraction of the native blocks of \
+         their plane, and at least one, remains erased.",
     ),
     Param::with(
         "when_full",
         Kind::Choice(&["direct", "fold"]),
         "\"direct\"",
         "Host writes that find the cache full: `direct` writes them to native blocks; `fold` \
-         empties the oldest block of the cache first, and writes directly only where there is no \
-         cache.",
+         empties the oldest blocks of the cache first, until one can be put into SLC mode, and \
+         writes directly where emptying all of them does not suffice.",
     ),
     Param::with(
         "low_mark",
@@ -221,7 +223,10 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         geometry.blocks_per_plane()
     );
     let capacity = u64::from(limit) * u64::from(geometry.planes());
-    if let Some(problem) = frontier::capacity_problem(input, capacity, &reserved) {
+    if let Some(mut problem) = frontier::capacity_problem(input, capacity, &reserved) {
+        if sizes.fixed > 0 {
+            problem.message.push_str(", or lower static_size");
+        }
         return Err(vec![problem]);
     }
     Ok(Box::new(SlcCache {
@@ -284,7 +289,7 @@ impl SlcCache {
         if self.open_cache(pool, flash) {
             return Some(Target::Cache);
         }
-        while self.folds_when_full && self.fold(pool, u32::MAX, flash) > 0 {
+        while self.folds_when_full && self.fold(pool, flash) {
             if self.open_cache(pool, flash) {
                 return Some(Target::Cache);
             }
@@ -418,17 +423,16 @@ impl Ftl for SlcCache {
         Ok(worked)
     }
 
-    fn slc_mode(&self) -> Option<SlcMode> {
-        Some(SlcMode {
+    fn slc_blocks(&self) -> Option<SlcBlocks> {
+        Some(SlcBlocks {
             bits: self.bits,
             pages_per_block: self.slc_pages,
             static_per_plane: self.sizes.fixed,
         })
     }
 
-    fn settle(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        while self.idle(flash)? {}
-        Ok(())
+    fn settles(&self) -> bool {
+        true
     }
 
     fn mapping_ram_bytes(&self) -> u64 {

@@ -1,14 +1,14 @@
 //! Folding and garbage collection: pages move to native blocks, block by block.
 
-use super::{Moving, Pool, Sizes, SlcCache};
+use super::{Moving, Pool, SlcCache};
 use crate::event::Cause;
 use crate::ftl::frontier::{self, Frontier};
 use crate::geometry::BlockId;
 use crate::ops::{After, FlashOps};
 
-/// Pages that an idle device moves in each plane in one step: a request that arrives meanwhile
+/// Most pages that an idle device moves in each plane in one step: a request that arrives meanwhile
 /// waits for one step at most.
-const IDLE_PAGES: u32 = 32;
+pub(super) const IDLE_PAGES: u32 = 32;
 
 impl SlcCache {
     /// Pages of `pool` that data can be moved to.
@@ -18,8 +18,8 @@ impl SlcCache {
         u64::from(pages_per_block - moved.next) + free.len() as u64 * u64::from(pages_per_block)
     }
 
-    /// Moves up to `budget` pages of `moving`, for which there is room. Returns how many, and
-    /// whether no valid page is left.
+    /// Moves up to `budget` pages of `moving`, for which there is room. Returns whether no valid
+    /// page is left.
     fn move_pages(
         &mut self,
         pool: usize,
@@ -27,12 +27,12 @@ impl SlcCache {
         budget: u32,
         cause: Cause,
         flash: &mut FlashOps,
-    ) -> (u32, bool) {
+    ) -> bool {
         let pages_per_block = self.geometry.pages_per_block();
         let mut left = budget;
         while let Some(from) = flash.array().next_valid(moving.block, moving.next) {
             if left == 0 {
-                return (budget, false);
+                return false;
             }
             let Pool { moved, free, .. } = &mut self.pools[pool];
             if moved.is_full(&self.geometry) {
@@ -50,46 +50,57 @@ impl SlcCache {
                 self.policy.closed(pool, to, flash.array().valid(to));
             }
         }
-        (budget - left, true)
+        true
     }
 
-    /// Moves up to `budget` pages out of the oldest full block of the cache, and erases it when no
-    /// valid page is left. Returns how many steps that were: 0 when there is nothing to fold, or no
-    /// room.
-    pub(super) fn fold(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
-        let oldest = self.pools[pool].full.front();
-        let Some(moving) =
-            self.pools[pool].folding.or_else(|| oldest.map(|&block| Moving { block, next: 0 }))
-        else {
-            return 0;
-        };
-        let valid = u64::from(flash.array().valid(moving.block));
-        let blocks = u64::from(self.geometry.pages_per_block());
+    /// The block to fold next: the one being folded, or the oldest full one.
+    fn next_fold(&self, pool: usize) -> Option<Moving> {
+        let Pool { folding, full, .. } = &self.pools[pool];
+        folding.or_else(|| full.front().map(|&block| Moving { block, next: 0 }))
+    }
+
+    /// Whether there is room for the valid pages of `block` of the cache.
+    fn can_fold(&self, pool: usize, block: BlockId, flash: &FlashOps) -> bool {
+        let valid = u64::from(flash.array().valid(block));
         // A static block gives no native block back, and the last free one has to remain.
-        let kept = if self.is_static(moving.block) { blocks } else { 0 };
-        while valid > 0 && self.room(pool) < valid + kept {
+        let kept =
+            if self.is_static(block) { u64::from(self.geometry.pages_per_block()) } else { 0 };
+        valid == 0 || self.room(pool) >= valid + kept
+    }
+
+    /// Folds the oldest full block of the cache, after collecting what it needs. Returns false when
+    /// there is nothing to fold, or no room.
+    pub(super) fn fold(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
+        while let Some(moving) = self.next_fold(pool) {
+            if self.can_fold(pool, moving.block, flash) {
+                self.begin_fold(pool, moving);
+                self.fold_on(pool, u32::MAX, flash);
+                return true;
+            }
             if !self.collect(pool, true, flash) {
-                return 0;
+                return false;
             }
         }
-        // Collecting may have folded it.
-        let Pool { folding, full, .. } = &mut self.pools[pool];
-        if folding.is_none() && full.front() == Some(&moving.block) {
-            full.pop_front();
-            *folding = Some(moving);
-        }
-        self.fold_on(pool, budget, flash).max(1)
+        false
     }
 
-    /// Moves up to `budget` pages out of the block being folded, if any. Returns how many.
-    fn fold_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
-        let Some(mut moving) = self.pools[pool].folding else { return 0 };
-        let (moved, done) = self.move_pages(pool, &mut moving, budget, Cause::Fold, flash);
+    /// Begins to fold `moving`, the block of [`SlcCache::next_fold`].
+    fn begin_fold(&mut self, pool: usize, moving: Moving) {
+        let Pool { folding, full, .. } = &mut self.pools[pool];
+        if folding.replace(moving).is_none() {
+            full.pop_front();
+        }
+    }
+
+    /// Moves up to `budget` pages out of the block being folded, if any, and erases it when no
+    /// valid page is left.
+    fn fold_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) {
+        let Some(mut moving) = self.pools[pool].folding else { return };
+        let done = self.move_pages(pool, &mut moving, budget, Cause::Fold, flash);
         self.pools[pool].folding = (!done).then_some(moving);
         if done {
             self.erase_cached(pool, moving.block, flash);
         }
-        moved
     }
 
     fn erase_cached(&mut self, pool: usize, block: BlockId, flash: &mut FlashOps) {
@@ -157,15 +168,15 @@ impl SlcCache {
         true
     }
 
-    /// Moves up to `budget` pages out of the victim, if there is one. Returns how many.
-    fn collect_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> u32 {
-        let Some(mut moving) = self.pools[pool].collecting else { return 0 };
-        let (moved, done) = self.move_pages(pool, &mut moving, budget, Cause::Gc, flash);
+    /// Moves up to `budget` pages out of the victim, if there is one, and erases it when no valid
+    /// page is left.
+    fn collect_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) {
+        let Some(mut moving) = self.pools[pool].collecting else { return };
+        let done = self.move_pages(pool, &mut moving, budget, Cause::Gc, flash);
         self.pools[pool].collecting = (!done).then_some(moving);
         if done {
             self.recycle(pool, moving.block, Cause::Gc, flash);
         }
-        moved
     }
 
     /// Takes a victim with fewer than `below` valid pages, for which there is room.
@@ -186,21 +197,59 @@ impl SlcCache {
         Some(Moving { block, next: 0 })
     }
 
-    /// One step of the background work of `pool`; false without any.
+    /// One step of the background work of `pool`, which moves [`IDLE_PAGES`] at most; false without
+    /// any.
     pub(super) fn idle_step(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
-        let Sizes { low, .. } = self.sizes;
-        let Pool { folding, full, free, collecting, .. } = &self.pools[pool];
+        let Pool { folding, full, .. } = &self.pools[pool];
         let cached = full.len() + usize::from(folding.is_some());
-        let collects = collecting.is_some() || free.len() <= self.free_low_idle;
-        if cached > low && self.fold(pool, IDLE_PAGES, flash) > 0 {
+        if cached > self.sizes.low
+            && let Some(moving) = self.next_fold(pool)
+        {
+            if !self.can_fold(pool, moving.block, flash) {
+                return self.make_room(pool, flash);
+            }
+            self.begin_fold(pool, moving);
+            self.fold_on(pool, IDLE_PAGES, flash);
             return true;
         }
-        if !collects {
-            return false;
-        }
-        if self.pools[pool].collecting.is_none() {
+        let Pool { free, collecting, .. } = &self.pools[pool];
+        if collecting.is_none() {
+            if free.len() > self.free_low_idle {
+                return false;
+            }
             self.pools[pool].collecting = self.choose(pool, true, None, flash);
         }
+        self.collect_step(pool, flash)
+    }
+
+    /// One step of making room to fold: as [`SlcCache::collect`], but [`IDLE_PAGES`] at most.
+    fn make_room(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
+        if self.pools[pool].collecting.is_none() {
+            let room = self.room(pool);
+            let cached = self.oldest_dynamic(pool);
+            let cached = cached.map(|(at, block)| (at, block, flash.array().valid(block)));
+            let cached = cached.filter(|(_, _, valid)| u64::from(*valid) <= room);
+            let below = cached.map(|(_, _, valid)| valid);
+            self.pools[pool].collecting = self.choose(pool, true, below, flash);
+            if self.pools[pool].collecting.is_none()
+                && let Some((at, block, _)) = cached
+            {
+                let Pool { folding, full, .. } = &mut self.pools[pool];
+                full.remove(at);
+                // The one being folded is the next again.
+                let later = folding.replace(Moving { block, next: 0 });
+                if let Some(moving) = later {
+                    full.push_front(moving.block);
+                }
+                self.fold_on(pool, IDLE_PAGES, flash);
+                return true;
+            }
+        }
+        self.collect_step(pool, flash)
+    }
+
+    /// Moves up to [`IDLE_PAGES`] out of the victim, if there is one and room for it.
+    fn collect_step(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
         let Some(moving) = self.pools[pool].collecting else { return false };
         if u64::from(flash.array().valid(moving.block)) > self.room(pool) {
             return false;

@@ -7,11 +7,13 @@ use crate::defaults;
 use crate::event::Cause;
 use crate::geometry::Shape;
 use crate::ops::OpCounts;
+use crate::precondition::{self, Precondition};
 use hybridsim_config::param::Value;
+use hybridsim_engine::Stream;
 
 const PAGE: u64 = 512;
 
-/// One plane of `blocks` blocks of 12 pages, 4 in SLC mode.
+/// A device of one plane.
 struct Device {
     ftl: Box<dyn Ftl>,
     flash: FlashOps,
@@ -30,13 +32,19 @@ fn text(value: &str) -> Value {
 }
 
 impl Device {
+    /// With `blocks` blocks of 12 pages, 4 in SLC mode.
     fn new(blocks: u64, exported_pages: u32, settings: &Settings) -> Self {
+        Self::of(blocks, 12, exported_pages, settings)
+    }
+
+    /// With blocks of `pages` pages, a third of them in SLC mode.
+    fn of(blocks: u64, pages: u32, exported_pages: u32, settings: &Settings) -> Self {
         let shape = Shape {
             channels: 1,
             dies_per_channel: 1,
             planes_per_die: 1,
             blocks_per_plane: blocks,
-            pages_per_block: 12,
+            pages_per_block: u64::from(pages),
             page_bytes: PAGE,
             spare_bytes: 0,
         };
@@ -51,7 +59,8 @@ impl Device {
             path: "test",
         };
         let ftl = build(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let array = Array::new(geometry, ProgramOrder::Sequential, 100_000).with_slc_mode(4);
+        let array =
+            Array::new(geometry, ProgramOrder::Sequential, 100_000).with_slc_mode(pages / 3);
         let mut flash = FlashOps::new(array);
         flash.set_recording(false);
         Self { ftl, flash }
@@ -199,6 +208,55 @@ fn idle_folding_stops_at_the_low_mark() {
 }
 
 #[test]
+fn a_step_is_short_even_if_folding_has_to_collect_first() {
+    // A static block of 64 pages, and a native block may have more than 100 to copy.
+    let sizes = [("static_size", 64), ("dynamic_size", 64)];
+    let settings = with(&sizes.map(|(name, pages)| (name, Value::Bytes(pages * PAGE))));
+    let mut device = Device::of(9, 192, 1_100, &settings);
+    device.write(0..1_100);
+    let moved = |device: &Device| [Cause::Fold, Cause::Gc].map(|it| device.counts().programs(it));
+    let (mut stream, mut collected_first) = (Stream::new(1, "pages"), 0);
+    for _ in 0..50 {
+        for _ in 0..400 {
+            let page = stream.below(1_100) as u32;
+            device.write(page..page + 1);
+        }
+        let begin = moved(&device);
+        let mut last = begin;
+        while device.ftl.idle(&mut device.flash).expect("no block is worn out") {
+            let [folded, collected] = moved(&device);
+            let step = folded + collected - last[0] - last[1];
+            assert!(step <= u64::from(moves::IDLE_PAGES), "{step} pages in a step");
+            collected_first += u32::from(folded > last[0] && last[1] > begin[1]);
+            last = [folded, collected];
+        }
+        device.audit();
+        assert!(device.cached() < 64, "no full block is left");
+    }
+    assert!(collected_first > 0, "the case does not occur");
+}
+
+#[test]
+fn preconditioning_that_is_stopped_does_not_fold() {
+    for (reports_max, folds) in [(u32::MAX, true), (1, false)] {
+        let pages = 16_900;
+        let mut device = Device::of(100, 192, pages, &with(&[]));
+        let (mut stream, mut reports) = (Stream::new(1, "precondition"), 0);
+        let mut progress = |_| {
+            reports += 1;
+            reports <= reports_max
+        };
+        let Device { ftl, flash } = &mut device;
+        let fill = Precondition::Fill;
+        precondition::run(fill, pages, &mut **ftl, flash, &mut stream, &mut progress)
+            .expect("the flash is large enough");
+        device.audit();
+        let cached = device.cached();
+        assert_eq!(cached < 64, folds, "{cached} pages in the cache after {reports} reports");
+    }
+}
+
+#[test]
 fn cells_need_blocks_of_several_pages() {
     let shape = Shape {
         channels: 1,
@@ -211,7 +269,7 @@ fn cells_need_blocks_of_several_pages() {
     };
     let geometry = Geometry::new(&shape).expect("a valid shape");
     let (settings, registry) = (with(&[]), defaults::registry());
-    let problems = |settings: &Settings, exported_pages| {
+    let problem = |settings: &Settings, exported_pages| {
         let input = FtlInput {
             settings,
             geometry: &geometry,
@@ -220,13 +278,15 @@ fn cells_need_blocks_of_several_pages() {
             seed: 1,
             path: "test",
         };
-        let problems = build(&input).err().expect("a problem");
-        problems.iter().map(|problem| problem.param).collect::<Vec<_>>()
+        build(&input).err().expect("a problem").remove(0)
     };
-    assert_eq!(problems(&settings, 4), ["bits_per_cell"]);
+    assert_eq!(problem(&settings, 4).param, "bits_per_cell");
     let settings =
         with(&[("bits_per_cell", Value::Count(2)), ("static_size", Value::Bytes(6 * PAGE))]);
-    assert_eq!(problems(&settings, 4), ["over_provisioning"], "six of eight blocks are static");
+    // Six of eight blocks are static.
+    let full = problem(&settings, 4);
+    assert_eq!(full.param, "over_provisioning");
+    assert!(full.message.ends_with("lower static_size"), "{}", full.message);
 }
 
 #[test]
