@@ -365,7 +365,9 @@ fn refreshed_data_remain_what_the_host_wrote() {
             };
             let listed = (0..1_500).map(&mut request).collect();
             let ssd = build(&device).expect("valid settings");
-            let (_, events, end) = run(ssd, Host::new(listed));
+            let mut host = Host::new(listed);
+            host.halts = true;
+            let (_, events, end) = run(ssd, host);
             end.expect("a run without a fault");
             let refreshed = events.iter().filter(|event| {
                 matches!(event.event(), Some(FlashEvent::Erase { cause: Cause::Refresh, .. }))

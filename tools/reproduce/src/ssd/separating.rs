@@ -29,8 +29,8 @@ const BLOCKS_GIB: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 const HIDDEN: (f64, f64) = (1.05, 1.6);
 /// Numbers of blocks drawn for a victim that are tried.
 const DRAWN: [u32; 5] = [3, 4, 5, 6, 8];
-/// Powers of the age that are tried.
-const EXPONENTS: (f64, f64) = (0.0, 1.0);
+/// Powers of the age that are tried: beyond, the rate falls again.
+const EXPONENTS: (f64, f64) = (0.0, 0.5);
 /// Drive writes of uniform writes until their rate is constant.
 const UNIFORM_WRITES: f64 = 3.0;
 /// Streams of the P5520 in the run that ended after 1.13 drive writes; all others went on to 4.
