@@ -547,6 +547,28 @@ fn a_state_is_saved_and_taken_back_by_the_same_system_only() {
 }
 
 #[test]
+fn a_verified_run_says_how_many_requests_failed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = scenario(&folder, "ssd.toml", SSD);
+    let verified = |sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["run", &path, "--verify"].into_iter().chain(sets).collect();
+        let output = call(&args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let without = verified(&[]);
+    assert!(without.contains("verified: 300 requests, every read returned"), "{without}");
+    let with = verified(&[
+        "component.ssd.bit_errors=\"power-law\"",
+        "component.ssd.rber_base=0.5",
+        "component.ssd.retries_max=0",
+    ]);
+    assert!(with.contains("every read that did not fail returned the last write; "), "{with}");
+    assert!(with.contains(" of 300 requests failed"), "{with}");
+}
+
+#[test]
 fn preconditioned_devices_are_cached_by_default() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = SSD.replace("\"fill\"", "\"steady\"");

@@ -55,6 +55,8 @@ pub struct Options<'a> {
 pub struct RunOutput {
     /// The results.
     pub results: RunResults,
+    /// Requests that failed in the measured window.
+    pub failed_requests: u64,
     /// The distributions and series of reports, with [`Detail::Full`].
     pub pictures: Option<Pictures>,
     /// The scenario with every value spelt out.
@@ -274,6 +276,7 @@ impl<'a> Assembled<'a> {
         warnings::add(scenario, registry, &components, failed, &mut finished.results);
         Ok(RunOutput {
             results: finished.results,
+            failed_requests: failed,
             pictures: finished.pictures,
             latencies: finished.latencies,
             paths: components.into_iter().map(|(path, _)| path).collect(),

@@ -141,7 +141,14 @@ pub fn simulate(
     }
     if args.verify {
         let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
-        note(&format!("verified: {requests} requests, every read returned the last write"));
+        let failed: u64 = runs.iter().map(|done| done.failed_requests).sum();
+        note(&match failed {
+            0 => format!("verified: {requests} requests, every read returned the last write"),
+            _ => format!(
+                "verified: every read that did not fail returned the last write; {failed} of \
+                 {requests} requests failed"
+            ),
+        });
     }
     Ok(())
 }
