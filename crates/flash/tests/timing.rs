@@ -145,6 +145,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         page_transfer: micro(10),
         ram: micro(100),
         copy_back: reach,
+        firmware_cores: 0,
         request_interval: micro(0),
         read_overhead: micro(0),
         write_overhead: micro(0),
@@ -589,6 +590,36 @@ fn the_controller_takes_one_request_per_interval() {
     let interleaved = four.and("timing", text("interleaved"));
     assert_eq!(answers(&interleaved, &asked), [25, 32, 39, 46]);
     assert_eq!(answers(&interleaved, &[(0, Read, 0, 1), (100, Read, 1, 1)]), [25, 125]);
+}
+
+#[test]
+fn requests_wait_for_a_free_processor_core() {
+    use Op::{Read, Write};
+    let four = queued(4)
+        .and("dies_per_channel", Value::Count(4))
+        .and("read_overhead", us(10))
+        .and("write_overhead", us(3));
+    let reads: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
+    assert_eq!(answers(&four, &reads), [35; 4]);
+    for timing in ["queued", "interleaved"] {
+        let buffer = if timing == "queued" { 4 * 2048 } else { 0 };
+        let four =
+            four.clone().and("timing", text(timing)).and("write_buffer", Value::Bytes(buffer));
+        let cores = |count| four.clone().and("firmware_cores", Value::Count(count));
+        assert_eq!(answers(&cores(1), &reads), [35, 45, 55, 65], "{timing}");
+        assert_eq!(answers(&cores(2), &reads), [35, 35, 45, 45], "{timing}");
+        assert_eq!(answers(&cores(3), &reads), [35, 35, 35, 45], "{timing}");
+        // Both cores are busy until 10; the write then takes one until 13.
+        let mixed = [(0, Read, 0, 1), (0, Read, 1, 1), (5, Write, 2, 1), (6, Read, 3, 1)];
+        // Without a buffer it is programmed after the first read, on the same die.
+        let [of_two, of_one] = if timing == "queued" { [13, 23] } else { [335; 2] };
+        assert_eq!(answers(&cores(2), &mixed), [35, 35, of_two, 45], "{timing}");
+        assert_eq!(answers(&cores(1), &mixed), [35, 45, of_one, 58], "{timing}");
+        // A core takes ten microseconds for a read: 100,000 reads a second, whatever else is free.
+        let many: Vec<_> = (0..200).map(|read| (read, Read, read % 4, 1)).collect();
+        let last = *answers(&cores(1).and("read_time", us(1)), &many).last().expect("reads");
+        assert_eq!(last, 200 * 10 + 1, "{timing}");
+    }
 }
 
 #[test]

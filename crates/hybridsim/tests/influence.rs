@@ -72,6 +72,9 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("host_write_rate = \"1MB/s\"\n", &["component.ssd.host_write_rate"]);
     let unprotected = "timing = \"queued\"\nfree_flush = true\n";
     check(unprotected, &["component.ssd.free_flush"]);
+    let cores = "timing = \"queued\"\nfirmware_cores = 2\n";
+    check(cores, &["component.ssd.firmware_cores"]);
+    check(&format!("{cores}read_overhead = \"9us\"\n"), &[]);
     check("precondition_fill = 0.5\n", &["component.ssd.precondition_fill"]);
     check("initial_wear = 0.5\n", &[]);
     check("rber_base = 1e-4\n", &["component.ssd.rber_base"]);

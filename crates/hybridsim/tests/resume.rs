@@ -320,6 +320,7 @@ fn with_every_timing_model_and_inside_volumes() {
     }
     resumed_equals_uninterrupted(&ssd(
         "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
+         firmware_cores = 2\nread_overhead = \"60us\"\nwrite_overhead = \"90us\"\n\
          program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
     ));
     resumed_equals_uninterrupted(&ssd(

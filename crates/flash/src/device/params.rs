@@ -44,7 +44,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 94] = joined(&[
+pub const PARAMS: [Param; 95] = joined(&[
     &geometry::PARAMS,
     FTL,
     TIMING_MODEL,

@@ -263,6 +263,13 @@ pub(crate) const SCHEDULING: &[Param] = &[
         "Controller overhead per request other than a read.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
+    Param::optional(
+        "firmware_cores",
+        Kind::Count { min: 1, max: 256 },
+        "Processor cores of the controller: each request occupies one for its overhead and waits \
+         where none is free, in order of arrival. Without it the overhead only adds latency.",
+    )
+    .needs(&[Needs::Not("timing", &["none", "serial"])]),
     Param::with(
         "request_interval",
         Kind::Duration,
@@ -454,6 +461,7 @@ pub(crate) fn operation_times(settings: &Settings, geometry: &Geometry) -> Opera
         ram: settings.duration("ram_time"),
         page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
         copy_back: CopyBack::None,
+        firmware_cores: firmware_cores(settings),
         request_interval: settings.duration("request_interval"),
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),
@@ -461,6 +469,15 @@ pub(crate) fn operation_times(settings: &Settings, geometry: &Geometry) -> Opera
         host_write_rate: host_write_rate(settings),
         host_full_duplex: settings.text("host_duplex") == "full",
         schedule_slots: settings.count_opt("schedule_slots").map(|slots| slots as usize),
+    }
+}
+
+/// Read only where requests have an overhead, so that it is reported where they have none.
+fn firmware_cores(settings: &Settings) -> usize {
+    let overheads = ["read_overhead", "write_overhead"].map(|key| settings.duration(key));
+    match overheads == [SimDuration::ZERO; 2] {
+        true => 0,
+        false => settings.count_opt("firmware_cores").unwrap_or(0) as usize,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The channels between controller and dies, and the host link.
+//! The channels between controller and dies, the host link, and when the controller takes requests.
 
 use super::{Bus, BusyIntervals, Latency, Milestone, OperationTimes};
 use crate::geometry::Geometry;
@@ -18,6 +18,8 @@ pub struct Interconnect {
     request_interval: SimDuration,
     /// When the controller takes the next request.
     next_request: SimTime,
+    /// When each processor core of the controller is free; empty if their number does not matter.
+    cores: Vec<SimTime>,
     now: SimTime,
     pub(super) busy: BusyIntervals,
 }
@@ -36,6 +38,7 @@ impl Interconnect {
             full_duplex: times.host_full_duplex,
             request_interval: times.request_interval,
             next_request: SimTime::ZERO,
+            cores: vec![SimTime::ZERO; times.firmware_cores],
             now: SimTime::ZERO,
             busy: BusyIntervals::default(),
         }
@@ -43,11 +46,13 @@ impl Interconnect {
 
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&(&self.channels, &self.to_host, &self.from_host, self.next_request));
+        to.put(&self.cores);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the list of channels", &mut self.channels)?;
         (self.to_host, self.from_host, self.next_request) = from.take()?;
+        restore::table(from, "the list of processor cores", &mut self.cores)?;
         let mut buses = self.channels.iter().chain([&self.to_host, &self.from_host]);
         restore::check(buses.all(Bus::is_consistent), "a schedule table is out of order")
     }
@@ -58,12 +63,25 @@ impl Interconnect {
         self.now = now;
     }
 
-    /// When the controller takes a request that arrives now.
+    /// When the controller takes a request that arrives now and that a processor core works on for
+    /// `overhead`.
     #[inline]
-    pub fn admit(&mut self) -> SimTime {
-        let at = self.next_request.max(self.now);
+    pub fn admit(&mut self, overhead: SimDuration) -> SimTime {
+        let mut at = self.next_request.max(self.now);
+        if !self.cores.is_empty() {
+            at = self.occupy_core(at, overhead);
+        }
         self.next_request = at + self.request_interval;
         at
+    }
+
+    /// Occupies the core that is free first. Returns from when on.
+    #[cold]
+    fn occupy_core(&mut self, from: SimTime, overhead: SimDuration) -> SimTime {
+        let Some(free) = self.cores.iter_mut().min() else { return from };
+        let begin = from.max(*free);
+        *free = begin + overhead;
+        begin
     }
 
     /// Reserves the channel of `op` for `length` in the first gap from `earliest` on. Returns the

@@ -96,6 +96,8 @@ pub struct OperationTimes {
     pub read_overhead: SimDuration,
     /// Controller overhead per request other than a read.
     pub write_overhead: SimDuration,
+    /// Processor cores that the overhead of requests occupies; 0 if their number does not matter.
+    pub firmware_cores: usize,
     /// Between the starts of two requests, at least.
     pub request_interval: SimDuration,
     /// Bytes per second of the host link, of reads; 0 for no transfer time.

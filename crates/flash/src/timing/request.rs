@@ -38,7 +38,7 @@ impl RequestSchedule {
         interconnect.advance(now);
         self.op = op;
         let overhead = times.overhead(op);
-        let taken = interconnect.admit();
+        let taken = interconnect.admit(overhead);
         let latency = Latency { queue: taken.since(now), overhead, ..Latency::default() };
         (self.data_from, self.received) =
             interconnect.from_host(op, bytes, taken + overhead, latency);
