@@ -290,12 +290,16 @@ fn mistakes_are_reported_with_their_place() {
             Ok(Ok(())) => panic!("nothing is wrong with {text}"),
         };
         assert!(message.contains(expected), "{message}\nlacks {expected}");
+        message
     };
     check(&format!("{two}[host]\nmode = \"closed\"\nscheduler = \"sptf\"\n"), "host.scheduler");
     let one = format!("[workload]\n{generator}[host]\nmode = \"closed\"\n");
     check(&format!("{one}arbitration = \"round-robin\"\n"), "host.arbitration");
     check(&format!("[workload]\nfit = true\n[workload.a]\n{generator}"), "workload.a.fit");
     check("[host]\nmode = \"closed\"\n[workload.a]\nweight = 2\n", "has no source of requests");
+    let other = "[host]\nmode = \"closed\"\n[workload.a]\ngenerator = \"nonsense\"\n";
+    let message = check(other, "there is no generator called `nonsense`");
+    assert!(!message.contains("source of requests"), "one mistake, one message: {message}");
     let keys = |keys: &str| format!("[host]\nmode = \"closed\"\n{two}{keys}");
     check(&keys("wieght = 2\n"), "did you mean `weight`");
     check(&keys("namespace_start = \"65MiB\"\n"), "workload.b.namespace_start");

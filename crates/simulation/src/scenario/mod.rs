@@ -373,6 +373,8 @@ fn workload_table(
             let message = "give either `trace` or `generator`, not both".to_owned();
             checker.problem(span, key, message, None);
         }
+        // One that is wrong has been reported.
+        (false, false) if ["trace", "generator"].iter().any(|key| table.get(key).is_some()) => {}
         (false, false) => {
             let help = format!(
                 "write `trace = \"FILE\"` or `generator = \"...\"` under [{key}], or pass --trace \
