@@ -241,12 +241,12 @@ class EraseSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """Projected lifetime of a flash device at the rates of the measured window. With a static
-    SLC cache of another endurance (`slc_endurance`) only the rates per day are known.
-    """
+    """Projected lifetime of a flash device at the rates of the measured window."""
 
     erases_left: float | None = None
-    """Erases its blocks have left in all."""
+    """Erases its blocks have left in all; like all below but the rates per day ``None`` with a
+    static SLC cache of another endurance (`slc_endurance`).
+    """
     erases_per_day: float
     """Erases per day."""
     host_bytes_per_day: float

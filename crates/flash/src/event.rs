@@ -146,8 +146,8 @@ events! {
             page: u32 => C,
         },
         /// The temperature of a device: at the start and the end of a run, when thermal throttling
-        /// changes, and when the temperature has changed by 0.1 K. It is reported after the instant
-        /// it is of, in the order of these instants.
+        /// changes, and when the temperature has changed by 0.1 K. `ago` is the time since the
+        /// instant described; reports are ordered by that instant.
         Temperature = 26 "temperature" {
             /// The state of throttling from then on.
             throttling: Throttling => A,
@@ -192,6 +192,10 @@ events! {
 
 /// The constant of a device with bit errors: bits that are corrected in a codeword.
 pub const ECC_BITS: &str = "ecc_bits";
+
+/// The constant of a device whose blocks were worn before the run: erases of each block by then, of
+/// those of its `endurance`.
+pub const INITIAL_ERASES: &str = "initial_erases";
 
 /// The constant of a device whose static SLC cache has another endurance than its other blocks.
 pub const SLC_ENDURANCE: &str = "slc_endurance";

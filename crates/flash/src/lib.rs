@@ -31,7 +31,8 @@ pub mod zns;
 
 pub use device::ENTRIES;
 pub use event::{
-    Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit, SLC_ENDURANCE, Throttling,
+    Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit, INITIAL_ERASES, SLC_ENDURANCE,
+    Throttling,
 };
 pub use state::SavedState;
 

@@ -424,6 +424,35 @@ fn writes_during_a_refresh_wait_for_single_copies() {
 }
 
 #[test]
+fn a_refresh_ends_before_the_host_needs_another_block() {
+    // One plane of 10 blocks of 64 pages with 426 pages of data. Of the open block 38 pages are
+    // left when a refresh begins.
+    let device = modelled()
+        .and("timing", text("serial"))
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(1))
+        .and("pages_per_block", Value::Count(64))
+        .and("blocks_per_plane", Value::Count(10))
+        .and("erase_time", us(100))
+        .and("idle_after", us(10))
+        .and("refresh_reads", Value::Count(1));
+    let mut listed: Vec<_> = (0..48).map(|n| (at(4_000 * n), page(Op::Write, n))).collect();
+    listed.push((at(400_000), page(Op::Read, 100)));
+    listed.extend((0..64).map(|n| (at(400_400), page(Op::Write, 128 + n))));
+    let (done, events) = simulate(&device, listed);
+    let is_copy = |event: &&EventRecord| {
+        matches!(event.event(), Some(FlashEvent::Program { cause: Cause::Refresh, .. }))
+    };
+    assert_eq!(events.iter().filter(is_copy).count(), 64);
+    let mut ends: Vec<_> = done.iter().map(|done| done.completed).collect();
+    ends.sort();
+    let burst = &ends[ends.len() - 64..];
+    let longest = burst.windows(2).map(|pair| pair[1].since(pair[0])).max().expect("writes");
+    // A write, the two copies by which 64 pages are copied within 38 writes, and an erase.
+    assert!(longest <= SimDuration::from_us(300 + 2 * 325 + 100), "{longest:?}");
+}
+
+#[test]
 fn settings_that_cannot_work_are_named() {
     let names = |settings: &Settings| -> Vec<&str> {
         build(settings).err().into_iter().flatten().map(|problem| problem.param).collect()

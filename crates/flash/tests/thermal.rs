@@ -274,6 +274,18 @@ fn the_peak_before_a_pause_is_reported() {
 }
 
 #[test]
+fn a_steady_temperature_is_reported_before_it_changes() {
+    // Hot since 3 s, until 10 s; the next request finds it cold.
+    let host = heat_and_read(400_000, &[(100_000_000, 0)]);
+    let (_, events, end) = run(build(&warm()).expect("valid"), host);
+    end.expect("a run without a fault");
+    let reports = reports(&events);
+    let last_hot = reports.iter().rfind(|it| it.0 < 10.1 && it.1 > 94.5).expect("it was hot");
+    assert!((last_hot.0 - 10.0).abs() < 1e-3 && (last_hot.1 - 95.0).abs() < 0.1, "{last_hot:?}");
+    assert!(reports.windows(2).all(|pair| pair[0].0 <= pair[1].0), "in the order of instants");
+}
+
+#[test]
 fn delayed_requests_are_served_when_throttling_ends() {
     // A page per second: two of these would wait for 1.44 and 2.44 s.
     let device = throttled().and("tmt1_rate", Value::Rate(2_048));

@@ -142,6 +142,8 @@ pub struct Recorder<'a> {
     fingerprint: Fingerprint,
     invariants: Invariants,
     counters: Counters,
+    /// Requests of the warm-up that failed.
+    failed_before: u64,
     latency: LatencyFold,
     steady: SteadyFold,
     breakdown: Breakdown,
@@ -166,6 +168,8 @@ pub struct Finished {
     pub latencies: LatencyFold,
     /// Requests of the measured window that the system could not serve.
     pub failed_requests: u64,
+    /// The same of the warm-up.
+    pub failed_in_warmup: u64,
     /// A warning that the system did not keep up with the workload, for runs in an open loop.
     pub behind: Option<String>,
 }
@@ -183,6 +187,7 @@ impl<'a> Recorder<'a> {
             fingerprint: Fingerprint::default(),
             invariants: Invariants::new(paths),
             counters: Counters::new(nodes.len(), SimTime::ZERO),
+            failed_before: 0,
             latency: LatencyFold::default(),
             steady: SteadyFold::default(),
             breakdown: Breakdown::default(),
@@ -248,6 +253,7 @@ impl<'a> Recorder<'a> {
             drawn.busy.take(&events[..skipped]);
         }
         if self.gate.open {
+            self.failed_before += self.counters.failed;
             self.counters = self.counters.measured_from(self.gate.since);
             if let Some(drawn) = &mut self.drawn {
                 drawn.busy.measure_from(self.gate.since.as_ns());
@@ -272,6 +278,7 @@ impl<'a> Recorder<'a> {
     ) -> Finished {
         if !self.gate.open {
             self.gate.since = ending.time;
+            self.failed_before += self.counters.failed;
             self.counters = self.counters.measured_from(ending.time);
             if let Some(drawn) = &mut self.drawn {
                 drawn.busy.measure_from(ending.time.as_ns());
@@ -307,8 +314,14 @@ impl<'a> Recorder<'a> {
             pictures
         });
         let behind = summary::fell_behind(&run);
-        let failed_requests = self.counters.failed;
-        Finished { results, pictures, latencies: self.latency, failed_requests, behind }
+        Finished {
+            results,
+            pictures,
+            latencies: self.latency,
+            failed_requests: self.counters.failed,
+            failed_in_warmup: self.failed_before,
+            behind,
+        }
     }
 }
 

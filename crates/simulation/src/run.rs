@@ -55,7 +55,7 @@ pub struct Options<'a> {
 pub struct RunOutput {
     /// The results.
     pub results: RunResults,
-    /// Requests that failed in the measured window.
+    /// Requests that failed, in the warm-up as well.
     pub failed_requests: u64,
     /// The distributions and series of reports, with [`Detail::Full`].
     pub pictures: Option<Pictures>,
@@ -276,7 +276,7 @@ impl<'a> Assembled<'a> {
         warnings::add(scenario, registry, &components, failed, &mut finished.results);
         Ok(RunOutput {
             results: finished.results,
-            failed_requests: failed,
+            failed_requests: failed + finished.failed_in_warmup,
             pictures: finished.pictures,
             latencies: finished.latencies,
             paths: components.into_iter().map(|(path, _)| path).collect(),

@@ -260,7 +260,9 @@ fn wear(
         Some(lifetime) => lifetime.erases_left,
         // The static SLC cache has an endurance of its own.
         None if constant("slc_endurance").is_some() => None,
-        None => constant("endurance").zip(constant("blocks")).map(|(each, blocks)| each * blocks),
+        None => constant("endurance")
+            .zip(constant("blocks"))
+            .map(|(each, blocks)| (each - constant("initial_erases").unwrap_or(0.0)) * blocks),
     };
     // While the flash of a cache fills, pages are programmed before any block needs an erase.
     let programs = host_programs * run.totals.write_amplification.unwrap_or(1.0);

@@ -7,7 +7,7 @@ use super::{EnergyMeter, FrontEnd, FtlBackend, Ssd, THERMAL, Thermal};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::bit_errors::{self, BitErrors, initial_cycles};
 use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
-use crate::event::{ECC_BITS, SLC_ENDURANCE};
+use crate::event::{ECC_BITS, INITIAL_ERASES, SLC_ENDURANCE};
 use crate::ftl::{FtlEntry, FtlInput, SlcBlocks};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
@@ -424,6 +424,8 @@ fn info(
     let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     let modelled = settings.text("bit_errors") != "none";
     let corrected = modelled.then(|| (ECC_BITS, settings.count("ecc_bits") as f64));
+    let initial_erases = initial_cycles(settings);
+    let worn = (initial_erases > 0).then_some((INITIAL_ERASES, f64::from(initial_erases)));
     ComponentInfo {
         kind: SSD_KIND,
         watts: Some(watts),
@@ -446,10 +448,10 @@ fn info(
             ("over_provisioning", physical / f64::from(exported) - 1.0),
             ("mapping_ram_bytes", ram_bytes as f64),
             ("factory_bad_blocks", factory_bad as f64),
-            // What is left of it at the beginning.
-            ("endurance", settings.count("endurance") as f64 - f64::from(initial_cycles(settings))),
+            ("endurance", settings.count("endurance") as f64),
         ]
         .into_iter()
+        .chain(worn)
         .chain(corrected)
         .collect(),
         ..ComponentInfo::default()

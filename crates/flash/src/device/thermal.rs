@@ -167,6 +167,8 @@ struct State {
     timer: Option<SimTime>,
     /// The last report: throttling, and temperature in thousandths of a kelvin.
     reported: (Throttling, u32),
+    /// The instant of that report.
+    reported_at: SimTime,
 }
 
 /// The temperature of a drive, and the requests that throttling delays.
@@ -249,6 +251,7 @@ impl State {
         let (target, tau) = (constants.target(power), constants.time_constant());
         let end = self.at + time;
         loop {
+            let before = *self;
             let left = end.since(self.at).as_s_f64();
             let is_far = (self.celsius - target).abs() * 1e3 > f64::from(REPORTED_CHANGE_MK);
             let step = if is_far { left.min(tau * REPORTED_SHARE) } else { left };
@@ -263,12 +266,15 @@ impl State {
                 }
                 None => {
                     self.celsius = target + (self.celsius - target) * libm::exp(-step / tau);
-                    if step >= left {
-                        self.at = end;
-                        return;
-                    }
-                    self.at = end.min(self.at + SimDuration::from_ns_f64(step * 1e9));
+                    self.at = match step < left {
+                        true => end.min(self.at + SimDuration::from_ns_f64(step * 1e9)),
+                        false => end,
+                    };
                 }
+            }
+            self.report_begin(&before, now, emit);
+            if self.at == end {
+                return;
             }
             self.report(now, emit);
         }
@@ -320,13 +326,23 @@ impl State {
         }
     }
 
+    /// Reports the state `before` a change that is large enough to be reported, unless that was
+    /// the last report: a line through the reports is then close to the temperature.
+    fn report_begin(&mut self, before: &Self, now: SimTime, emit: &mut impl FnMut(FlashEvent)) {
+        let [from, to] = [before.celsius, self.celsius].map(Self::millikelvin);
+        if from.abs_diff(to) >= REPORTED_CHANGE_MK && self.reported_at < before.at {
+            (self.reported, self.reported_at) = ((before.throttling, from), before.at);
+            emit(before.event(now));
+        }
+    }
+
     /// Reports this state at `now` if it differs enough from the last report.
     fn report(&mut self, now: SimTime, emit: &mut impl FnMut(FlashEvent)) {
         let millikelvin = Self::millikelvin(self.celsius);
         let (throttling, reported_mk) = self.reported;
         let has_changed = millikelvin.abs_diff(reported_mk) >= REPORTED_CHANGE_MK;
         if has_changed || throttling != self.throttling {
-            self.reported = (self.throttling, millikelvin);
+            (self.reported, self.reported_at) = ((self.throttling, millikelvin), self.at);
             emit(self.event(now));
         }
     }
@@ -388,6 +404,7 @@ impl Thermal {
             last: None,
             timer: None,
             reported: (Throttling::None, State::millikelvin(celsius)),
+            reported_at: SimTime::ZERO,
         };
         Ok(Some(Box::new(Self { constants, state, paced: VecDeque::new() })))
     }

@@ -198,8 +198,7 @@ pub(crate) const SCHEDULING: &[Param] = &[
         "`queued`, `serial`: consecutive pages of a block that the chip reads in one operation. A \
          chip with pages of 16 KiB behind a map of 4 KiB units reads 4. `serial` keeps the page of \
          the chip that was read last, one for all dies, and one more for copies. Counts of reads \
-         and `read_energy` are per page of the map. With any timing, pages of the chip of which \
-         `rber_types` gives the types.",
+         and `read_energy` are per page of the map. `rber_types` uses it with any timing.",
     ),
     Param::with(
         "program_pages",

@@ -74,7 +74,7 @@ impl FlashFold {
         }
     }
 
-    /// How often an operation took its energy: each retry reads the cells again.
+    /// Operations that draw energy: each retry reads the cells again.
     pub(super) fn energy_count(&self, operation: &str) -> u64 {
         let retries = if operation == READS { self.retries() } else { 0 };
         self.count(operation) + retries
@@ -264,11 +264,11 @@ pub struct EraseSpread {
     pub stddev: f64,
 }
 
-/// Projected lifetime of a flash device at the rates of the measured window. With a static SLC
-/// cache of another endurance (`slc_endurance`) only the rates per day are known.
+/// Projected lifetime of a flash device at the rates of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
-    /// Erases its blocks have left in all.
+    /// Erases its blocks have left in all; like all below but the rates per day `null` with a
+    /// static SLC cache of another endurance (`slc_endurance`).
     pub erases_left: Option<f64>,
     /// Erases per day.
     pub erases_per_day: f64,

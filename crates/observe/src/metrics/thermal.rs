@@ -27,7 +27,7 @@ struct Report {
     millikelvin: u32,
 }
 
-/// The instant that a report at `now` is of. `None` if it is before the run began: a run that
+/// The instant that a report at `now` describes. `None` if it is before the run began: a run that
 /// continues from a saved state has reported the temperature at its start.
 pub(crate) fn instant(now: u64, ago: SimDuration) -> Option<u64> {
     now.checked_sub(ago.as_ns())

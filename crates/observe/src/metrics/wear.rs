@@ -3,7 +3,7 @@
 use super::flash::{EraseSpread, FlashFold, Lifetime};
 use super::ratio;
 use hybridsim_engine::ComponentInfo;
-use hybridsim_flash::{Cause, SLC_ENDURANCE};
+use hybridsim_flash::{Cause, INITIAL_ERASES, SLC_ENDURANCE};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
 /// Remaining life at the pace of the window of `window_ns` ns; `None` for a device that does
 /// not report endurance and wear, or when nothing was erased.
 pub(super) fn lifetime(fold: &FlashFold, info: &ComponentInfo, window_ns: u64) -> Option<Lifetime> {
-    let endurance = constant(info, "endurance")?;
+    let endurance = constant(info, "endurance")? - constant(info, INITIAL_ERASES).unwrap_or(0.0);
     let blocks: u64 = fold.wear.values().sum();
     let worn: f64 =
         fold.wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
@@ -203,6 +203,10 @@ mod tests {
         assert!((life.host_bytes_per_day - 40_960_000.0).abs() < 1e-3);
         assert!(near(life.host_bytes_left, 29.125 * 40_960_000.0, 1.0));
         assert!(near(life.days_first_block, 1.0, 1e-12));
+        let mut worn = info();
+        worn.constants.push((INITIAL_ERASES, 40.0));
+        let rest = lifetime(&node, &worn, window_ns).expect("it was reported");
+        assert!(near(rest.erases_left, 2_330.0 - 40.0 * 24.0, 1e-9));
         let mut static_cache = info();
         static_cache.constants.push((SLC_ENDURANCE, 1_000.0));
         let rates = lifetime(&node, &static_cache, window_ns).expect("rates are known");

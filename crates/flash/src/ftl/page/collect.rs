@@ -204,13 +204,19 @@ impl PageMap {
         let valid = array.valid(block);
         let closed = array.next_page(block) == self.geometry.pages_per_block();
         let is_victim = self.pools[pool].victim.is_some();
+        let frontier = self.pools[pool].open[Log::Host as usize];
         if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
             return false;
         }
         self.policy.removed(pool, block);
-        // It gains no pages, so host writes need not wait for it to end.
         let victim = self.take(pool, block, Cause::Refresh, flash);
-        self.pools[pool].victim = Some(Victim { pace: 1, ..victim });
+        // It ends before the host needs another block, which could not be collected meanwhile.
+        let host_pages = match array.geometry().pages_per_block() - frontier.next {
+            0 => array.geometry().pages_per_block(),
+            left => left,
+        };
+        let pace = valid.div_ceil(host_pages);
+        self.pools[pool].victim = Some(Victim { pace, ..victim });
         true
     }
 
