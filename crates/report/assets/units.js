@@ -46,8 +46,8 @@ function percent(share, digits = 3) {
 
 // 0.001 as "0.1 %", for ticks of a logarithmic axis.
 function share(value) {
-  const exponent = Math.round(Math.log10(value * 100));
-  return (exponent >= 0 ? String(10 ** exponent) : (value * 100).toFixed(-exponent)) + " %";
+  const exponent = Math.floor(Math.log10(value * 100) + 1e-9);
+  return (value * 100).toFixed(Math.max(0, -exponent)) + " %";
 }
 
 function sum(values) {

@@ -140,6 +140,14 @@ pub fn single(run: &RunResults, style: Style) -> String {
                 format!("{retries} read retries, {lost} uncorrectable reads")
             }));
         }
+        if let Some(thermal) = &component.thermal {
+            let times = &thermal.throttling_ns;
+            let all: u64 = times.values().sum();
+            let throttled = all - times.get("none").copied().unwrap_or(0);
+            let share = throttled as f64 / all.max(1) as f64 * 100.0;
+            let most = thermal.temperature_celsius_max;
+            events.push(format!("up to {most:.1} °C, throttled {} % of the time", number(share)));
+        }
         if let Some(cache) = &component.cache {
             let share = |of: &str, hit: f64| format!("{of} {} %", number(hit * 100.0));
             if let Some(all) = cache.hit_ratio {

@@ -1,5 +1,6 @@
 //! The terminal's table, and JSON.
 
+use hybridsim_observe::results::Thermal;
 use hybridsim_report::terminal::{Style, columns, single, table};
 use hybridsim_report::{Run, html, json};
 use unicode_width::UnicodeWidthStr;
@@ -39,6 +40,20 @@ fn colour_only_on_request() {
     let text = single(&run.results, Style::default());
     assert!(text.contains("system/disk (hard-disk): busy"), "{text}");
     assert!(text.contains(&run.results.fingerprint), "{text}");
+}
+
+#[test]
+fn a_throttled_component_says_how_warm_it_became_and_for_how_long() {
+    let [mut run, _] = runs();
+    let disk = run.results.components.get_mut("system/disk").expect("it is in the sample");
+    let times = [("none", 250), ("light", 700), ("heavy", 50)];
+    disk.thermal = Some(Thermal {
+        temperature_celsius_max: 81.26,
+        throttling_ns: times.map(|(state, ns)| (state.to_owned(), ns)).into(),
+        ..Thermal::default()
+    });
+    let text = single(&run.results, Style::default());
+    assert!(text.contains("up to 81.3 °C, throttled 75 % of the time"), "{text}");
 }
 
 #[test]
