@@ -187,9 +187,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitErrors:
-    """Read retries and uncorrectable reads of a device with bit errors. Reads are of pages,
-    those of garbage collection and other background work included.
-    """
+    """Read retries and uncorrectable reads of pages, those of background work included."""
 
     retried_reads: int
     """Pages that were read more than once because they had too many bit errors."""

@@ -211,8 +211,7 @@ pub struct Flash {
     pub free_blocks_end: Option<u64>,
 }
 
-/// Read retries and uncorrectable reads of a device with bit errors. Reads are of pages, those of
-/// garbage collection and other background work included.
+/// Read retries and uncorrectable reads of pages, those of background work included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BitErrors {
     /// Pages that were read more than once because they had too many bit errors.
