@@ -472,6 +472,8 @@ fn settings_that_cannot_work_are_named() {
     let all = modelled().and("ecc_codeword", Value::Bytes(8)).and("ecc_bits", Value::Count(72));
     assert_eq!(names(&all), ["ecc_bits"]);
     assert_eq!(names(&modelled().and("rber_base", number(0.0))), ["bit_errors"]);
+    let always = modelled().and("idle_after", us(5)).and("refresh_age", us(0));
+    assert_eq!(names(&always), ["refresh_age"]);
     let never = modelled().and("idle_after", us(5)).and("refresh_retries", Value::Count(9));
     assert_eq!(names(&never), ["refresh_retries"], "of 8 retries");
     let types = modelled().and("rber_types", Value::Numbers(vec![1.0, -1.0]));

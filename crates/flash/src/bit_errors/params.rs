@@ -279,6 +279,10 @@ fn problems(
     {
         problems.push(Problem::new("rber_types", "its factors lie between 0 and 1,000,000"));
     }
+    if settings.duration_opt("refresh_age").is_some_and(|age| age.is_zero()) {
+        let message = "must be above 0, as every block would be refreshed without end";
+        problems.push(Problem::new("refresh_age", message));
+    }
     let given = REFRESH.into_iter().filter(|name| is_given(settings, name));
     for name in given.filter(|_| !refreshes) {
         let message = format!("the FTL `{ftl}` cannot refresh blocks: leave it out, or use `page`");

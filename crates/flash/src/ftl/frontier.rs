@@ -5,6 +5,7 @@ use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::FlashOps;
 use hybridsim_config::param::Problem;
+use hybridsim_engine::StateError;
 use serde::{Deserialize, Serialize};
 
 /// Blocks of each pool that cannot hold data: a free one to copy to, and an open one.
@@ -41,12 +42,74 @@ impl Frontier {
     }
 }
 
-/// Returns `next` and advances it to the next of `count` pools, round-robin.
-#[inline]
-pub(super) const fn round_robin(next: &mut usize, count: usize) -> usize {
-    let pool = *next;
-    *next = if pool + 1 == count { 0 } else { pool + 1 };
-    pool
+/// In which order pools take host pages: round-robin, each a stripe of pages in turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rotation {
+    pools: usize,
+    stripe_pages: u32,
+    place: Place,
+}
+
+/// How far a [`Rotation`] is.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// The pool of the next page.
+    pool: usize,
+    /// Pages of its stripe that it has taken.
+    in_stripe: u32,
+}
+
+impl Rotation {
+    pub fn new(pools: usize, stripe_pages: u32) -> Self {
+        Self { pools, stripe_pages, place: Place::default() }
+    }
+
+    /// The pool of the next page.
+    #[inline]
+    pub const fn pool(&self) -> usize {
+        self.place.pool
+    }
+
+    /// Returns the pool of the next page, and goes on to the page after it.
+    #[inline]
+    pub const fn next_page(&mut self) -> usize {
+        let pool = self.place.pool;
+        self.place.in_stripe += 1;
+        if self.place.in_stripe >= self.stripe_pages {
+            self.next_pool();
+        }
+        pool
+    }
+
+    /// Leaves out the rest of the stripe of the pool that did not take the last page.
+    #[inline]
+    pub const fn skip(&mut self) {
+        if self.place.in_stripe > 0 {
+            self.next_pool();
+        }
+    }
+
+    #[inline]
+    const fn next_pool(&mut self) {
+        let next = self.place.pool + 1;
+        self.place = Place { pool: if next == self.pools { 0 } else { next }, in_stripe: 0 };
+    }
+
+    pub const fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Continues at `place`.
+    ///
+    /// # Errors
+    /// When it is one of more pools.
+    pub fn restore(&mut self, place: Place) -> Result<(), StateError> {
+        self.place = place;
+        match place.pool < self.pools {
+            true => Ok(()),
+            false => Err(StateError("the pool of the next page does not exist".to_owned())),
+        }
+    }
 }
 
 /// Builds the victim policy chosen by parameter `gc`, for `pools` pools.

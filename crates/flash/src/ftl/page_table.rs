@@ -131,11 +131,12 @@ impl PageTable {
         self.groups.restore(from)
     }
 
-    /// Returns the number of mapped pages.
+    /// Checks that every page is where it is mapped, and that all valid pages are mapped, of which
+    /// the pools of the translation layer count `pooled`.
     ///
     /// # Errors
-    /// The first page that is not where it is mapped.
-    pub fn audit(&self, array: &Array) -> Result<u64, String> {
+    /// The first contradiction.
+    pub fn audit(&self, array: &Array, pooled: u64) -> Result<(), String> {
         let mut mapped = 0;
         for lpn in (0..self.pages() as u32).map(Lpn).filter(|lpn| self.holds(*lpn)) {
             let page = self.get(lpn, array);
@@ -147,7 +148,11 @@ impl PageTable {
             }
             mapped += 1;
         }
-        Ok(mapped)
+        let valid = array.valid_pages();
+        match (mapped, mapped) == (valid, pooled) {
+            true => Ok(()),
+            false => Err(format!("{mapped} pages mapped, {valid} valid, {pooled} in pools")),
+        }
     }
 }
 

@@ -11,29 +11,14 @@ impl Dftl {
     /// free page.
     pub(super) fn select_plane(&mut self, flash: &mut FlashOps) -> Result<Option<usize>, FtlError> {
         for _ in 0..self.planes.len() {
-            let plane = self.next_of_stripe();
+            let plane = self.rotation.next_page();
             let is_full = self.planes[plane].valid >= self.planes[plane].limit;
             if !is_full && (self.takes_data(plane) || self.open_data_block(plane, flash)?) {
                 return Ok(Some(plane));
             }
-            if self.in_stripe > 0 {
-                self.next_stripe();
-            }
+            self.rotation.skip();
         }
         Ok(None)
-    }
-
-    /// The plane of the next page, which is the last one's until its stripe is complete.
-    #[inline]
-    fn next_of_stripe(&mut self) -> usize {
-        self.in_stripe += 1;
-        if self.in_stripe < self.stripe_pages { self.next_plane } else { self.next_stripe() }
-    }
-
-    #[inline]
-    fn next_stripe(&mut self) -> usize {
-        self.in_stripe = 0;
-        frontier::round_robin(&mut self.next_plane, self.planes.len())
     }
 
     /// Whether the data frontier of `plane` has a free page for the host. Without a free block,

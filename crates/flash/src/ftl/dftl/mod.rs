@@ -21,7 +21,7 @@ mod host_buffer;
 #[cfg(test)]
 mod tests;
 
-use super::frontier::{self, Frontier, RESERVE_BLOCKS};
+use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
@@ -168,11 +168,7 @@ struct Dftl {
     host: Option<Box<HostBuffer>>,
     planes: Vec<Plane>,
     pools: Vec<TranslationPool>,
-    /// The plane the next host write tries first.
-    next_plane: usize,
-    /// Pages written to it in turn.
-    in_stripe: u32,
-    stripe_pages: u32,
+    rotation: Rotation,
     policy: Box<dyn VictimPolicy>,
     free_low: u32,
     free_low_idle: u32,
@@ -304,9 +300,10 @@ impl Dftl {
             host: host_buffer(settings, shares, &geometry),
             planes,
             pools: (0..shares.pools).map(pool).collect(),
-            next_plane: 0,
-            in_stripe: 0,
-            stripe_pages: settings.count("stripe_pages") as u32,
+            rotation: Rotation::new(
+                geometry.planes() as usize,
+                settings.count("stripe_pages") as u32,
+            ),
             policy,
             free_low: settings.count("gc_free_blocks") as u32,
             free_low_idle: (settings.count_opt("gc_idle_free_blocks"))
@@ -445,25 +442,22 @@ impl Dftl {
 impl SavedState for Dftl {
     fn save(&self, to: &mut Saver) {
         to.put(&(&self.map, &self.directory, &self.cache));
-        to.put(&(&self.planes, &self.pools, self.next_plane, self.read_only));
+        to.put(&(&self.planes, &self.pools, self.rotation.place(), self.read_only));
+        to.put(&self.host);
         self.policy.save(to);
-        if self.host.is_some() || self.stripe_pages > 1 {
-            to.put(&(&self.host, self.in_stripe));
-        }
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.map, self.directory, self.cache) = from.take()?;
-        (self.planes, self.pools, self.next_plane, self.read_only) = from.take()?;
+        let place;
+        (self.planes, self.pools, place, self.read_only) = from.take()?;
+        self.rotation.restore(place)?;
+        self.host = from.take()?;
         if !self.stored.is_empty() {
             // Differs from the translation pages in the dirty entries, which are never compared.
             self.stored.clone_from(&self.map);
         }
-        self.policy.restore(from)?;
-        if self.host.is_some() || self.stripe_pages > 1 {
-            (self.host, self.in_stripe) = from.take()?;
-        }
-        Ok(())
+        self.policy.restore(from)
     }
 }
 

@@ -273,7 +273,8 @@ impl PageMap {
     /// Prefetches what the next `writes` host writes will need of the pools that take them.
     pub(super) fn prefetch_writes(&self, writes: usize, flash: &FlashOps) {
         let rounds = writes.div_ceil(self.pools.len()) as u32;
-        let rotation = || (self.next_pool..self.pools.len()).chain(0..self.next_pool).take(writes);
+        let next = self.rotation.pool();
+        let rotation = || (next..self.pools.len()).chain(0..next).take(writes);
         for pool in rotation() {
             self.prefetch_target(pool, Log::Host, rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {

@@ -13,7 +13,7 @@
 
 mod collect;
 
-use super::frontier::{self, Frontier, RESERVE_BLOCKS};
+use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::page_table::PageTable;
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::PageRun;
@@ -137,11 +137,7 @@ struct PageMap {
     geometry: Geometry,
     map: PageTable,
     pools: Vec<Pool>,
-    /// The pool the next host write tries first.
-    next_pool: usize,
-    /// Pages written to it since the last pool.
-    in_stripe: u32,
-    stripe_pages: u32,
+    rotation: Rotation,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
     classifier: Box<dyn HotColdClassifier>,
@@ -220,9 +216,7 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, limit, order))
             .collect(),
-        next_pool: 0,
-        in_stripe: 0,
-        stripe_pages: settings.count("stripe_pages") as u32,
+        rotation: Rotation::new(pools, settings.count("stripe_pages") as u32),
         separate_hot: classifier.separates(),
         policy,
         wear,
@@ -256,29 +250,14 @@ impl PageMap {
     #[inline]
     fn select_pool(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
         for _ in 0..self.pools.len() {
-            let pool = self.next_of_stripe();
+            let pool = self.rotation.next_page();
             let Pool { valid, limit, .. } = self.pools[pool];
             if valid < limit && self.ensure_page(pool, log, flash) {
                 return Some(pool);
             }
-            if self.in_stripe > 0 {
-                self.next_stripe();
-            }
+            self.rotation.skip();
         }
         None
-    }
-
-    /// The pool of the next page, which is the last one's until its stripe is complete.
-    #[inline]
-    fn next_of_stripe(&mut self) -> usize {
-        self.in_stripe += 1;
-        if self.in_stripe < self.stripe_pages { self.next_pool } else { self.next_stripe() }
-    }
-
-    #[inline]
-    fn next_stripe(&mut self) -> usize {
-        self.in_stripe = 0;
-        frontier::round_robin(&mut self.next_pool, self.pools.len())
     }
 
     /// Ensures that the host frontier `log` of `pool` has a free page.
@@ -340,7 +319,7 @@ impl PageMap {
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.next_pool, self.in_stripe));
+        to.put(&(&self.pools, self.rotation.place()));
         self.policy.save(to);
         self.wear.save(to);
         self.classifier.save(to);
@@ -348,7 +327,9 @@ impl SavedState for PageMap {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        (self.pools, self.next_pool, self.in_stripe) = from.take()?;
+        let place;
+        (self.pools, place) = from.take()?;
+        self.rotation.restore(place)?;
         self.policy.restore(from)?;
         self.wear.restore(from)?;
         self.classifier.restore(from)
@@ -453,13 +434,8 @@ impl Ftl for PageMap {
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
-        let mapped = self.map.audit(flash.array())?;
-        let pooled: u64 = self.pools.iter().map(|pool| u64::from(pool.valid)).sum();
-        if (mapped, mapped) != (flash.array().valid_pages(), pooled) {
-            let valid = flash.array().valid_pages();
-            return Err(format!("{mapped} pages mapped, {valid} valid, {pooled} in pools"));
-        }
-        Ok(())
+        let pooled = self.pools.iter().map(|pool| u64::from(pool.valid)).sum();
+        self.map.audit(flash.array(), pooled)
     }
 }
 

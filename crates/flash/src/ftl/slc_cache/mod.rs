@@ -31,7 +31,7 @@
 
 mod moves;
 
-use super::frontier::{self, Frontier, RESERVE_BLOCKS};
+use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::page_table::PageTable;
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, SlcBlocks};
 use crate::array::PageRun;
@@ -192,8 +192,7 @@ struct SlcCache {
     sizes: Sizes,
     map: PageTable,
     pools: Vec<Pool>,
-    /// The pool the next host write tries first.
-    next_pool: usize,
+    rotation: Rotation,
     policy: Box<dyn VictimPolicy>,
     /// Pages to copy; kept for its memory.
     run: PageRun,
@@ -232,7 +231,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     Ok(Box::new(SlcCache {
         map: PageTable::new(&geometry, input.exported_pages),
         pools: (0..geometry.planes()).map(|plane| Pool::new(&geometry, plane, &sizes)).collect(),
-        next_pool: 0,
+        rotation: Rotation::new(pools, 1),
         policy,
         run: PageRun::new(),
         folds_when_full: settings.text("when_full") == "fold",
@@ -268,7 +267,7 @@ impl SlcCache {
     /// Selects the next pool that can take one more page, and where it goes.
     fn select(&mut self, flash: &mut FlashOps) -> Option<(usize, Target)> {
         for _ in 0..self.pools.len() {
-            let pool = frontier::round_robin(&mut self.next_pool, self.pools.len());
+            let pool = self.rotation.next_page();
             let Pool { valid, limit, cache, .. } = self.pools[pool];
             if valid >= limit {
                 continue;
@@ -317,7 +316,7 @@ impl SlcCache {
         }
         while self.pools[pool].free.len() <= 1 {
             // With no free block left, worn-out blocks have used up the reserve.
-            if !self.collect(pool, false, flash) {
+            if !self.collect(pool, (false, u32::MAX), flash) {
                 return false;
             }
             if self.pools[pool].valid >= self.pools[pool].limit {
@@ -364,13 +363,15 @@ impl SlcCache {
 impl SavedState for SlcCache {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.next_pool));
+        to.put(&(&self.pools, self.rotation.place()));
         self.policy.save(to);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        (self.pools, self.next_pool) = from.take()?;
+        let place;
+        (self.pools, place) = from.take()?;
+        self.rotation.restore(place)?;
         self.policy.restore(from)
     }
 }
@@ -445,12 +446,7 @@ impl Ftl for SlcCache {
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let array = flash.array();
-        let mapped = self.map.audit(array)?;
-        let pooled: u64 = self.pools.iter().map(|pool| u64::from(pool.valid)).sum();
-        if (mapped, mapped) != (array.valid_pages(), pooled) {
-            let valid = array.valid_pages();
-            return Err(format!("{mapped} pages mapped, {valid} valid, {pooled} in pools"));
-        }
+        self.map.audit(array, self.pools.iter().map(|pool| u64::from(pool.valid)).sum())?;
         for (number, pool) in self.pools.iter().enumerate() {
             let open = (pool.cache.next < self.slc_pages).then_some(pool.cache.block);
             let folding = pool.folding.map(|moving| moving.block);

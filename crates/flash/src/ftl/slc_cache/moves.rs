@@ -77,7 +77,7 @@ impl SlcCache {
                 self.fold_on(pool, u32::MAX, flash);
                 return true;
             }
-            if !self.collect(pool, true, flash) {
+            if !self.collect(pool, (true, u32::MAX), flash) {
                 return false;
             }
         }
@@ -122,36 +122,45 @@ impl SlcCache {
         }
     }
 
-    /// Frees a block: the victim of the policy, or the oldest block of the dynamic cache if that
-    /// has fewer valid pages. Returns false when there is none, or with `must_gain` none that
-    /// holds an invalid page.
-    pub(super) fn collect(&mut self, pool: usize, must_gain: bool, flash: &mut FlashOps) -> bool {
+    /// Moves up to `budget` pages of a block that is to be freed, and erases it when no valid page
+    /// is left: the victim of the policy, or the oldest block of the dynamic cache if that has
+    /// fewer valid pages. Returns false when there is none, or with `must_gain` none that holds an
+    /// invalid page.
+    pub(super) fn collect(
+        &mut self,
+        pool: usize,
+        (must_gain, budget): (bool, u32),
+        flash: &mut FlashOps,
+    ) -> bool {
         let room = self.room(pool);
-        let fits = |block: BlockId, flash: &FlashOps| u64::from(flash.array().valid(block)) <= room;
+        let valid = |block: BlockId, flash: &FlashOps| flash.array().valid(block);
         if let Some(moving) = self.pools[pool].folding
             && !self.is_static(moving.block)
-            && fits(moving.block, flash)
+            && u64::from(valid(moving.block, flash)) <= room
         {
-            self.fold_on(pool, u32::MAX, flash);
+            self.fold_on(pool, budget, flash);
             return true;
         }
         if self.pools[pool].collecting.is_none() {
-            let cached = self.oldest_dynamic(pool).filter(|(_, block)| fits(*block, flash));
-            let valid = cached.map(|(_, block)| flash.array().valid(block));
-            self.pools[pool].collecting = self.choose(pool, must_gain, valid, flash);
+            let cached = self.oldest_dynamic(pool);
+            let cached = cached.map(|(at, block)| (at, block, valid(block, flash)));
+            let cached = cached.filter(|(_, _, valid)| u64::from(*valid) <= room);
+            let below = cached.map(|(_, _, valid)| valid);
+            self.pools[pool].collecting = self.choose(pool, must_gain, below, flash);
             if self.pools[pool].collecting.is_none()
-                && let Some((at, block)) = cached
+                && let Some((at, block, _)) = cached
             {
-                self.pools[pool].full.remove(at);
-                return self.fold_dynamic(pool, block, flash);
+                let Pool { folding, full, .. } = &mut self.pools[pool];
+                full.remove(at);
+                // The one being folded is the next again.
+                if let Some(moving) = folding.replace(Moving { block, next: 0 }) {
+                    full.push_front(moving.block);
+                }
+                self.fold_on(pool, budget, flash);
+                return true;
             }
         }
-        let collecting = self.pools[pool].collecting;
-        if !collecting.is_some_and(|moving| fits(moving.block, flash)) {
-            return false;
-        }
-        self.collect_on(pool, u32::MAX, flash);
-        true
+        self.collect_on(pool, budget, flash)
     }
 
     /// The oldest full block of the dynamic cache, and its place among the full ones.
@@ -160,23 +169,19 @@ impl SlcCache {
         full.find(|(_, block)| !self.is_static(*block))
     }
 
-    /// Folds `block` of the dynamic cache, whatever else is being folded.
-    fn fold_dynamic(&mut self, pool: usize, block: BlockId, flash: &mut FlashOps) -> bool {
-        let mut moving = Moving { block, next: 0 };
-        self.move_pages(pool, &mut moving, u32::MAX, Cause::Fold, flash);
-        self.erase_cached(pool, block, flash);
-        true
-    }
-
-    /// Moves up to `budget` pages out of the victim, if there is one, and erases it when no valid
-    /// page is left.
-    fn collect_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) {
-        let Some(mut moving) = self.pools[pool].collecting else { return };
+    /// Moves up to `budget` pages out of the victim, if there is one and room for it, and erases it
+    /// when no valid page is left.
+    fn collect_on(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> bool {
+        let Some(mut moving) = self.pools[pool].collecting else { return false };
+        if u64::from(flash.array().valid(moving.block)) > self.room(pool) {
+            return false;
+        }
         let done = self.move_pages(pool, &mut moving, budget, Cause::Gc, flash);
         self.pools[pool].collecting = (!done).then_some(moving);
         if done {
             self.recycle(pool, moving.block, Cause::Gc, flash);
         }
+        true
     }
 
     /// Takes a victim with fewer than `below` valid pages, for which there is room.
@@ -206,7 +211,7 @@ impl SlcCache {
             && let Some(moving) = self.next_fold(pool)
         {
             if !self.can_fold(pool, moving.block, flash) {
-                return self.make_room(pool, flash);
+                return self.collect(pool, (true, IDLE_PAGES), flash);
             }
             self.begin_fold(pool, moving);
             self.fold_on(pool, IDLE_PAGES, flash);
@@ -219,42 +224,6 @@ impl SlcCache {
             }
             self.pools[pool].collecting = self.choose(pool, true, None, flash);
         }
-        self.collect_step(pool, flash)
-    }
-
-    /// One step of making room to fold: as [`SlcCache::collect`], but [`IDLE_PAGES`] at most.
-    fn make_room(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
-        if self.pools[pool].collecting.is_none() {
-            let room = self.room(pool);
-            let cached = self.oldest_dynamic(pool);
-            let cached = cached.map(|(at, block)| (at, block, flash.array().valid(block)));
-            let cached = cached.filter(|(_, _, valid)| u64::from(*valid) <= room);
-            let below = cached.map(|(_, _, valid)| valid);
-            self.pools[pool].collecting = self.choose(pool, true, below, flash);
-            if self.pools[pool].collecting.is_none()
-                && let Some((at, block, _)) = cached
-            {
-                let Pool { folding, full, .. } = &mut self.pools[pool];
-                full.remove(at);
-                // The one being folded is the next again.
-                let later = folding.replace(Moving { block, next: 0 });
-                if let Some(moving) = later {
-                    full.push_front(moving.block);
-                }
-                self.fold_on(pool, IDLE_PAGES, flash);
-                return true;
-            }
-        }
-        self.collect_step(pool, flash)
-    }
-
-    /// Moves up to [`IDLE_PAGES`] out of the victim, if there is one and room for it.
-    fn collect_step(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
-        let Some(moving) = self.pools[pool].collecting else { return false };
-        if u64::from(flash.array().valid(moving.block)) > self.room(pool) {
-            return false;
-        }
-        self.collect_on(pool, IDLE_PAGES, flash);
-        true
+        self.collect_on(pool, IDLE_PAGES, flash)
     }
 }
