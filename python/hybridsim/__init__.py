@@ -13,9 +13,6 @@ Scenarios are files, dicts or classes (`Scenario`, `ComponentSpec`, `Workload`, 
 
 from __future__ import annotations
 
-import importlib
-import warnings
-
 from . import events, testing, units
 from ._core import VERSION as __version__
 from ._core import Device, Flash, Head, Request
@@ -130,15 +127,3 @@ __all__ = [
     "write_amplification",
     "write_report",
 ]
-
-
-_FORMER = {"Beat": "RunProgress", "Part": "ComponentSpec"}
-
-
-def __getattr__(name: str) -> object:
-    if name == "facts":
-        return importlib.import_module(".facts", __name__)
-    if name in _FORMER:
-        warnings.warn(f"use hybridsim.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
-        return globals()[_FORMER[name]]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,13 +44,9 @@ def _maker(hint: Any) -> Callable[[Any], Any]:
 def build(cls: type[_T], document: Mapping[str, Any], **more: Any) -> _T:
     """A dataclass from a JSON object; unknown keys remain in `Result.to_dict`."""
     values = dict(more)
-    known_fields = fields(typing.cast(Any, cls))
-    former = {known.name: known.metadata.get("formerly", "") for known in known_fields}
     for name, (make, may_be_absent) in _makers(typing.cast(Any, cls)).items():
         if name in document:
             values[name] = make(document[name])
-        elif former[name] in document:
-            values[name] = make(document[former[name]])
         elif name not in values and not may_be_absent:
             raise KeyError(name)
     return cls(**values)

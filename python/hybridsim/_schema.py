@@ -63,8 +63,16 @@ class Latencies:
     """Writes."""
     trim: Latency
     """Trims."""
-    flush: Latency = field(default_factory=lambda: Latency(count=0))
+    flush: Latency
     """Flushes."""
+    zone_reset: Latency
+    """Resets of zones."""
+    zone_finish: Latency
+    """Finishes of zones."""
+    zone_open: Latency
+    """Explicit opens of zones."""
+    zone_close: Latency
+    """Closes of zones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,7 @@ class Throughput:
     """Bytes read."""
     write_bytes: int
     """Bytes written."""
-    trim_bytes: int = 0
+    trim_bytes: int
     """Bytes trimmed; not part of `bytes_per_s`."""
 
 
@@ -175,13 +183,13 @@ class Totals:
 class Buffer:
     """Requests by what a drive's buffer did."""
 
-    miss: int = field(metadata={"formerly": "medium"})
+    miss: int
     """The medium was accessed."""
-    hit: int = field(metadata={"formerly": "full"})
+    hit: int
     """All data were in the buffer."""
-    partial: int = field(metadata={"formerly": "ahead"})
+    partial: int
     """Served by a read-ahead in progress."""
-    buffered: int = field(metadata={"formerly": "taken"})
+    buffered: int
     """A write acknowledged from the buffer."""
 
 
@@ -243,7 +251,7 @@ class Lifetime:
 
     erases_left: float | None = None
     """Erases its blocks have left in all; like all below but the rates per day ``None`` with a
-    static SLC cache of another endurance (`slc_endurance`).
+    static SLC cache of another endurance (`slc.endurance`).
     """
     erases_per_day: float
     """Erases per day."""
@@ -373,7 +381,7 @@ class Component:
     searched_blocks: int | None = None
     """Flash: blocks examined in victim searches."""
     bit_errors: BitErrors | None = None
-    """Flash: reads that needed retries, or failed; ``None`` with `bit_errors = "none"`."""
+    """Flash: reads that needed retries, or failed; ``None`` with `errors = "none"`."""
     search_energy_j: float | None = None
     """Flash: energy of victim searches; part of `energy_j`."""
     free_blocks_min: int | None = None
@@ -476,7 +484,7 @@ class Document:
     """Simulated time of the whole run."""
     events: int
     """Messages and timers the simulator processed."""
-    event_records: int = field(metadata={"formerly": "facts"})
+    event_records: int
     """Events emitted by all components."""
     wall_s: float
     """Elapsed real time in seconds."""
@@ -490,9 +498,9 @@ class Document:
     """Hash of all events, 16 hexadecimal digits; equal runs have equal fingerprints on every
     platform and in every build mode, whatever else is observed.
     """
-    power_cuts: int = 0
+    power_cuts: int
     """Power failures (`[run] power_cut_every`)."""
-    requests_lost: int = 0
+    requests_lost: int
     """Requests in flight at a power failure, which never complete."""
     warmup: Warmup
     """The part of the run excluded from the statistics."""

@@ -102,7 +102,10 @@ class Ftl:
         return False
 
     def mapping_ram_bytes(self) -> int:
-        """Size of the tables in controller memory; by default 4 bytes per logical page."""
+        """Size of the tables in controller memory; by default 4 bytes per logical page.
+
+        A constant, which is read before `prepare` is called.
+        """
         return 4 * self.device.exported_pages
 
 

@@ -13,7 +13,6 @@ import html
 import json
 import os
 import pathlib
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,12 +110,6 @@ class Result(Document):
             yield "Hit ratio", f"{totals.hit_ratio:.1%}"
         if totals.energy_j is not None:
             yield "Energy", f"{totals.energy_j:,.4g} J"
-
-    @property
-    def facts(self) -> int:
-        """Former name of `event_records`."""
-        warnings.warn("use Result.event_records", DeprecationWarning, stacklevel=2)
-        return self.event_records
 
     @classmethod
     def from_json(

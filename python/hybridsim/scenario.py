@@ -20,9 +20,8 @@ latency = "5ms"
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _toml
@@ -133,15 +132,6 @@ class Scenario:
     """The component below the host; optional where only one component has no parent."""
     title: str | None = None
     """Name of the run in results."""
-
-    parts: InitVar[Mapping[str, ComponentSpec | Mapping[str, Any]] | None] = None
-    """Former name of `components`."""
-
-    def __post_init__(self, parts: Mapping[str, ComponentSpec | Mapping[str, Any]] | None) -> None:
-        if parts is not None:
-            message = "use Scenario(components=...) instead of parts"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            self.components = parts
 
     def to_dict(self) -> dict[str, Any]:
         """The scenario as in a file."""

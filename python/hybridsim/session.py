@@ -13,6 +13,12 @@ from .errors import ArgumentError
 from .results import Result
 
 
+Operation = Literal[
+    "read", "write", "trim", "flush", "zone_reset", "zone_finish", "zone_open", "zone_close"
+]
+"""What a request does. The last four manage the zone that the request covers."""
+
+
 class Submitted(NamedTuple):
     """A request that was submitted."""
 
@@ -79,20 +85,22 @@ class Session:
 
     def submit(
         self,
-        op: Literal["read", "write", "trim", "flush"],
+        op: Operation,
         offset: int = 0,
         length: int = 0,
         *,
         at_ns: int | None = None,
         fua: bool = False,
+        append: bool = False,
     ) -> Submitted:
         """Submits a request (in bytes, multiples of 512) that arrives at `at_ns`, or now.
 
-        Where that time has been simulated, it arrives as soon after as is possible.
+        Where that time has been simulated, it arrives as soon after as is possible. Zone management
+        names a whole zone; a write with `append` is a zone append. Devices without zones fail both.
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
-        return Submitted(*self._core.submit(op, offset, length, at_ns, fua))
+        return Submitted(*self._core.submit(op, (offset, length), at_ns, (fua, append)))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""

@@ -58,6 +58,11 @@ def hybrid() -> dict:
                 "cleanup": "low-watermark",
             },
             "flash": {"kind": "constant-device", "capacity": "256KiB", "latency": "100us"},
-            "disk": {"kind": "constant-device", "capacity": "2MiB", "latency": "5ms", "servers": 1},
+            "disk": {
+                "kind": "constant-device",
+                "capacity": "2MiB",
+                "latency": "5ms",
+                "queue_depth": 1,
+            },
         },
     }

@@ -19,9 +19,8 @@ PACKAGE = pathlib.Path(hybridsim.__file__).parent
 
 
 def modules():
-    # Importing `facts`, a former name, warns.
-    left_out = {"_core", "facts"}
-    return [info.name for info in pkgutil.iter_modules([str(PACKAGE)]) if info.name not in left_out]
+    found = pkgutil.iter_modules([str(PACKAGE)])
+    return [info.name for info in found if info.name != "_core"]
 
 
 def test_public_names_have_docstrings():
@@ -80,16 +79,6 @@ def test_the_command_of_the_wheel():
     wrong = subprocess.run([command, "run", "nowhere.toml"], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert "nowhere.toml" in wrong.stderr
-
-
-def test_former_names_warn():
-    for former, current in {"Part": "ComponentSpec", "Beat": "RunProgress"}.items():
-        with pytest.warns(DeprecationWarning, match=current):
-            assert getattr(hybridsim, former) is getattr(hybridsim, current)
-    spec = hybridsim.ComponentSpec("constant-device")
-    with pytest.warns(DeprecationWarning, match="components"):
-        scenario = hybridsim.Scenario(parts={"disk": spec})
-    assert scenario == hybridsim.Scenario(components={"disk": spec})
 
 
 def test_lists_and_help():

@@ -65,14 +65,6 @@ def test_results_are_immutable(ssd):
         hybridsim.Result.from_json('{"requests": 1}')
 
 
-def test_former_names_warn(ssd):
-    result = hybridsim.run(ssd)
-    with pytest.warns(DeprecationWarning, match="event_records"):
-        assert result.facts == result.event_records
-    old = result.to_json().replace('"event_records"', '"facts"')
-    assert hybridsim.Result.from_json(old).event_records == result.event_records
-
-
 def test_series_sum_to_the_totals(ssd):
     result = hybridsim.run(ssd)
     series = result.series()
@@ -90,7 +82,7 @@ def test_series_sum_to_the_totals(ssd):
     heat = result.heat_map("latency")
     assert heat.counts.sum() == result.requests
     assert heat.counts.shape == (len(heat.bounds) - 1, len(heat.time_ns) - 1)
-    energy = hybridsim.run(ssd, overrides={"component.ssd.active_power": "1W"}).energy()
+    energy = hybridsim.run(ssd, overrides={"component.ssd.energy.active_power": "1W"}).energy()
     assert energy["energy_j"].sum() > 0
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 import pickle
@@ -121,13 +120,6 @@ def test_observers_do_not_change_the_run(ssd):
     busy = hybridsim.events.of(events, "die_busy")
     assert len(busy) > 0
     assert (busy["begin_ns"] < busy["end_ns"]).all()
-
-
-def test_events_were_called_facts():
-    with pytest.warns(DeprecationWarning, match=r"hybridsim\.events"):
-        facts = importlib.import_module("hybridsim.facts")
-    assert facts.CODES is hybridsim.events.CODES
-    assert facts.PARTS is hybridsim.events.PHASES
 
 
 def test_an_exception_in_a_callback_ends_the_run(ssd):

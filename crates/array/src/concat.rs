@@ -2,7 +2,7 @@
 
 use super::fanout::Fanout;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Lba, Loader, Op, PowerFailure, Request,
@@ -10,15 +10,22 @@ use hybridsim_engine::{
 };
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "concat",
         summary: "concatenated devices: their address spaces follow each other",
         origin: "common knowledge (JBOD, linear)",
-        params: &[Param::required("members", Kind::Components, "The devices, in order")],
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
+
+hybridsim_config::params! {
+    /// Parameters of `concat`.
+    pub struct Parameters {
+        pub members: Vec<String> = Kind::Components, required, "The devices, in order";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let sizes: Vec<u64> = input.children.iter().map(|child| child.capacity).collect();
@@ -63,6 +70,10 @@ impl Component for Concat {
 
     fn info(&self) -> ComponentInfo {
         ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
+    }
+
+    fn accepts_zone_commands(&self) -> bool {
+        true
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

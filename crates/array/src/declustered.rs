@@ -15,47 +15,39 @@
 //! same in every run, and shares differ by less than a tenth from their mean.
 
 use super::parity::layout::{Layout, UnitPosition};
-use super::parity::{self, CHUNK, PARAMS, Shape};
-use super::rebuild::DEVICES;
+use super::parity::{self, Shape};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem, joined};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Component, Stream};
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "declustered",
         summary: "parity declustering: stripes over some of the members, spread evenly over all",
         origin: "Holland and Gibson 1992; orders after Alvarez et al. 1998, Merchant and Yu 1996",
-        params: &joined::<{ DEVICES.len() + STRIPES.len() + PARAMS.len() }>(&[
-            DEVICES, STRIPES, PARAMS,
-        ]),
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
-const STRIPES: &[Param] = &[
-    CHUNK,
-    Param::optional(
-        "width",
-        Kind::Count { min: 2, max: 1024 },
-        "Units in a stripe, parity included, at most as many as members; by default half of them, \
-         but at least one more than parity units",
-    ),
-    Param::with(
-        "parity",
-        Kind::Count { min: 1, max: 2 },
-        "1",
-        "Parity units in a stripe: as many members may fail",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of `declustered`.
+    struct Parameters includes { common: parity::Parameters } {
+        width: Option<usize> = Kind::Count { min: 2, max: 1024 }, optional,
+            "Units in a stripe, parity included, at most as many as members; by default half of \
+             them, but at least one more than parity units";
+        parity: usize = Kind::Count { min: 1, max: 2 }, default "1",
+            "Parity units in a stripe: as many members may fail";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let asked = input.settings.count_opt("width").map(|width| width as usize);
-    let parities = input.settings.count("parity") as usize;
-    parity::build(input, 2, |columns, problems| {
-        let width = asked.unwrap_or((columns / 2).max(parities + 1));
+    let params = Parameters::from_settings(input.settings);
+    let parities = params.parity;
+    parity::build(input, &params.common, 2, |columns, problems| {
+        let width = params.width.unwrap_or((columns / 2).max(parities + 1));
         if width > columns {
             let message = format!("must not exceed the {columns} members");
             problems.push(Problem::new("width", message));

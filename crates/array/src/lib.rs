@@ -4,7 +4,8 @@
 //! - Mirrors: [`raid1`] and [`raid10`], which share [`mirror`].
 //! - Parity: [`raid4`], [`raid5`], [`raid6`] and [`declustered`], which share [`parity`].
 //!
-//! Redundant arrays share [`rebuild`]: member failures, spares and rebuild.
+//! Redundant arrays share [`redundant`], their component, and [`rebuild`]: member failures, spares
+//! and rebuild.
 
 pub mod concat;
 pub mod declustered;
@@ -18,6 +19,7 @@ pub mod raid5;
 pub mod raid6;
 mod range_set;
 pub mod rebuild;
+mod redundant;
 mod resync;
 pub mod stripe;
 mod striping;

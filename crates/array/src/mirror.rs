@@ -11,57 +11,48 @@
 //! to the others in the background, and in the foreground before a region not yet in sync is read.
 //! So data that were read once are on every copy, whichever member fails next.
 
-use super::rebuild::{self, Members, PACE, Step};
-use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
+use super::parity::chunk_of;
+use super::rebuild::{self, Members, Step};
+use super::redundant::{Redundant, RedundantArray, Shared};
+use super::resync::{self, Resync};
 use super::striping::Striping;
 use hybridsim_config::build::BuildInput;
-use hybridsim_config::param::{Kind, Param, Problem, joined};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::state::same_length;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, Inject, Injected,
-    LatencyAccount, LatencyBreakdown, Lba, Loader, Op, Outcome, PendingRequest, PowerFailure,
-    Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyAccount,
+    LatencyBreakdown, Lba, Loader, Op, PendingRequest, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, Saver, SimTime, StateError, Stream,
 };
 use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// How reads choose a copy.
-pub const READ_CHOICE: Param = Param::with(
-    "read_choice",
-    Kind::Choice(&[
-        "primary",
-        "random",
-        "round-robin",
-        "shortest-queue",
-        "shortest-seek",
-        "shortest-queue-then-seek",
-    ]),
-    "\"shortest-queue-then-seek\"",
-    "Which copy is read: the first, any, each in turn, the one with fewest requests, the one whose \
-     arm is nearest (by the members' own estimates where they give any, else by address), or the \
-     nearest of those with fewest requests",
-);
+hybridsim_config::choices! {
+    /// The copy that is read.
+    enum ReadChoice {
+        Primary = "primary",
+        Random = "random",
+        RoundRobin = "round-robin",
+        ShortestQueue = "shortest-queue",
+        ShortestSeek = "shortest-seek",
+        QueueThenSeek = "shortest-queue-then-seek",
+    }
+}
 
-/// Bytes rebuilt at a time.
-pub const REBUILD_STEP: Param =
-    Param::with("rebuild_step", Kind::Bytes, "\"512KiB\"", "Bytes copied to a spare at a time");
-
-/// Parameters of all arrays of copies, besides their devices.
-pub const PARAMS: &[Param] =
-    &joined::<{ READS.len() + PACE.len() + resync::PARAMS.len() }>(&[READS, PACE, resync::PARAMS]);
-const READS: &[Param] = &[READ_CHOICE, rebuild::FAILURES, REBUILD_STEP];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReadChoice {
-    Primary,
-    Random,
-    RoundRobin,
-    ShortestQueue,
-    ShortestSeek,
-    QueueThenSeek,
+hybridsim_config::params! {
+    /// Parameters of all arrays of copies.
+    pub struct Parameters includes { redundancy: rebuild::Parameters } {
+        read_choice: ReadChoice = Kind::Choice(ReadChoice::NAMES),
+            default "\"shortest-queue-then-seek\"",
+            "Which copy is read: the first, any, each in turn, the one with fewest requests, the \
+             one whose arm is nearest (by the members' own estimates where they give any, else by \
+             address), or the nearest of those with fewest requests";
+        rebuild_step: u64 = Kind::Bytes, default "\"512KiB\"" needs &[rebuild::REPAIRS],
+            "Bytes copied to a spare at a time";
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,23 +107,23 @@ pub struct Mirror {
     locks: RangeLocks,
 }
 
-/// Marks the tag of a flush; the other bits are its request.
-const FLUSH_TAG: u64 = 1 << 63;
-
-/// Builds an array of groups of `copies` members with chunks of `chunk` sectors striped over the
-/// groups; without `chunk` there is one group.
+/// Builds an array of `groups` of so many copies, with chunks of so many bytes striped over them;
+/// without `groups` all members hold copies.
 ///
 /// # Errors
-/// All problems found, and those in `problems`.
+/// All problems found.
 pub fn build(
     kind: &'static str,
     input: &BuildInput<'_>,
-    copies: usize,
-    chunk: Option<u64>,
-    mut problems: Vec<Problem>,
+    params: &Parameters,
+    groups: Option<(usize, u64)>,
 ) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let (columns, smallest) = rebuild::columns_of(input);
-    let step_bytes = input.settings.bytes("rebuild_step");
+    let mut problems = Vec::new();
+    let redundancy = &params.redundancy;
+    let (columns, smallest) = rebuild::columns_of(input, redundancy, false);
+    let copies = groups.map_or(columns.max(1), |(copies, _)| copies);
+    let chunk = groups.map(|(_, bytes)| chunk_of(bytes, smallest, &mut problems));
+    let step_bytes = params.rebuild_step;
     if step_bytes == 0 || !step_bytes.is_multiple_of(SECTOR_BYTES) || step_bytes > 1 << 30 {
         let message = "must be a multiple of 512 bytes, at most 1GiB";
         problems.push(Problem::new("rebuild_step", message));
@@ -145,7 +136,7 @@ pub fn build(
     let groups = (columns / copies) as u64;
     let step_sectors = (step_bytes / SECTOR_BYTES).max(1);
     let bound = groups.saturating_mul(smallest.div_ceil(step_sectors));
-    let reserved = resync::reserve(input.settings, bound, step_sectors, &mut problems);
+    let reserved = resync::reserve(&redundancy.resync, bound, step_sectors, &mut problems);
     let smallest = smallest.saturating_sub(reserved);
     let each = chunk.map_or(smallest, |chunk| smallest / chunk * chunk);
     if each == 0 {
@@ -155,19 +146,20 @@ pub fn build(
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
     let steps = each.div_ceil(step_sectors).max(1);
-    let members = Members::read(input, steps, step_sectors, &mut problems);
+    let members =
+        Members::read(input, redundancy, (columns, false), (steps, step_sectors), &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
     let children = input.children.len();
-    let resync = Resync::read(input, (steps * groups, step_sectors), (each, reserved));
-    Ok(Box::new(Mirror {
+    let resync = Resync::read(&redundancy.resync, (steps * groups, step_sectors), (each, reserved));
+    Ok(Box::new(Redundant(Mirror {
         kind,
         copies,
         striping: Striping { members: groups, chunk: chunk.unwrap_or(each) },
         each,
         step_sectors,
-        choice: read_choice(input.settings.text("read_choice")),
+        choice: params.read_choice,
         stream: Stream::new(input.seed, input.path),
         turns: vec![0; groups as usize],
         last: vec![Lba(0); children],
@@ -181,18 +173,7 @@ pub fn build(
         active: 0,
         flushes: 0,
         locks: RangeLocks::default(),
-    }))
-}
-
-fn read_choice(name: &str) -> ReadChoice {
-    match name {
-        "primary" => ReadChoice::Primary,
-        "random" => ReadChoice::Random,
-        "round-robin" => ReadChoice::RoundRobin,
-        "shortest-queue" => ReadChoice::ShortestQueue,
-        "shortest-seek" => ReadChoice::ShortestSeek,
-        _ => ReadChoice::QueueThenSeek,
-    }
+    })))
 }
 
 impl Mirror {
@@ -269,40 +250,6 @@ impl Mirror {
         self.pending.insert(PendingRequest::new(id, request, left)) as u32
     }
 
-    fn part_done(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        slot: u32,
-        breakdown: LatencyBreakdown,
-        failed: bool,
-    ) {
-        if !self.pending[slot as usize].one_done(failed) {
-            return;
-        }
-        let parent = self.pending.remove(slot as usize);
-        if parent.failed {
-            Members::report_unserved(ctx, parent.request.sectors);
-        }
-        parent.complete(ctx, breakdown);
-    }
-
-    fn flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let columns = 0..self.members.columns();
-        let count = columns.clone().filter_map(|column| self.members.present(column)).count();
-        if count == 0 {
-            Members::report_unserved(ctx, request.sectors);
-            ctx.fail_request(id, LatencyBreakdown::NONE);
-            return;
-        }
-        self.flushes += count;
-        let parent = self.open(id, request, count as u32);
-        for column in columns {
-            if let Some(child) = self.members.present(column) {
-                ctx.issue(child, *request, FLUSH_TAG | u64::from(parent));
-            }
-        }
-    }
-
     /// Starts one operation for each group the request touches.
     fn split(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let (lba, end) = (request.lba.0, request.end().0);
@@ -346,16 +293,6 @@ impl Mirror {
         let GroupOp { group, request, .. } = &self.ops[index as usize];
         let first = *group as u64 * self.each;
         self.locks.acquire(index, first + request.lba.0, first + request.end().0, exclusive)
-    }
-
-    fn advance(&mut self, ctx: &mut Ctx<'_>) {
-        while !self.resync.is_reading() {
-            if let Some(index) = self.ready.pop_front() {
-                self.begin(ctx, index);
-            } else if !self.start_resync_step(ctx) && !self.start_rebuild_step(ctx) {
-                return;
-            }
-        }
     }
 
     /// The array's resync steps that a request to a group touches.
@@ -581,22 +518,9 @@ impl Mirror {
             }
         }
     }
-
-    /// Whether a group has no complete copy left.
-    fn is_beyond_redundancy(&self) -> bool {
-        let groups = 0..self.turns.len();
-        let lost = |group| !self.columns(group).any(|column| self.members.is_good(column));
-        groups.into_iter().any(lost)
-    }
-
-    fn report_if_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
-        if self.is_beyond_redundancy() {
-            self.members.report_beyond_redundancy(ctx);
-        }
-    }
 }
 
-impl Component for Mirror {
+impl RedundantArray for Mirror {
     fn capacity(&self) -> u64 {
         self.each * self.striping.members
     }
@@ -614,75 +538,59 @@ impl Component for Mirror {
         }
     }
 
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.members.start(ctx);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
+    fn members(&self) -> &Members {
+        &self.members
     }
 
-    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        match request.op {
-            Op::Flush => self.flush(ctx, id, request),
-            _ => self.split(ctx, id, request),
-        }
-        self.advance(ctx);
+    fn shared(&mut self) -> Shared<'_> {
+        let Self { members, resync, ready, flushes, .. } = self;
+        Shared { members, resync, ready, flushes }
     }
 
-    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
-            self.members.fail(ctx, done.child);
-            self.report_if_beyond_redundancy(ctx);
-        }
-        if done.tag == BITMAP_TAG {
-            let ready = &mut self.ready;
-            self.resync.completion(ctx, &self.members, done, |owner| ready.push_back(owner));
-        } else if done.tag & FLUSH_TAG == 0 {
-            let served = !self.members.has_failed(done.child);
-            self.copy_done(ctx, done, served);
-        } else {
-            self.flushes -= 1;
-            let failed = self.is_beyond_redundancy();
-            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
-        }
-        self.advance(ctx);
+    /// Whether a group has no complete copy left.
+    fn is_beyond_redundancy(&self) -> bool {
+        let groups = 0..self.turns.len();
+        let lost = |group| !self.columns(group).any(|column| self.members.is_good(column));
+        groups.into_iter().any(lost)
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        if token == BITMAP_TOKEN {
-            self.resync.wake(ctx, &self.members);
+    fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.split(ctx, id, request);
+    }
+
+    fn open_flush(&mut self, id: RequestId, request: &Request, parts: u32) -> u32 {
+        self.open(id, request, parts)
+    }
+
+    fn part_done(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        breakdown: LatencyBreakdown,
+        failed: bool,
+    ) {
+        if !self.pending[slot as usize].one_done(failed) {
             return;
         }
-        self.members.wake(ctx, token);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
+        let parent = self.pending.remove(slot as usize);
+        if parent.failed {
+            Members::report_unserved(ctx, parent.request.sectors);
+        }
+        parent.complete(ctx, breakdown);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
+    fn completed(&mut self, ctx: &mut Ctx<'_>, done: &Completion, served: bool) {
+        self.copy_done(ctx, done, served);
     }
 
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
-
-    fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
-}
-
-impl Inject for Mirror {
-    fn supported(&self) -> &'static [&'static str] {
-        rebuild::FAULTS
-    }
-
-    fn check(&self, fault: &Injected) -> Result<(), String> {
-        self.members.check_fault(fault)
-    }
-
-    fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
-        self.members.inject(ctx, fault);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
+        while !self.resync.is_reading() {
+            if let Some(index) = self.ready.pop_front() {
+                self.begin(ctx, index);
+            } else if !self.start_resync_step(ctx) && !self.start_rebuild_step(ctx) {
+                return;
+            }
+        }
     }
 }
 

@@ -1,25 +1,21 @@
 //! RAID level 6: two parity units per stripe, P and Q, rotated over the members.
 
-use super::parity::PARAMS;
-use super::raid5::{ROTATED, rotated};
-use super::rebuild::DEVICES;
+use super::raid5::{Parameters, rotated};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Problem, joined};
+use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "raid6",
         summary: "RAID 6: chunks and two rotated parities over all members; any two may fail",
         origin: "P and Q as in H. P. Anvin, The mathematics of RAID-6; rotations as in Linux",
-        params: &joined::<{ DEVICES.len() + ROTATED.len() + PARAMS.len() }>(&[
-            DEVICES, ROTATED, PARAMS,
-        ]),
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     rotated(ENTRY.description.name, input, 2)

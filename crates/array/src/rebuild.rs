@@ -7,78 +7,68 @@
 //!
 //! Invariant: no read goes to a failed child or to a part of a spare that is not rebuilt yet.
 
+use super::resync;
 use hybridsim_config::build::{BuildInput, ChildView};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_engine::{CommonEvent, RedundancyChange};
 use hybridsim_engine::{Ctx, Injected, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The members.
-pub const MEMBERS: Param = Param::required(
-    "members",
-    Kind::Components,
-    "The devices, in order; the smallest of them and of the spares counts for all",
-);
+hybridsim_config::params! {
+    /// Parameters of every redundant array.
+    pub struct Parameters includes {
+        pub devices: Devices,
+        pace: Pace where &[REPAIRS],
+        pub resync: resync::Parameters,
+    } {
+        failures: Vec<Settings> = Kind::Tables(Failure::PARAMS), default "[]",
+            "Devices that fail, as `{ member = 2, at = \"10s\" }`; from then on they serve no \
+             requests";
+    }
+}
 
-/// The spares.
-pub const SPARES: Param = Param::with(
-    "spares",
-    Kind::Components,
-    "[]",
-    "Devices that replace members that fail, in order",
-);
+hybridsim_config::params! {
+    /// The devices of an array.
+    pub struct Devices {
+        pub members: Vec<String> = Kind::Components, required,
+            "The devices, in order; the smallest of them and of the spares counts for all";
+        pub spares: Vec<String> = Kind::Components, default "[]",
+            "Devices that replace members that fail, in order";
+    }
+}
 
-const FAILURE: &[Param] = &[
-    Param::required(
-        "member",
-        Kind::Count { min: 0, max: 65_535 },
-        "Index of the device: from 0 in `members`, continued in `spares`",
-    ),
-    Param::with("at", Kind::Duration, "\"0ns\"", "Time of the failure; 0ns: before the start"),
-];
+hybridsim_config::params! {
+    /// Failure of a device.
+    struct Failure {
+        member: usize = Kind::Count { min: 0, max: 65_535 }, required,
+            "Index of the device: from 0 in `members`, continued in `spares`";
+        at: SimDuration = Kind::Duration, default "\"0ns\"",
+            "Time of the failure; 0ns: before the start";
+    }
+}
 
-/// Member failures.
-pub const FAILURES: Param = Param::with(
-    "failures",
-    Kind::Tables(FAILURE),
-    "[]",
-    "Devices that fail, as `{ member = 2, at = \"10s\" }`; from then on they serve no requests",
-);
+hybridsim_config::params! {
+    /// The pace of rebuild and resync.
+    struct Pace {
+        rebuild_rate: Option<u64> = Kind::Rate, optional,
+            "Rebuild and resync rate limit in bytes per second of a member; by default as fast as \
+             the members allow";
+        rebuild_parallel: u64 = Kind::Count { min: 1, max: WINDOW }, default "4",
+            "Stripes (of a mirror: regions) rebuilt or resynchronised at a time";
+        rebuild_after_idle: SimDuration = Kind::Duration, default "\"0ns\"",
+            "A rebuild or resync step starts only after the array has been idle for this time; \
+             0ns: concurrently with requests";
+    }
+}
 
-/// Rebuild rate.
-pub const REBUILD_RATE: Param = Param::optional(
-    "rebuild_rate",
-    Kind::Rate,
-    "Rebuild and resync rate limit in bytes per second of a member; by default as fast as the \
-     members allow",
-);
-
-/// Rebuild parallelism.
-pub const REBUILD_PARALLEL: Param = Param::with(
-    "rebuild_parallel",
-    Kind::Count { min: 1, max: WINDOW },
-    "4",
-    "Stripes (of a mirror: regions) rebuilt or resynchronised at a time",
-);
-
-/// Rebuild only when idle.
-pub const REBUILD_AFTER_IDLE: Param = Param::with(
-    "rebuild_after_idle",
-    Kind::Duration,
-    "\"0ns\"",
-    "A rebuild or resync step starts only after the array has been idle for this time; 0ns: \
-     concurrently with requests",
-);
+/// The array rebuilds or resynchronises.
+pub const REPAIRS: Needs =
+    Needs::Any(&[Needs::above_zero("spares"), Needs::Not("resync", &["none"])]);
 
 /// The faults that can be injected into redundant arrays.
 pub const FAULTS: &[&str] = &["fail"];
-
-/// The devices of every redundant array.
-pub const DEVICES: &[Param] = &[MEMBERS, SPARES];
-
-/// The pace of rebuild and resync.
-pub const PACE: &[Param] = &[REBUILD_RATE, REBUILD_PARALLEL, REBUILD_AFTER_IDLE];
 
 /// Names of the custom events of an array.
 pub const CUSTOM: &[&str] = &[
@@ -192,22 +182,16 @@ pub struct Members {
     started: bool,
 }
 
-/// Number of columns and the sectors used on each: those of the smallest child.
-pub fn columns_of(input: &BuildInput<'_>) -> (usize, u64) {
+/// Number of columns and the sectors used on each: those of the smallest child. A journal is the
+/// last child.
+pub fn columns_of(input: &BuildInput<'_>, params: &Parameters, journal: bool) -> (usize, u64) {
     // A spare may be a bus with several devices: each of them is a spare.
-    let spares = input.settings.texts_opt("spares").unwrap_or(&[]);
+    let spares = &params.devices.spares;
+    let devices = input.children.len().saturating_sub(journal.into());
     let is_spare = |child: &&ChildView| spares.contains(&child.name);
     let count = input.children.iter().filter(is_spare).count().max(spares.len());
-    let journal = input.settings.text_opt("journal").map_or(0, |_| 1);
-    let columns = input.children.len().saturating_sub(count + journal);
-    let devices = &input.children[..input.children.len().saturating_sub(journal)];
-    (columns, devices.iter().map(|child| child.capacity).min().unwrap_or(0))
-}
-
-/// The child that is the array's journal, if any: the last.
-pub fn journal_of(input: &BuildInput<'_>) -> Option<usize> {
-    input.settings.text_opt("journal")?;
-    input.children.len().checked_sub(1)
+    let capacities = input.children[..devices].iter().map(|child| child.capacity);
+    (devices.saturating_sub(count), capacities.min().unwrap_or(0))
 }
 
 impl Members {
@@ -215,26 +199,28 @@ impl Members {
     /// took.
     pub(super) const REPLAYED: u8 = 10;
 
-    /// The members in `input`, with rebuilds in `steps` steps of `step_sectors` sectors.
+    /// The `columns` members in `input` and their spares, with rebuilds in `steps` steps of
+    /// `step_sectors` sectors; the last child is a `journal` or not.
     pub fn read(
         input: &BuildInput<'_>,
-        steps: u64,
-        step_sectors: u64,
+        params: &Parameters,
+        (columns, journal): (usize, bool),
+        (steps, step_sectors): (u64, u64),
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let (settings, children) = (input.settings, input.children.len());
-        let (columns, _) = columns_of(input);
-        let devices = children - usize::from(settings.text_opt("journal").is_some());
+        let children = input.children.len();
+        let devices = children - usize::from(journal);
         let mut failures = Vec::new();
-        for failure in settings.tables("failures") {
-            let member = failure.count("member");
-            if member >= children as u64 {
+        for failure in params.failures.iter().map(Failure::from_settings) {
+            let member = failure.member;
+            if member >= children {
                 let message = format!("member {member} does not exist; there are {children}");
                 problems.push(Problem::new("failures", message));
             }
-            failures.push((member as usize, SimTime::ZERO + failure.duration("at")));
+            failures.push((member, SimTime::ZERO + failure.at));
         }
-        let rate = settings.rate_opt("rebuild_rate").unwrap_or(0);
+        let pace = &params.pace;
+        let rate = pace.rebuild_rate.unwrap_or(0);
         Self {
             columns: (0..columns).map(|child| Column { child, state: State::Good }).collect(),
             degraded: 0,
@@ -247,8 +233,8 @@ impl Members {
             rebuilds: 0,
             beyond: false,
             timer_set: false,
-            parallel: settings.count("rebuild_parallel"),
-            idle_wait: settings.duration("rebuild_after_idle"),
+            parallel: pace.rebuild_parallel,
+            idle_wait: pace.rebuild_after_idle,
             idle_since: Some(SimTime::ZERO),
             step_time: SimDuration::transfer(step_sectors.saturating_mul(SECTOR_BYTES), rate),
             next_at: SimTime::ZERO,

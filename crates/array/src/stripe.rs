@@ -7,7 +7,7 @@
 use super::fanout::Fanout;
 use super::striping::Striping;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Loader, Op,
@@ -15,21 +15,26 @@ use hybridsim_engine::{
 };
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "stripe",
         summary: "RAID 0: chunks are striped over the members, without redundancy",
         origin: "Patterson, Gibson and Katz 1988; the size of the smallest member counts",
-        params: &[
-            Param::required("members", Kind::Components, "The devices, in order"),
-            Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Bytes in a row on one member"),
-        ],
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
+
+hybridsim_config::params! {
+    /// Parameters of `stripe`.
+    pub struct Parameters {
+        pub members: Vec<String> = Kind::Components, required, "The devices, in order";
+        chunk: u64 = Kind::Bytes, default "\"64KiB\"", "Bytes in a row on one member";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let bytes = input.settings.bytes("chunk");
+    let bytes = Parameters::from_settings(input.settings).chunk;
     let mut problems = Vec::new();
     if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
         problems.push(Problem::new("chunk", "must be a multiple of 512 bytes"));

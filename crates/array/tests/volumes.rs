@@ -1,7 +1,7 @@
 //! Every volume against the conformance suite, and what it must cost.
 
 use hybridsim_config::build::ComponentEntry;
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::param::Value;
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::CommonEvent;
@@ -89,7 +89,7 @@ fn a_request_costs_each_member_one_request_and_the_slowest_counts() {
 fn all_wrong_parameters_are_reported() {
     let registry = Registry::default();
     let problems = |name: &str, bytes: u64, children: &[u64]| {
-        let settings = Settings::default().and("chunk", Value::Bytes(bytes));
+        let settings = settings(8).and("chunk", Value::Bytes(bytes));
         let entry = hybridsim_array::ENTRIES.iter().find(|entry| entry.description.name == name);
         let entry = entry.expect("registered");
         Rig { entry, settings: &settings, registry: &registry, children, seed: 0 }

@@ -17,9 +17,10 @@
 
 use super::bits::Bits;
 use crate::event::CacheEvent;
+use crate::flush::{self, Flush};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Built, Kind, Param, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::range_locks::RangeLocks;
@@ -31,105 +32,81 @@ use hybridsim_engine::{
 use slab::Slab;
 use std::collections::VecDeque;
 
+hybridsim_config::choices! {
+    /// When a write completes.
+    enum Scheme { Back = "back", Through = "through", Sync = "sync" }
+}
+
+/// Sectors are dirty with `back`, and with `through` when the device has failed their write.
+const WRITES_BACK: Needs = Needs::Not("write_scheme", &["sync"]);
+
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub devices: Vec<String> = Kind::Components, required,
+            "Two devices: the backing device, and the cache.";
+        cache_first: bool = Kind::Flag, default "false",
+            "Whether the first of the two is the cache.";
+        size: Option<u64> = Kind::Bytes, optional,
+            "Size of the cached address range, from sector 0; all that fits when absent.";
+        write_scheme: Scheme = Kind::Choice(Scheme::NAMES), default "back",
+            "back: a write completes when the cache has it; through: when both devices have it; \
+             sync: when the device has it, without staying in the cache.";
+        flush: Flush = Kind::Choice(Flush::NAMES), default "demand" needs &[WRITES_BACK],
+            "periodic: dirty sectors are written back every `flush_period`.";
+        flush_period: SimDuration = Kind::Duration, default "\"30s\""
+            needs &[WRITES_BACK, Needs::Is("flush", &["periodic"])],
+            "Interval of periodic write-backs.";
+        flush_idle: Option<SimDuration> = Kind::Duration, optional needs &[WRITES_BACK],
+            "Also write back after this idle time of the device, until requests wait.";
+        flush_sectors_max: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "512"
+            needs &[
+                WRITES_BACK,
+                Needs::Any(&[Needs::Is("flush", &["periodic"]), Needs::given("flush_idle")]),
+            ],
+            "Longest write-back in sectors.";
+    }
+}
+
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "cache-device",
         summary: "One device as the cache of another, at the same addresses",
         origin: "DiskSim 4.0, disksim_cachedev",
-        params: &[
-            Param::required(
-                "devices",
-                Kind::Components,
-                "Two devices: the backing device, and the cache",
-            ),
-            Param::with(
-                "cache_first",
-                Kind::Flag,
-                "false",
-                "Whether the first of the two is the cache",
-            ),
-            Param::optional(
-                "size",
-                Kind::Bytes,
-                "Size of the cached address range, from sector 0; all that fits when absent",
-            ),
-            Param::with(
-                "write_scheme",
-                Kind::Choice(&["back", "through", "sync"]),
-                "\"back\"",
-                "back: a write completes when the cache has it; through: when both devices have \
-                 it; sync: when the device has it, without staying in the cache",
-            ),
-            Param::with(
-                "flush",
-                Kind::Choice(&["demand", "periodic"]),
-                "\"demand\"",
-                "periodic: dirty sectors are written back every `flush_period`",
-            ),
-            Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`")
-                .needs(&[Needs::Is("flush", &["periodic"])]),
-            Param::optional(
-                "flush_idle",
-                Kind::Duration,
-                "Also write back after this idle time of the device, until requests wait",
-            ),
-            Param::with(
-                "flush_sectors_max",
-                Kind::Count { min: 1, max: 1 << 20 },
-                "512",
-                "Longest write-back in sectors",
-            ),
-        ],
+        params: Parameters::PARAMS,
     },
     build,
-};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Back,
-    Through,
-    Sync,
-}
+);
 
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let [first, second] = input.children else {
         let message = format!("takes two devices, found {}", input.children.len());
         return Err(vec![Problem::new("devices", message)]);
     };
-    let cache_first = settings.flag("cache_first");
-    let (device, cache) = if cache_first { (second, first) } else { (first, second) };
+    let (device, cache) = if params.cache_first { (second, first) } else { (first, second) };
     let most = device.capacity.min(cache.capacity);
-    let size = settings.bytes_opt("size").map_or(most, |bytes| bytes / SECTOR_BYTES);
+    let size = params.size.map_or(most, |bytes| bytes / SECTOR_BYTES);
     if size == 0 || size > most {
         let message = format!("{size} sectors; must be 1 to the {most} both devices have");
         problems.push(Problem::new("size", message));
     }
-    let idle = settings.duration_opt("flush_idle");
-    let period = (settings.text("flush") == "periodic").then(|| settings.duration("flush_period"));
-    for (name, time) in [("flush_idle", idle), ("flush_period", period)] {
-        if time.is_some_and(SimDuration::is_zero) {
-            problems.push(Problem::new(name, "must be more than 0"));
-        }
-    }
+    let flush = (params.flush, params.flush_period);
+    let period = flush::period(flush, params.flush_idle, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
     Ok(Box::new(CacheDevice {
         capacity: device.capacity,
         size,
-        device: usize::from(cache_first),
-        cache: usize::from(!cache_first),
-        scheme: match settings.text("write_scheme") {
-            "through" => Scheme::Through,
-            "sync" => Scheme::Sync,
-            _ => Scheme::Back,
-        },
-        idle,
+        device: usize::from(params.cache_first),
+        cache: usize::from(!params.cache_first),
+        scheme: params.write_scheme,
+        idle: params.flush_idle,
         period,
-        sectors_max: settings.count("flush_sectors_max"),
+        sectors_max: params.flush_sectors_max,
         valid: Bits::new(size),
         dirty: Bits::new(size),
         ops: Slab::new(),
@@ -250,6 +227,7 @@ impl CacheDevice {
                 (Step::WriteBackRead, _) => self.begin_write_back(ctx, index),
                 (_, Op::Read) => self.read(ctx, index),
                 (_, Op::Write) => self.write(ctx, index),
+                (_, Op::Zone(_)) => unreachable!("the machine refuses zone commands here"),
                 (_, Op::Flush | Op::Trim) => {
                     for child in [self.device, self.cache] {
                         self.issue(ctx, index, child, op.request);

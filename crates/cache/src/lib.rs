@@ -12,6 +12,7 @@ pub mod cache_device;
 pub mod cleanup;
 pub mod conformance;
 pub mod event;
+mod flush;
 pub mod memory_cache;
 pub mod paged;
 pub mod policy_state;

@@ -15,6 +15,11 @@
 #define HYBRIDSIM_FUA 1
 
 /*
+ Flag of a write: a zone append.
+ */
+#define HYBRIDSIM_APPEND 2
+
+/*
  Flag of a session: `hybridsim_cut_power` will be called.
  */
 #define HYBRIDSIM_POWER_MAY_FAIL 1
@@ -62,6 +67,14 @@ typedef enum {
   HYBRIDSIM_OP_WRITE = 1,
   HYBRIDSIM_OP_TRIM = 2,
   HYBRIDSIM_OP_FLUSH = 3,
+  /*
+   Zone management: offset and length are those of one whole zone. Devices without zones fail
+   it.
+   */
+  HYBRIDSIM_OP_ZONE_RESET = 4,
+  HYBRIDSIM_OP_ZONE_FINISH = 5,
+  HYBRIDSIM_OP_ZONE_OPEN = 6,
+  HYBRIDSIM_OP_ZONE_CLOSE = 7,
 } hybridsim_op;
 
 /*
@@ -131,7 +144,7 @@ typedef struct {
    */
   uint32_t op;
   /*
-   `HYBRIDSIM_FUA`, or 0.
+   `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0.
    */
   uint32_t flags;
 } hybridsim_request;

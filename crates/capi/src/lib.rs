@@ -47,6 +47,12 @@ pub enum Op {
     Write = 1,
     Trim = 2,
     Flush = 3,
+    /// Zone management: offset and length are those of one whole zone. Devices without zones fail
+    /// it.
+    ZoneReset = 4,
+    ZoneFinish = 5,
+    ZoneOpen = 6,
+    ZoneClose = 7,
 }
 
 /// How requests end, in `hybridsim_completion.outcome`.
@@ -62,6 +68,8 @@ pub enum Outcome {
 
 /// Flag of a request: durable when it completes (force unit access).
 pub const HYBRIDSIM_FUA: u32 = 1;
+/// Flag of a write: a zone append.
+pub const HYBRIDSIM_APPEND: u32 = 2;
 
 /// Flag of a session: `hybridsim_cut_power` will be called.
 pub const HYBRIDSIM_POWER_MAY_FAIL: u32 = 1;
@@ -93,7 +101,7 @@ pub struct Request {
     pub length: u64,
     /// A `hybridsim_op`.
     pub op: u32,
-    /// `HYBRIDSIM_FUA`, or 0.
+    /// `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0.
     pub flags: u32,
 }
 
@@ -418,15 +426,16 @@ fn time(ns: u64, name: &str) -> Result<SimTime, Failed> {
 
 fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed> {
     use hybridsim_engine::Op;
-    let op = match request.op {
-        0 => Op::Read,
-        1 => Op::Write,
-        2 => Op::Trim,
-        3 => Op::Flush,
-        other => return Err(wrong(&format!("request.op {other} is not a hybridsim_op"))),
+    let Some(op) = Op::from_code(request.op.into()) else {
+        return Err(wrong(&format!("request.op {} is not a hybridsim_op", request.op)));
     };
-    if request.flags & !HYBRIDSIM_FUA != 0 {
+    if request.flags & !(HYBRIDSIM_FUA | HYBRIDSIM_APPEND) != 0 {
         return Err(wrong("unknown flag in request.flags"));
+    }
+    let flag = |given: u32, flag| if request.flags & given != 0 { flag } else { Flags::NONE };
+    let flags = flag(HYBRIDSIM_FUA, Flags::FUA).with(flag(HYBRIDSIM_APPEND, Flags::APPEND));
+    if flags.contains(Flags::APPEND) && op != Op::Write {
+        return Err(wrong("only a write can have HYBRIDSIM_APPEND"));
     }
     let Request { offset, length, .. } = *request;
     if matches!(op, Op::Flush) && (offset, length) != (0, 0) {
@@ -437,7 +446,6 @@ fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed
     }
     let sectors = u32::try_from(length / SECTOR_BYTES)
         .map_err(|_| wrong(&format!("a request of {length} bytes is too long")))?;
-    let flags = if request.flags & HYBRIDSIM_FUA != 0 { Flags::FUA } else { Flags::NONE };
     let first = Lba(offset / SECTOR_BYTES);
     Ok(hybridsim_engine::Request { flags, ..hybridsim_engine::Request::new(op, first, sectors) })
 }

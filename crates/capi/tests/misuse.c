@@ -85,8 +85,10 @@ static void stepping(void)
     request.op = 17;
     WRONG(hybridsim_submit(session, &request, NULL), "17");
     request.op = HYBRIDSIM_OP_READ;
-    request.flags = 2;
+    request.flags = 4;
     WRONG(hybridsim_submit(session, &request, NULL), "flag");
+    request.flags = HYBRIDSIM_APPEND;
+    WRONG(hybridsim_submit(session, &request, NULL), "only a write");
     request.flags = 0;
     request.length = 100;
     WRONG(hybridsim_submit(session, &request, NULL), "512");

@@ -37,12 +37,7 @@ impl BuildInput<'_> {
     /// # Panics
     /// When the scenario was not checked: a checked choice names a registered entry.
     pub fn chosen<E: Entry>(&self, name: &str) -> (E, &Settings) {
-        let choice = self.settings.entry(name);
-        let entry = self.registry.find::<E>(&choice.name);
-        (
-            entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, choice.name)),
-            &choice.settings,
-        )
+        self.registry.chosen(self.settings.entry(name))
     }
 }
 
@@ -53,6 +48,47 @@ pub struct ComponentEntry {
     pub description: Description,
     /// Builds the component, or returns all problems.
     pub build: fn(&BuildInput<'_>) -> Built<dyn Component>,
+    /// See [`ComponentEntry::with_memory`].
+    pub memory: Option<Memory>,
+    /// See [`ComponentEntry::with_capacity`].
+    pub capacity: Option<fn(&Settings) -> u64>,
+    /// Whether it is a device with zones.
+    pub has_zones: bool,
+}
+
+/// The bytes that the tables of a component with some settings take, where a function gives the
+/// exported bytes of another component by its name, 0 if they are not known.
+pub type Memory = fn(&Settings, &dyn Fn(&str) -> u64) -> u64;
+
+impl ComponentEntry {
+    /// A kind without tables to speak of, whose capacity is known once it is built.
+    pub const fn new(
+        description: Description,
+        build: fn(&BuildInput<'_>) -> Built<dyn Component>,
+    ) -> Self {
+        Self { description, build, memory: None, capacity: None, has_zones: false }
+    }
+
+    /// With an estimate, before it is built, of the memory that its tables take when they are full.
+    #[must_use]
+    pub const fn with_memory(mut self, memory: Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// With an estimate, before it is built, of the bytes that it exports.
+    #[must_use]
+    pub const fn with_capacity(mut self, capacity: fn(&Settings) -> u64) -> Self {
+        self.capacity = Some(capacity);
+        self
+    }
+
+    /// As a device with zones, which zone commands and sequential writes are for.
+    #[must_use]
+    pub const fn with_zones(mut self) -> Self {
+        self.has_zones = true;
+        self
+    }
 }
 
 impl Entry for ComponentEntry {

@@ -42,14 +42,24 @@ pub fn read(
     }
 }
 
+/// The defaults of `params`; parameters without a default are left out.
+pub fn defaults(params: &[Param], registry: &Registry) -> Settings {
+    let mut checker = Checker::new(registry);
+    let mut settings = Settings::default();
+    for param in params {
+        if let Some(text) = param.default.filter(|text| !text.is_empty()) {
+            settings.set(param.name, checker.default_value(text, param.kind, param.name));
+        }
+    }
+    settings
+}
+
 /// Checks values and collects all problems.
 pub struct Checker<'a> {
     /// The entries to choose from.
     pub registry: &'a Registry,
     /// The problems found.
     pub problems: Vec<Diagnostic>,
-    /// Notes about deprecated keys.
-    pub warnings: Vec<String>,
     /// The source whose keys are not the user's own: a preset.
     pub preset: Option<usize>,
 }
@@ -57,7 +67,7 @@ pub struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A checker without problems.
     pub const fn new(registry: &'a Registry) -> Self {
-        Self { registry, problems: Vec::new(), warnings: Vec::new(), preset: None }
+        Self { registry, problems: Vec::new(), preset: None }
     }
 }
 
@@ -89,7 +99,7 @@ impl Checker<'_> {
         let mut settings = Settings::default();
         for param in groups.iter().copied().flatten() {
             let key = join(path, param.name);
-            let given = self.given(table, param, path);
+            let given = table.get(param.name);
             let value = match (given, param.default) {
                 (Some(item), _) => self.value(&with_kind(item, param), param.kind, &key),
                 (None, Some("")) => None,
@@ -113,22 +123,6 @@ impl Checker<'_> {
         settings
     }
 
-    /// The value of `param` in `table`, under its name or a former one.
-    fn given<'t>(&mut self, table: &'t Table, param: &Param, path: &str) -> Option<&'t Item> {
-        let current = table.get(param.name);
-        let mut former = param.formerly.iter().filter_map(|name| Some((*name, table.get(name)?)));
-        let Some((name, item)) = former.next() else { return current };
-        let key = join(path, name);
-        // The user's value under the former name overrides a preset's under the current one.
-        if current.is_some_and(|current| current.span.file == item.span.file) {
-            let message = format!("is the former name of `{}`, which is given as well", param.name);
-            self.problem(Some(&item.span), &key, message, Some(format!("remove `{name}`")));
-            return current;
-        }
-        self.warnings.push(format!("{key} is now called `{}`", param.name));
-        Some(item)
-    }
-
     fn unknown_keys(
         &mut self,
         table: &Table,
@@ -139,19 +133,19 @@ impl Checker<'_> {
         let params = || groups.iter().copied().flatten().map(|param| param.name);
         for (key, span, _) in table.iter() {
             let known = || params().chain(reserved.iter().copied());
-            let mut former = groups.iter().copied().flatten().flat_map(|param| param.formerly);
-            if known().any(|name| name == key) || former.any(|name| *name == key) {
+            if known().any(|name| name == key) {
                 continue;
             }
-            let help = match (self.policy_with(key, groups), near(key, known())) {
-                (Some((param, policy)), _) => {
-                    format!(
-                        "it belongs to `{param}`: {param} = {{ kind = \"{policy}\", {key} = ... }}"
-                    )
-                }
-                (None, Some(name)) => format!("did you mean `{name}`?"),
-                (None, None) => format!("known keys: {}", known().collect::<Vec<_>>().join(", ")),
+            let policy = self.policy_with(key, groups).map(|(param, policy)| {
+                format!("it belongs to `{param}`: {param} = {{ kind = \"{policy}\", {key} = ... }}")
+            });
+            let table = || {
+                let table = Self::table_with(key, groups)?;
+                Some(format!("it belongs to `{table}`: {table} = {{ {key} = ... }}"))
             };
+            let near = || near(key, known()).map(|name| format!("did you mean `{name}`?"));
+            let all = || format!("known keys: {}", known().collect::<Vec<_>>().join(", "));
+            let help = policy.or_else(table).or_else(near).unwrap_or_else(all);
             self.problem(Some(span), &join(path, key), "unknown key".to_owned(), Some(help));
         }
     }
@@ -170,6 +164,14 @@ impl Checker<'_> {
         })
     }
 
+    /// The table of `groups` with a parameter `key`.
+    fn table_with(key: &str, groups: &[&'static [Param]]) -> Option<&'static str> {
+        groups.iter().copied().flatten().find_map(|param| {
+            let Kind::Table(inner) = param.kind else { return None };
+            inner.iter().any(|it| it.name == key).then_some(param.name)
+        })
+    }
+
     /// Parses a declared default. A test over the registry finds defaults that do not parse.
     fn default_value(&mut self, text: &'static str, kind: Kind, key: &str) -> Value {
         let item = parse_default(text, kind);
@@ -183,6 +185,8 @@ impl Checker<'_> {
         let result = match kind {
             Kind::Entry(category) => return self.entry(item, category, key),
             Kind::Tables(params) => return self.tables(item, params, key),
+            Kind::Table(params) => return self.table(item, params, key).map(Value::Table),
+            Kind::Entries(category) => return self.entries(item, category, key),
             _ => scalar(&item.value, kind),
         };
         match result {
@@ -254,6 +258,31 @@ impl Checker<'_> {
         found
     }
 
+    fn entries(&mut self, item: &Item, category: &'static str, key: &str) -> Option<Value> {
+        let Datum::List(list) = &item.value else {
+            let expected = takes(Kind::Entries(category));
+            let message = format!("expected {expected}, found {}", item.value.noun());
+            self.problem(Some(&item.span), key, message, None);
+            return None;
+        };
+        let mut choices = Vec::with_capacity(list.len());
+        for (number, item) in list.iter().enumerate() {
+            if let Value::Entry(choice) = self.entry(item, category, &format!("{key}[{number}]"))? {
+                choices.push(choice);
+            }
+        }
+        Some(Value::Entries(choices))
+    }
+
+    fn table(&mut self, item: &Item, params: &'static [Param], key: &str) -> Option<Settings> {
+        let Datum::Table(table) = &item.value else {
+            let message = format!("expected a table, found {}", item.value.noun());
+            self.problem(Some(&item.span), key, message, None);
+            return None;
+        };
+        Some(self.settings(table, &[params], &[], key, Some(&item.span)))
+    }
+
     fn tables(&mut self, item: &Item, params: &'static [Param], key: &str) -> Option<Value> {
         let Datum::List(list) = &item.value else {
             let message = format!("expected a list of tables, found {}", item.value.noun());
@@ -263,15 +292,7 @@ impl Checker<'_> {
         let mut tables = Vec::with_capacity(list.len());
         for (number, entry) in list.iter().enumerate() {
             let key = format!("{key}[{number}]");
-            match &entry.value {
-                Datum::Table(table) => {
-                    tables.push(self.settings(table, &[params], &[], &key, Some(&entry.span)));
-                }
-                other => {
-                    let message = format!("expected a table, found {}", other.noun());
-                    self.problem(Some(&entry.span), &key, message, None);
-                }
-            }
+            tables.extend(self.table(entry, params, &key));
         }
         Some(Value::Tables(tables))
     }
@@ -419,7 +440,14 @@ pub fn takes(kind: Kind) -> String {
         Kind::Counts => "a list of whole numbers".to_owned(),
         Kind::Numbers => "a list of numbers".to_owned(),
         Kind::Curve => "a list of [number, \"time\"] pairs, ascending".to_owned(),
+        Kind::Table(params) => {
+            let names: Vec<&str> = params.iter().map(|param| param.name).collect();
+            format!("a table of {}", names.join(", "))
+        }
         Kind::Tables(_) => "a list of tables".to_owned(),
+        Kind::Entries(category) => {
+            format!("a list of names that `hybridsim list {category}` shows")
+        }
     }
 }
 

@@ -82,14 +82,6 @@ impl Table {
         Some(self.entries.remove(at).2)
     }
 
-    /// Moves what is under `old` to `new`, over what may be there already. Whether there was any.
-    pub fn rename(&mut self, old: &str, new: &str) -> bool {
-        let Some(at) = self.entries.iter().position(|(name, ..)| name == old) else { return false };
-        let (_, span, item) = self.entries.remove(at);
-        self.overlay(Self { entries: vec![(new.to_owned(), span, item)] });
-        true
-    }
-
     /// Sets `key`, keeping its place in the order if it is there already.
     pub fn insert(&mut self, key: &str, key_span: Span, item: Item) {
         match self.entries.iter_mut().find(|(name, ..)| name == key) {

@@ -8,8 +8,6 @@ use crate::effect::Needs;
 use hybridsim_engine::SimDuration;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The values a parameter takes, and how they are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,8 +56,12 @@ pub enum Kind {
     Numbers,
     /// A list of `[number, time]` pairs, the numbers ascending.
     Curve,
+    /// A table with these parameters.
+    Table(&'static [Param]),
     /// A list of tables with these parameters.
     Tables(&'static [Param]),
+    /// A list of registered entries of a category, each written as for [`Kind::Entry`].
+    Entries(&'static str),
 }
 
 /// One parameter of a component.
@@ -74,16 +76,19 @@ pub struct Param {
     /// The default as it would be written in TOML; `None` makes the parameter required, `Some("")`
     /// makes it optional without a value.
     pub default: Option<&'static str>,
-    /// Names it had in earlier versions; they still work, with a warning.
-    pub formerly: &'static [&'static str],
-    /// What the other parameters must be for this one to have an effect.
+    /// Conditions on other parameters; it has an effect only where all of them are met.
     pub needs: &'static [Needs],
+    /// Conditions of the groups that include it, the innermost first.
+    pub group_needs: [&'static [Needs]; GROUPS_MAX],
 }
+
+/// Depth to which groups of parameters can have conditions.
+pub const GROUPS_MAX: usize = 2;
 
 impl Param {
     /// A parameter that must be given.
     pub const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: None, formerly: &[], needs: &[] }
+        Self { name, help, kind, default: None, needs: &[], group_needs: [&[]; GROUPS_MAX] }
     }
 
     /// A parameter with a default, written as in TOML.
@@ -93,19 +98,19 @@ impl Param {
         default: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, help, kind, default: Some(default), formerly: &[], needs: &[] }
+        Self {
+            name,
+            help,
+            kind,
+            default: Some(default),
+            needs: &[],
+            group_needs: [&[]; GROUPS_MAX],
+        }
     }
 
     /// A parameter that may be absent.
     pub const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: Some(""), formerly: &[], needs: &[] }
-    }
-
-    /// Keeps accepting `names`, which it had in earlier versions, with a warning.
-    #[must_use]
-    pub const fn formerly(mut self, names: &'static [&'static str]) -> Self {
-        self.formerly = names;
-        self
+        Self { name, help, kind, default: Some(""), needs: &[], group_needs: [&[]; GROUPS_MAX] }
     }
 
     /// Declares what the parameter needs of others to have an effect; all of it must be met.
@@ -114,6 +119,62 @@ impl Param {
         self.needs = needs;
         self
     }
+
+    /// Adds the conditions of a group that includes the parameter.
+    ///
+    /// # Panics
+    /// When more than [`GROUPS_MAX`] groups around it have conditions; while compiling, as
+    /// declarations are constants.
+    #[must_use]
+    pub const fn within(mut self, needs: &'static [Needs]) -> Self {
+        if needs.is_empty() {
+            return self;
+        }
+        let mut at = 0;
+        while !self.group_needs[at].is_empty() {
+            at += 1;
+        }
+        self.group_needs[at] = needs;
+        self
+    }
+
+    /// All conditions of the parameter and of its groups.
+    pub fn all_needs(&self) -> impl Iterator<Item = &'static Needs> + use<> {
+        self.group_needs.into_iter().rev().flatten().chain(self.needs)
+    }
+}
+
+/// The number of parameters in `groups`.
+pub const fn total(groups: &[Group]) -> usize {
+    let (mut count, mut at) = (0, 0);
+    while at < groups.len() {
+        count += groups[at].0.len();
+        at += 1;
+    }
+    count
+}
+
+/// A list of parameters, and the conditions on all of them.
+pub type Group = (&'static [Param], &'static [Needs]);
+
+/// Concatenates groups of parameters.
+///
+/// # Panics
+/// When they are not `N` together; while compiling, as all lists are constants.
+pub const fn grouped<const N: usize>(groups: &[Group]) -> [Param; N] {
+    let mut all = [Param::required("", Kind::Flag, ""); N];
+    let (mut count, mut group) = (0, 0);
+    while group < groups.len() {
+        let (list, needs) = groups[group];
+        let mut at = 0;
+        while at < list.len() {
+            all[count] = list[at].within(needs);
+            (count, at) = (count + 1, at + 1);
+        }
+        group += 1;
+    }
+    assert!(count == N, "a parameter too few");
+    all
 }
 
 /// Concatenates lists of parameters, for a component that includes those of another.
@@ -162,13 +223,17 @@ pub enum Value {
     Numbers(Vec<f64>),
     /// [`Kind::Curve`].
     Curve(Vec<(f64, SimDuration)>),
+    /// [`Kind::Table`].
+    Table(Settings),
     /// [`Kind::Tables`].
     Tables(Vec<Settings>),
+    /// [`Kind::Entries`].
+    Entries(Vec<EntryChoice>),
 }
 
 impl Value {
-    /// The value in one word, for conditions on it: a name, a number, `true`, or `given` where it
-    /// is none of these.
+    /// The value in one word, for conditions on it: a name, a number, `true`, the length of a list,
+    /// `absent` for an empty one.
     pub fn word(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -177,11 +242,21 @@ impl Value {
             Self::Count(count) | Self::Bytes(count) | Self::Rate(count) => count.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Duration(time) => time.as_ns().to_string(),
-            _ => "given".to_owned(),
+            Self::Texts(list) => length(list),
+            Self::Counts(list) => length(list),
+            Self::Numbers(list) => length(list),
+            Self::Curve(list) => length(list),
+            Self::Tables(list) => length(list),
+            Self::Entries(list) => length(list),
+            Self::Table(_) => "given".to_owned(),
         }
     }
 }
 
+/// The length of a list in a word.
+fn length<T>(list: &[T]) -> String {
+    if list.is_empty() { "absent".to_owned() } else { list.len().to_string() }
+}
 /// The chosen entry of a category with its own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryChoice {
@@ -192,27 +267,17 @@ pub struct EntryChoice {
 }
 
 /// The checked parameters of one component.
-///
-/// Settings record which parameters have been read, and clones share that record, so that the user
-/// can be warned about keys that have no effect.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    pub(crate) slots: BTreeMap<&'static str, Slot>,
+    slots: BTreeMap<&'static str, Slot>,
 }
 
-/// A value, where it comes from, and whether it has been read.
+/// A value and where it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) value: Value,
+struct Slot {
+    value: Value,
     /// The user wrote it, and it is not the default.
-    pub(crate) given: bool,
-    read: Arc<AtomicBool>,
-}
-
-impl Slot {
-    pub(crate) fn is_read(&self) -> bool {
-        self.read.load(Ordering::Relaxed)
-    }
+    given: bool,
 }
 
 impl PartialEq for Slot {
@@ -266,7 +331,7 @@ macro_rules! getter {
         $(#[$doc])*
         /// `None` when an optional parameter was not given.
         pub fn $optional(&self, name: &str) -> Option<$type> {
-            match self.get(name)? {
+            match self.value(name)? {
                 Value::$variant($value) => Some($out),
                 other => panic!("parameter `{name}` was declared with another kind: {other:?}"),
             }
@@ -275,9 +340,22 @@ macro_rules! getter {
 }
 
 impl Settings {
-    /// Sets a value; used by the scenario reader and by tests.
-    pub fn set(&mut self, name: &'static str, value: Value) {
-        self.slots.insert(name, Slot { value, given: false, read: Arc::default() });
+    /// Sets a value; used by the scenario reader and by tests. A path such as `ftl.gc` leads into
+    /// the entry or the table that a parameter holds.
+    ///
+    /// # Panics
+    /// When the path leads to neither.
+    pub fn set(&mut self, path: &'static str, value: Value) {
+        let Some((first, rest)) = path.split_once('.') else {
+            self.slots.insert(path, Slot { value, given: false });
+            return;
+        };
+        match self.slots.get_mut(first).map(|slot| &mut slot.value) {
+            Some(Value::Entry(EntryChoice { settings: inner, .. }) | Value::Table(inner)) => {
+                inner.set(rest, value);
+            }
+            other => panic!("`{path}` does not lead to a parameter: {other:?}"),
+        }
     }
 
     /// As [`Settings::set`], for building settings in one expression.
@@ -287,21 +365,33 @@ impl Settings {
         self
     }
 
-    /// The value of a parameter, if it has one; records that it has been read.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        let slot = self.slots.get(name)?;
-        slot.read.store(true, Ordering::Relaxed);
-        Some(&slot.value)
+    /// The value of a parameter, if it has one. A path such as `ftl.gc` leads into the entry or the
+    /// table that a parameter holds.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        let Some((first, rest)) = path.split_once('.') else {
+            return self.slots.get(path).map(|slot| &slot.value);
+        };
+        match &self.slots.get(first)?.value {
+            Value::Entry(EntryChoice { settings: inner, .. }) | Value::Table(inner) => {
+                inner.value(rest)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the parameter has a value.
-    pub fn has(&self, name: &str) -> bool {
-        self.slots.contains_key(name)
+    pub fn has(&self, path: &str) -> bool {
+        self.value(path).is_some()
     }
 
-    /// All values, by name; does not record that they have been read.
+    /// All values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.slots.iter().map(|(name, slot)| (*name, &slot.value))
+    }
+
+    /// All values, by name, and whether the user gave them.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&'static str, &Value, bool)> {
+        self.slots.iter().map(|(name, slot)| (*name, &slot.value, slot.given))
     }
 
     /// Records that the user wrote the parameter `name` and that its value is not the default.
@@ -317,6 +407,7 @@ impl Settings {
         self.slots.get(first).is_some_and(|slot| match (&slot.value, rest) {
             (_, "") => slot.given,
             (Value::Entry(choice), rest) => choice.settings.is_given(rest),
+            (Value::Table(table), rest) => table.is_given(rest),
             _ => false,
         })
     }

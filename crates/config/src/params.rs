@@ -16,21 +16,48 @@
 //!         rate: Option<u64> = Kind::Rate, optional, "Transfer rate.";
 //!         jitter: bool = Kind::Flag, default "false" needs &[Needs::above_zero("latency")],
 //!             "Whether the latency varies.";
-//!         queue_depth: u64 = Kind::Count { min: 1, max: 256 }, default "1" formerly ["servers"],
+//!         queue_depth: u64 = Kind::Count { min: 1, max: 256 }, default "1",
 //!             "Requests served at once.";
 //!     }
 //! }
 //! assert_eq!(Parameters::PARAMS[4].name, "queue_depth");
 //! ```
 //!
-//! To convert a component: replace its `const PARAMS` by the macro with the same names, kinds,
-//! defaults and texts, put `params: Parameters::PARAMS` into its description, begin its builder
-//! with `let parameters = Parameters::from_settings(input.settings);`, and replace
-//! `settings.count("queue_depth")` by `parameters.queue_depth`. The type of a field has to fit its
-//! kind, and is an `Option` if and only if the parameter is optional; both are checked by the
-//! compiler. Fields are private unless they are marked `pub`.
+//! The type of a field has to fit its kind, and is an `Option` if and only if the parameter is
+//! optional; both are checked by the compiler. Fields are private unless they are marked `pub`.
+//!
+//! A choice between words is an enumeration ([`choices!`](crate::choices!)). Parameters that
+//! several components have, or that have conditions in common, are a struct of their own, which
+//! others include. The struct is also the type of a parameter that is a table
+//! (`Kind::Table(Link::PARAMS)`):
+//!
+//! ```
+//! use hybridsim_config::effect::Needs;
+//! use hybridsim_config::param::Kind;
+//! use hybridsim_engine::SimDuration;
+//!
+//! hybridsim_config::choices! {
+//!     /// Direction of transfer.
+//!     pub enum Duplex { Full = "full", Half = "half" }
+//! }
+//! hybridsim_config::params! {
+//!     /// Transfer times of a link.
+//!     pub struct Link {
+//!         pub rate: u64 = Kind::Rate, required, "Transfer rate.";
+//!         pub duplex: Duplex = Kind::Choice(Duplex::NAMES), default "full", "Directions at once.";
+//!     }
+//! }
+//! hybridsim_config::params! {
+//!     /// A device behind a link.
+//!     pub struct Device includes { link: Link where &[Needs::Is("timed", &["true"])] } {
+//!         timed: bool = Kind::Flag, default "true", "Whether requests take time.";
+//!     }
+//! }
+//! assert_eq!(Device::PARAMS.len(), 3);
+//! assert_eq!(Device::PARAMS[1].all_needs().count(), 1);
+//! ```
 
-use crate::param::{EntryChoice, Kind, Settings, Value};
+use crate::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_engine::SimDuration;
 
 /// A type that the values of parameters are read into.
@@ -39,6 +66,10 @@ pub trait FieldType: Sized {
     const KINDS: u32;
     /// Whether the parameter may be absent.
     const OPTIONAL: bool = false;
+    /// The largest whole number that it holds.
+    const MAX: u64 = u64::MAX;
+    /// The words that it distinguishes, of a choice.
+    const WORDS: Option<&'static [&'static str]> = None;
     /// Reads a value; `None` when the parameter is absent.
     fn read(value: Option<&Value>) -> Option<Self>;
 }
@@ -64,6 +95,8 @@ pub const fn bit(kind: &Kind) -> u32 {
         Kind::Numbers => 15,
         Kind::Curve => 16,
         Kind::Tables(_) => 17,
+        Kind::Table(_) => 18,
+        Kind::Entries(_) => 19,
     }
 }
 
@@ -93,13 +126,42 @@ field_types! {
     Vec<f64>: [15] Value::Numbers(numbers) => numbers.clone();
     Vec<(f64, SimDuration)>: [16] Value::Curve(points) => points.clone();
     Vec<Settings>: [17] Value::Tables(tables) => tables.clone();
+    Settings: [18] Value::Table(table) => table.clone();
+    Vec<EntryChoice>: [19] Value::Entries(choices) => choices.clone();
 }
+
+macro_rules! smaller_counts {
+    ($($type:ty),+) => {
+        $(impl FieldType for $type {
+            const KINDS: u32 = 1;
+            const MAX: u64 = <$type>::MAX as u64;
+            fn read(value: Option<&Value>) -> Option<Self> {
+                match value? {
+                    Value::Count(count) => <$type>::try_from(*count).ok(),
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+smaller_counts! { u8, u16, u32, usize }
 
 impl<T: FieldType> FieldType for Option<T> {
     const KINDS: u32 = T::KINDS;
     const OPTIONAL: bool = true;
+    const MAX: u64 = T::MAX;
+    const WORDS: Option<&'static [&'static str]> = T::WORDS;
     fn read(value: Option<&Value>) -> Option<Self> {
         Some(T::read(value))
+    }
+}
+
+/// The key of the field `identifier`, which may be a raw identifier such as `r#do`.
+pub const fn key(identifier: &str) -> &str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
     }
 }
 
@@ -108,17 +170,43 @@ impl<T: FieldType> FieldType for Option<T> {
 /// # Panics
 /// When the settings were not checked against the declaration.
 pub fn field<T: FieldType>(settings: &Settings, name: &str) -> T {
-    T::read(settings.get(name)).unwrap_or_else(|| panic!("parameter `{name}` was not checked"))
+    T::read(settings.value(name)).unwrap_or_else(|| panic!("parameter `{name}` was not checked"))
 }
 
 /// Checks at compile time that a field of type `T` fits the declaration of its parameter.
 ///
 /// # Panics
 /// When it does not.
-pub const fn check<T: FieldType>(kind: &Kind, default: Option<&str>) {
-    let optional = matches!(default, Some(text) if text.is_empty());
+pub const fn check<T: FieldType>(param: &Param) {
+    let optional = matches!(param.default, Some(text) if text.is_empty());
     assert!(T::OPTIONAL == optional, "a field is an `Option` if its parameter is optional");
-    assert!(T::KINDS & bit(kind) != 0, "the type of a field does not fit the kind");
+    assert!(T::KINDS & bit(&param.kind) != 0, "the type of a field does not fit the kind");
+    match param.kind {
+        Kind::Count { max, .. } => assert!(max <= T::MAX, "the type does not hold the maximum"),
+        Kind::Choice(words) => {
+            if let Some(names) = T::WORDS {
+                assert!(same(words, names), "the choice has other words than its type");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether two lists have the same words.
+const fn same(one: &[&str], other: &[&str]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() {
+        let (a, b) = (one[at].as_bytes(), other[at].as_bytes());
+        let mut byte = 0;
+        while byte < a.len() && byte < b.len() && a[byte] == b[byte] {
+            byte += 1;
+        }
+        if byte < a.len() || byte < b.len() {
+            return false;
+        }
+        at += 1;
+    }
+    one.len() == other.len()
 }
 
 /// Declares parameters as the fields of a struct; see [the module](mod@crate::params).
@@ -133,43 +221,114 @@ macro_rules! params {
     (@param $name:expr, $kind:expr, $help:expr, default $default:literal) => {
         $crate::param::Param::with($name, $kind, $default, $help)
     };
+    (@group $type:ty) => {
+        (<$type>::PARAMS, &[])
+    };
+    (@group $type:ty, $needs:expr) => {
+        (<$type>::PARAMS, $needs)
+    };
     (
         $(#[$meta:meta])*
-        $visibility:vis struct $name:ident {
+        $visibility:vis struct $name:ident $(includes {
+            $($group_visibility:vis $group:ident: $group_type:ty
+                $(where $group_needs:expr)?),+ $(,)?
+        })? {
             $($field_visibility:vis $field:ident: $type:ty =
-                $kind:expr, $need:ident $($default:literal)? $(formerly [$($former:literal),+])?
-                $(needs $needs:expr)?, $help:literal;)+
+                $kind:expr, $need:ident $($default:literal)?
+                $(needs $needs:expr)?, $help:expr;)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
         $visibility struct $name {
-            $(#[doc = $help] $field_visibility $field: $type,)+
+            $($(
+                /// Included parameters.
+                $group_visibility $group: $group_type,
+            )+)?
+            $(#[doc = $help] $field_visibility $field: $type,)*
+        }
+
+        impl $crate::params::FieldType for $name {
+            const KINDS: u32 = 1 << 18;
+            fn read(value: Option<&$crate::param::Value>) -> Option<Self> {
+                match value? {
+                    $crate::param::Value::Table(table) => Some(Self::from_settings(table)),
+                    _ => None,
+                }
+            }
         }
 
         impl $name {
-            /// The declarations.
-            $visibility const PARAMS: &'static [$crate::param::Param] = &[$(
-                $crate::params!(@param stringify!($field), $kind, $help, $need $($default)?)
-                    .formerly(&[$($($former),+)?])
+            const OWN: &'static [$crate::param::Param] = &[$(
+                $crate::params!(
+                    @param $crate::params::key(stringify!($field)), $kind, $help,
+                    $need $($default)?
+                )
                     $(.needs($needs))?
-            ),+];
+            ),*];
+
+            const GROUPS: &'static [$crate::param::Group] = &[
+                $($($crate::params!(@group $group_type $(, $group_needs)?),)+)?
+                (Self::OWN, &[]),
+            ];
+
+            /// The declarations.
+            $visibility const PARAMS: &'static [$crate::param::Param] =
+                &$crate::param::grouped::<{ $crate::param::total($name::GROUPS) }>(Self::GROUPS);
 
             /// The values in checked settings.
             $visibility fn from_settings(settings: &$crate::param::Settings) -> Self {
-                Self { $($field: $crate::params::field(settings, stringify!($field)),)+ }
+                Self {
+                    $($($group: <$group_type>::from_settings(settings),)+)?
+                    $($field: $crate::params::field(
+                        settings,
+                        $crate::params::key(stringify!($field)),
+                    ),)*
+                }
             }
         }
 
         const _: () = {
-            let mut at = 0;
+            let mut _at = 0;
             $(
-                let param = &$name::PARAMS[at];
-                $crate::params::check::<$type>(&param.kind, param.default);
-                at += 1;
-            )+
-            assert!(at == $name::PARAMS.len());
+                $crate::params::check::<$type>(&$name::OWN[_at]);
+                _at += 1;
+            )*
         };
+    };
+}
+
+/// Declares a choice between words as an enumeration; see [the module](mod@crate::params).
+#[macro_export]
+macro_rules! choices {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visibility enum $name {
+            $($(#[$variant_meta])* #[doc = concat!("`", $word, "`.")] $variant,)+
+        }
+
+        impl $name {
+            /// The words, in the order of the variants.
+            $visibility const NAMES: &'static [&'static str] = &[$($word),+];
+        }
+
+        impl $crate::params::FieldType for $name {
+            const KINDS: u32 = 1 << 10;
+            const WORDS: Option<&'static [&'static str]> = Some(Self::NAMES);
+            fn read(value: Option<&$crate::param::Value>) -> Option<Self> {
+                let $crate::param::Value::Text(text) = value? else { return None };
+                match text.as_str() {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
     };
 }
 
@@ -184,8 +343,7 @@ mod tests {
         /// Parameters of several kinds.
         struct Example {
             size: u64 = Kind::Bytes, required, "A size.";
-            depth: u64 = Kind::Count { min: 1, max: 9 }, default "3" formerly ["servers"],
-                "A depth.";
+            depth: u64 = Kind::Count { min: 1, max: 9 }, default "3", "A depth.";
             share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "\"7%\"", "A share.";
             delay: Option<SimDuration> = Kind::Duration, optional, "A delay.";
             mode: String = Kind::Choice(&["a", "b"]), default "a", "A mode.";
@@ -200,7 +358,7 @@ mod tests {
 
     #[test]
     fn fields_are_read_from_their_parameters() {
-        let found = example("size = \"4KiB\"\nservers = 5\ndelay = \"2ms\"").expect("valid");
+        let found = example("size = \"4KiB\"\ndepth = 5\ndelay = \"2ms\"").expect("valid");
         assert_eq!((found.size, found.depth, found.share), (4096, 5, 0.07));
         assert_eq!((found.delay, found.mode.as_str()), (Some(SimDuration::from_ms(2)), "a"));
         assert!(found.names.is_empty());

@@ -5,7 +5,7 @@
 //! the registry as an argument, and it can be shared between threads. The registry sees only the
 //! [`Description`] of an entry, so a new category of entries needs no change here.
 
-use crate::param::Param;
+use crate::param::{EntryChoice, Param, Settings};
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,9 +31,20 @@ pub trait Entry: Any + Copy + Send + Sync {
 
     /// Name, summary, origin and parameters.
     fn description(&self) -> Description;
+
+    /// Capabilities that parameters of others may need ([`Needs::Provides`](crate::effect::Needs)),
+    /// as nouns for a message.
+    fn provides(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
-type Registered = (Description, Box<dyn Any + Send + Sync>);
+/// An entry of a category.
+struct Registered {
+    description: Description,
+    provides: &'static [&'static str],
+    entry: Box<dyn Any + Send + Sync>,
+}
 
 /// Returns and clears the error that an entry's code raised in the current thread.
 pub type PluginError = fn() -> Option<String>;
@@ -49,7 +60,7 @@ pub struct Registry {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |list: &Vec<Registered>| list.iter().map(|(entry, _)| entry.name).collect();
+        let names = |list: &Vec<Registered>| list.iter().map(|it| it.description.name).collect();
         let all =
             self.entries.iter().map(|(category, list)| -> (_, Vec<_>) { (category, names(list)) });
         f.debug_map().entries(all).finish()
@@ -63,8 +74,9 @@ impl Registry {
         assert_eq!(*known, TypeId::of::<E>(), "category {} holds another type", E::CATEGORY);
         let description = entry.description();
         let entries = self.entries.entry(E::CATEGORY).or_default();
-        entries.retain(|(other, _)| other.name != description.name);
-        entries.push((description, Box::new(entry)));
+        entries.retain(|other| other.description.name != description.name);
+        let provides = entry.provides();
+        entries.push(Registered { description, provides, entry: Box::new(entry) });
     }
 
     /// Adds all of `entries`.
@@ -79,10 +91,20 @@ impl Registry {
         self.iter::<E>().find(|entry| entry.description().name == name)
     }
 
+    /// The entry of type `E` that `choice` names, with its settings.
+    ///
+    /// # Panics
+    /// When the choice was not checked: a checked choice names a registered entry.
+    pub fn chosen<'c, E: Entry>(&self, choice: &'c EntryChoice) -> (E, &'c Settings) {
+        let entry = self.find::<E>(&choice.name);
+        let entry = entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, choice.name));
+        (entry, &choice.settings)
+    }
+
     /// All entries of type `E`, in the order they were added.
     pub fn iter<E: Entry>(&self) -> impl Iterator<Item = E> + '_ {
         let entries = self.entries.get(E::CATEGORY).map_or(&[][..], Vec::as_slice);
-        entries.iter().filter_map(|(_, entry)| entry.downcast_ref::<E>().copied())
+        entries.iter().filter_map(|it| it.entry.downcast_ref::<E>().copied())
     }
 
     /// All categories.
@@ -93,14 +115,20 @@ impl Registry {
     /// Descriptions of all entries of `category`; empty when there is no such category.
     pub fn descriptions(&self, category: &str) -> impl Iterator<Item = Description> + '_ {
         let entries = self.entries.get(category).map_or(&[][..], Vec::as_slice);
-        entries.iter().map(|(description, _)| *description)
+        entries.iter().map(|it| it.description)
     }
 
-    /// Adds values for the parameters of components, of which `hybridsim fuzz` draws small random
-    /// systems. `text` has one TOML table for each kind of component, or for several kinds with
-    /// commas between them. Each key is a list of values to draw from; for children, of kinds of
-    /// components or `any`. Without samples, required parameters get values within their ranges
-    /// and all others keep their defaults.
+    /// Capabilities of the entry `name` of `category`.
+    pub fn provides(&self, category: &str, name: &str) -> &'static [&'static str] {
+        let entries = self.entries.get(category).map_or(&[][..], Vec::as_slice);
+        entries.iter().find(|it| it.description.name == name).map_or(&[], |it| it.provides)
+    }
+
+    /// Adds values for parameters, of which `hybridsim fuzz` draws small random systems. `text` has
+    /// one TOML table for each kind of component, or for several with commas between them; a table
+    /// for an entry is called `category name`, one for an inner table `owner.key`. Each key is a
+    /// list of values to draw from; for children, of kinds of components or `any`. Parameters
+    /// without samples get values within their ranges, optional ones in some systems only.
     ///
     /// # Panics
     /// When `text` is not TOML of this form.
@@ -116,9 +144,7 @@ impl Registry {
 
     /// The samples of parameter `param` of components of `kind`; empty when there are none.
     pub fn samples(&self, kind: &str, param: &Param) -> &[Value] {
-        let mut names = std::iter::once(&param.name).chain(param.formerly);
-        let keys = self.samples.get(kind);
-        let list = keys.and_then(|keys| names.find_map(|name| keys.get(*name)?.as_array()));
+        let list = self.samples.get(kind).and_then(|keys| keys.get(param.name)?.as_array());
         list.map_or(&[], Vec::as_slice)
     }
 

@@ -117,12 +117,12 @@ fn entry(defect: Defect) -> ComponentEntry {
     }
     let description = DESCRIPTION;
     match defect {
-        Defect::None => ComponentEntry { description, build: build!(None) },
-        Defect::EarlyAnswer => ComponentEntry { description, build: build!(EarlyAnswer) },
-        Defect::StaleRead => ComponentEntry { description, build: build!(StaleRead) },
-        Defect::LostUpdate => ComponentEntry { description, build: build!(LostUpdate) },
-        Defect::Shift => ComponentEntry { description, build: build!(Shift) },
-        Defect::WideTrim => ComponentEntry { description, build: build!(WideTrim) },
+        Defect::None => ComponentEntry::new(description, build!(None)),
+        Defect::EarlyAnswer => ComponentEntry::new(description, build!(EarlyAnswer)),
+        Defect::StaleRead => ComponentEntry::new(description, build!(StaleRead)),
+        Defect::LostUpdate => ComponentEntry::new(description, build!(LostUpdate)),
+        Defect::Shift => ComponentEntry::new(description, build!(Shift)),
+        Defect::WideTrim => ComponentEntry::new(description, build!(WideTrim)),
     }
 }
 

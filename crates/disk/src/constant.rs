@@ -6,7 +6,7 @@
 
 use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
@@ -17,46 +17,44 @@ use hybridsim_engine::{
 use slab::Slab;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "constant-device",
         summary: "an ideal device: a fixed latency plus length divided by rate",
         origin: "a lower bound for comparison; no real device",
-        params: &[
-            Param::required("capacity", Kind::Bytes, "Size of the device, at least one sector"),
-            Param::with("latency", Kind::Duration, "\"0ns\"", "Time every request takes"),
-            Param::optional("rate", Kind::Rate, "Added: the time the request's bytes take"),
-            Param::with(
-                "jitter",
-                Kind::Duration,
-                "\"0ns\"",
-                "Added: a random time, even between nothing and this; requests overtake each other",
-            ),
-            Param::with(
-                "queue_depth",
-                Kind::Count { min: 0, max: 1024 },
-                "0",
-                "Requests served at a time, the others wait in order; 0: any number",
-            )
-            .formerly(&["servers"]),
-        ],
+        params: Parameters::PARAMS,
     },
     build,
-};
+)
+.with_capacity(|settings| settings.bytes("capacity"));
+
+hybridsim_config::params! {
+    /// Parameters of `constant-device`.
+    struct Parameters {
+        capacity: u64 = Kind::Bytes, required, "Size of the device, at least one sector";
+        latency: SimDuration = Kind::Duration, default "\"0ns\"", "Time every request takes";
+        rate: Option<u64> = Kind::Rate, optional, "Added: the time the request's bytes take";
+        jitter: SimDuration = Kind::Duration, default "\"0ns\"",
+            "Added: a random time, even between nothing and this; requests overtake each other";
+        queue_depth: usize = Kind::Count { min: 0, max: 1024 }, default "0",
+            "Requests served at a time, the others wait in order; 0: any number";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
-    let capacity = settings.bytes("capacity") / SECTOR_BYTES;
+    let params = Parameters::from_settings(input.settings);
+    let capacity = params.capacity / SECTOR_BYTES;
     if capacity == 0 {
         return Err(vec![Problem::new("capacity", "must be at least one sector of 512 bytes")]);
     }
     Ok(Box::new(ConstantDevice::new(Timing {
         capacity,
-        latency: settings.duration("latency"),
-        rate: settings.rate_opt("rate").unwrap_or(0),
-        jitter: settings.duration("jitter"),
-        queue_depth: settings.count("queue_depth") as usize,
+        latency: params.latency,
+        rate: params.rate.unwrap_or(0),
+        jitter: params.jitter,
+        queue_depth: params.queue_depth,
         stream: Stream::new(input.seed, input.path),
+        power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
     })))
 }
 
@@ -75,6 +73,9 @@ pub struct Timing {
     pub queue_depth: usize,
     /// Draws the jitter.
     pub stream: Stream,
+    /// Draws what a power failure leaves of writes in flight, in verified runs only: a stream of
+    /// its own, so that the jitter is the same in other runs.
+    pub power_failures: Stream,
 }
 
 impl Timing {
@@ -87,6 +88,7 @@ impl Timing {
             jitter: SimDuration::ZERO,
             queue_depth: 0,
             stream: Stream::new(0, ""),
+            power_failures: Stream::new(0, "power"),
         }
     }
 }
@@ -157,8 +159,7 @@ impl ConstantDevice {
             Op::Trim if clears => {
                 self.contents.clear(lba.0, u64::from(sectors));
             }
-            Op::Trim => {}
-            Op::Flush => {}
+            Op::Trim | Op::Flush | Op::Zone(_) => {}
         }
     }
 }
@@ -222,25 +223,27 @@ impl Component for ConstantDevice {
 
 impl Checkpoint for ConstantDevice {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.free_at, &self.timing.stream, self.slow));
+        let Timing { stream, power_failures, .. } = &self.timing;
+        to.put(&(&self.free_at, stream, power_failures, self.slow));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (free_at, stream, slow): (Vec<SimTime>, _, _) = from.take()?;
+        let (free_at, stream, power_failures, slow): (Vec<SimTime>, _, _, _) = from.take()?;
         state::same_length(
             "the list of requests served at a time",
             free_at.len(),
             self.free_at.len(),
         )?;
-        (self.free_at, self.timing.stream, self.slow) = (free_at, stream, slow);
+        (self.free_at, self.slow) = (free_at, slow);
+        (self.timing.stream, self.timing.power_failures) = (stream, power_failures);
         Ok(())
     }
 }
 
 impl PowerFailure for ConstantDevice {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.undo.cut(&mut self.contents, now, &mut self.timing.stream);
+        self.undo.cut(&mut self.contents, now, &mut self.timing.power_failures);
         self.pending.clear();
         self.free_at.fill(now);
         Ok(())

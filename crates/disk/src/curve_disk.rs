@@ -9,7 +9,7 @@
 use crate::event::DiskEvent;
 use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
@@ -21,42 +21,42 @@ use hybridsim_engine::{
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "curve-disk",
         summary: "a disk whose access time depends on the distance only",
         origin: "bisson-fqueue, section IV and figure 2: access times measured by distance",
-        params: &[
-            Param::with(
-                "capacity",
-                Kind::Bytes,
-                "\"120GB\"",
-                "Size of the disk, at least 2 sectors",
-            ),
-            Param::with("half_turn", Kind::Duration, "\"5.556ms\"", "Mean rotational delay"),
-            Param::with("single", Kind::Duration, "\"1.1ms\"", "Shortest seek"),
-            Param::with("average", Kind::Duration, "\"13ms\"", "Mean seek over random pairs"),
-            Param::with("full", Kind::Duration, "\"21ms\"", "Longest seek"),
-            Param::with("rate", Kind::Rate, "\"44MB/s\"", "Sequential transfer"),
-        ],
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
+
+hybridsim_config::params! {
+    /// Parameters of `curve-disk`.
+    struct Parameters {
+        capacity: u64 = Kind::Bytes, default "\"120GB\"", "Size of the disk, at least 2 sectors";
+        half_turn: SimDuration = Kind::Duration, default "\"5.556ms\"", "Mean rotational delay";
+        single: SimDuration = Kind::Duration, default "\"1.1ms\"", "Shortest seek";
+        average: SimDuration = Kind::Duration, default "\"13ms\"", "Mean seek over random pairs";
+        full: SimDuration = Kind::Duration, default "\"21ms\"", "Longest seek";
+        rate: u64 = Kind::Rate, default "\"44MB/s\"", "Sequential transfer";
+    }
+}
 
 /// Means of the square root of the distance and of the distance between two random addresses.
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN: f64 = 1.0 / 3.0;
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
-    let capacity = settings.bytes("capacity") / SECTOR_BYTES;
-    let ms = |name| settings.duration(name).as_ns() as f64 / 1e6;
-    let (single, average, full) = (ms("single"), ms("average"), ms("full"));
+    let params = Parameters::from_settings(input.settings);
+    let capacity = params.capacity / SECTOR_BYTES;
+    let ms = |time: SimDuration| time.as_ns() as f64 / 1e6;
+    let (single, average, full) = (ms(params.single), ms(params.average), ms(params.full));
     let mut problems = Vec::new();
     if capacity < 2 {
         problems.push(Problem::new("capacity", "must be at least two sectors of 512 bytes"));
     }
-    if settings.rate_opt("rate") == Some(0) {
+    if params.rate == 0 {
         problems.push(Problem::new("rate", "must be more than nothing"));
     }
     let share = if full > single { (average - single) / (full - single) } else { f64::NAN };
@@ -72,8 +72,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let rate = settings.rate_opt("rate").unwrap_or(1);
-    let curve = Curve { capacity, half_turn_ms: ms("half_turn"), single, full, bend, rate };
+    let (half_turn_ms, rate) = (ms(params.half_turn), params.rate);
+    let curve = Curve { capacity, half_turn_ms, single, full, bend, rate };
     Ok(Box::new(CurveDisk {
         curve: Rc::new(curve),
         last: Lba(0),
@@ -167,7 +167,7 @@ impl CurveDisk {
                 }
                 self.contents.write(lba.0, versions);
             }
-            Op::Trim | Op::Flush => {}
+            Op::Trim | Op::Flush | Op::Zone(_) => {}
         }
     }
 }

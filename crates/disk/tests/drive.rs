@@ -154,7 +154,7 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
                 Op::Write => {
                     reference.write_ends(request.lba, request.sectors, version, now, oldest)
                 }
-                Op::Trim | Op::Flush => {}
+                Op::Trim | Op::Flush | Op::Zone(_) => {}
             }
             ctx.data().give_back(request.data);
             seen.set(seen.get() + 1);

@@ -379,3 +379,10 @@ fn the_arm_may_stay_until_the_link_is_free() {
     assert!(with < without, "{with} {without}");
     assert!(without <= alone, "{without} {alone}");
 }
+
+#[test]
+fn a_drive_may_have_one_cylinder() {
+    let text = DRIVE.replace("cylinders = 100", "cylinders = 1");
+    let (done, _) = served(&text, &[(0, Op::Write, 0, 8), (0, Op::Read, 150, 8)]);
+    assert_eq!(done.len(), 2);
+}

@@ -111,6 +111,13 @@ pub trait Component {
         Vec::new()
     }
 
+    /// Whether it accepts zone management and zone appends: a device with zones, or a component
+    /// that forwards them unchanged to children whose address spaces follow one another. For all
+    /// others the machine refuses them.
+    fn accepts_zone_commands(&self) -> bool {
+        false
+    }
+
     /// Called once before the first request.
     fn start(&mut self, _ctx: &mut Ctx<'_>) {}
 
@@ -226,5 +233,11 @@ impl ComponentTree {
     /// Whether any component of it may lose acknowledged writes at a power failure.
     pub fn loses_writes(&self) -> bool {
         self.component.info().loses_writes || self.children.iter().any(Self::loses_writes)
+    }
+
+    /// Whether a device with zones can be reached through it.
+    pub fn has_zones(&self) -> bool {
+        let zoned_child = || self.children.iter().any(Self::has_zones);
+        self.component.accepts_zone_commands() && (self.children.is_empty() || zoned_child())
     }
 }

@@ -52,6 +52,10 @@ pub enum Fault {
         /// The policy, and the violation.
         reason: String,
     },
+    /// Code registered as an entry raised an error that its interface cannot return, such as a
+    /// policy written in Python.
+    #[error("{0}")]
+    Plugin(String),
     /// The power failed, and a component does not model that.
     #[error("{device}: a `{kind}` does not model power failures")]
     PowerFailureUnsupported {

@@ -194,10 +194,15 @@ impl ReferenceModel {
 
     /// The trim completed.
     pub fn trim_ends(&mut self, lba: Lba, sectors: u32, now: SimTime) {
+        self.trim_refused(lba, sectors);
+        self.zero_range((lba.0, lba.offset(u64::from(sectors)).0), now);
+    }
+
+    /// The trim, or the reset of a zone, was refused: the data remain.
+    pub fn trim_refused(&mut self, lba: Lba, sectors: u32) {
         let range = (lba.0, lba.offset(u64::from(sectors)).0);
         let at = self.trims.iter().position(|trim| *trim == range).expect("a trim that began");
         self.trims.swap_remove(at);
-        self.zero_range(range, now);
     }
 
     /// Version 0 becomes valid in a range (first, end).

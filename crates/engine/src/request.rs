@@ -1,7 +1,8 @@
-//! Requests between components: sectors of 512 bytes, four operations.
+//! Requests between components: their operation, and a range of sectors of 512 bytes.
 
 use crate::coded;
 use crate::contents::DataSlice;
+use crate::event::{Field, FieldValues};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -29,16 +30,113 @@ impl fmt::Display for Lba {
 }
 
 coded! {
-    /// The operation of a request.
-    pub enum Op {
-        /// Return the newest data of the range.
-        Read = 0 "read",
-        /// Store new data in the range.
-        Write = 1 "write",
-        /// The data of the range are no longer needed (TRIM, UNMAP, discard).
-        Trim = 2 "trim",
-        /// Make every acknowledged write durable. Its range is ignored.
-        Flush = 3 "flush",
+    /// The action of a zone management command (NVMe Zoned Namespace Command Set, Zone Management
+    /// Send).
+    pub enum ZoneAction {
+        /// Discard the zone's data; the write pointer returns to its start.
+        Reset = 0 "zone_reset",
+        /// Make the zone full.
+        Finish = 1 "zone_finish",
+        /// Open the zone explicitly.
+        Open = 2 "zone_open",
+        /// Close the zone; its resources for open zones become free.
+        Close = 3 "zone_close",
+    }
+}
+
+/// The operation of a request. Event records and traces hold its [code](Op::code).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    /// Return the newest data of the range.
+    Read,
+    /// Store new data in the range.
+    Write,
+    /// The data of the range are no longer needed (TRIM, UNMAP, discard).
+    Trim,
+    /// Make every acknowledged write durable. Its range is ignored.
+    Flush,
+    /// Zone management: the action on the zone that the range covers. The machine refuses it for
+    /// devices without zones ([`crate::Component::accepts_zone_commands`]).
+    Zone(ZoneAction),
+}
+
+impl Op {
+    /// All operations, in the order of their codes.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Trim,
+        Self::Flush,
+        Self::Zone(ZoneAction::Reset),
+        Self::Zone(ZoneAction::Finish),
+        Self::Zone(ZoneAction::Open),
+        Self::Zone(ZoneAction::Close),
+    ];
+    /// Number of operations.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Their names, by code.
+    const NAMES: [&'static str; Self::COUNT] = {
+        let (mut names, mut at) = ([""; Self::COUNT], 0);
+        while at < Self::COUNT {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// Its number, which never changes.
+    #[inline(always)]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Read => 0,
+            Self::Write => 1,
+            Self::Trim => 2,
+            Self::Flush => 3,
+            Self::Zone(action) => 4 + action as u8,
+        }
+    }
+
+    /// Its code as an index into tables of [`Op::COUNT`] entries.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.code() as usize
+    }
+
+    /// The operation with this code.
+    #[inline(always)]
+    pub const fn from_code(code: u64) -> Option<Self> {
+        if code < Self::COUNT as u64 { Some(Self::ALL[code as usize]) } else { None }
+    }
+
+    /// The lower-case name used in traces and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+            Self::Zone(action) => action.name(),
+        }
+    }
+
+    /// The operation called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.name() == name)
+    }
+}
+
+impl Field for Op {
+    const VALUES: FieldValues = FieldValues::Names(&Self::NAMES);
+
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self.code())
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Option<Self> {
+        Self::from_code(word)
     }
 }
 
@@ -65,9 +163,8 @@ impl Flags {
     pub const BACKGROUND: Self = Self(32);
     /// Bypass a non-volatile cache, even where it holds the range.
     pub const PAST_CACHE: Self = Self(64);
-    /// For a zoned device: a write is a zone append, a trim a zone reset; a flush finishes a zone,
-    /// or opens it with [`Flags::SYNC`], or closes it with [`Flags::META`]. See [`Request::zone`].
-    pub const ZONE: Self = Self(128);
+    /// A zone append: the write goes to the write pointer of the zone it names.
+    pub const APPEND: Self = Self(128);
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -77,20 +174,6 @@ impl Flags {
     /// These flags and those of `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
-    }
-}
-
-coded! {
-    /// What a request does to a zone (NVMe Zoned Namespace Command Set, Zone Management Send).
-    pub enum ZoneAction {
-        /// Discards its data; the write pointer returns to its start.
-        Reset = 0 "reset",
-        /// Makes it full.
-        Finish = 1 "finish",
-        /// Opens it explicitly.
-        Open = 2 "open",
-        /// Closes it; its resources for open zones become free.
-        Close = 3 "close",
     }
 }
 
@@ -118,28 +201,13 @@ impl Request {
         Self { op, flags: Flags::NONE, volume: 0, sectors, lba, data: DataSlice::NONE }
     }
 
-    /// `action` on the zone of `sectors` sectors from `lba` on. Zone management is coded as a trim
-    /// or a flush with [`Flags::ZONE`], so that it passes the queues, schedulers and statistics of
-    /// the host as other requests do: resets appear as trims, the other actions as flushes.
-    pub const fn zone(action: ZoneAction, lba: Lba, sectors: u32) -> Self {
-        let (op, flags) = match action {
-            ZoneAction::Reset => (Op::Trim, Flags::ZONE),
-            ZoneAction::Finish => (Op::Flush, Flags::ZONE),
-            ZoneAction::Open => (Op::Flush, Flags::ZONE.with(Flags::SYNC)),
-            ZoneAction::Close => (Op::Flush, Flags::ZONE.with(Flags::META)),
-        };
-        Self { flags, ..Self::new(op, lba, sectors) }
-    }
-
-    /// What the request does to a zone, where it is one of zone management.
-    pub const fn zone_action(&self) -> Option<ZoneAction> {
+    /// Whether only a zoned device can serve it: zone management or a zone append.
+    #[inline(always)]
+    pub const fn is_zone_command(&self) -> bool {
         match self.op {
-            _ if !self.flags.contains(Flags::ZONE) => None,
-            Op::Trim => Some(ZoneAction::Reset),
-            Op::Flush if self.flags.contains(Flags::SYNC) => Some(ZoneAction::Open),
-            Op::Flush if self.flags.contains(Flags::META) => Some(ZoneAction::Close),
-            Op::Flush => Some(ZoneAction::Finish),
-            Op::Read | Op::Write => None,
+            Op::Zone(_) => true,
+            Op::Write => self.flags.contains(Flags::APPEND),
+            Op::Read | Op::Trim | Op::Flush => false,
         }
     }
 
@@ -226,13 +294,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zone_management_is_coded_and_recognised() {
-        for action in ZoneAction::ALL {
-            assert_eq!(Request::zone(action, Lba(64), 32).zone_action(), Some(action));
+    fn operations_have_codes_and_names_of_their_own() {
+        for (code, op) in (0..).zip(Op::ALL) {
+            assert_eq!((op.to_word(), Op::from_word(code)), (code, Some(op)));
+            assert_eq!(Op::from_name(op.name()), Some(op));
         }
-        for op in Op::ALL {
-            let plain = Request { flags: Flags::SYNC, ..Request::new(op, Lba(0), 8) };
-            assert_eq!(plain.zone_action(), None);
-        }
+        assert_eq!((Op::from_word(8), Op::from_name("zone")), (None, None));
     }
 }

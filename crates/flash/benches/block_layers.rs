@@ -11,7 +11,7 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::FlashEvent;
 use hybridsim_flash::defaults;
-use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
+use hybridsim_flash::device::{Ssd, SsdParams, build_ssd};
 
 /// Processor seconds of this process: the machine may be shared.
 fn cpu_seconds() -> f64 {
@@ -79,7 +79,7 @@ fn device(ftl: &str, gib: u64) -> Ssd {
     let registry = defaults::registry();
     let us = |us| Value::Duration(SimDuration::from_us(us));
     let blocks_per_plane = (gib as f64 * 1024.0 * 1.07 / 64.0).ceil() as u64;
-    let settings = defaults::settings(&PARAMS, &registry)
+    let settings = defaults::settings(SsdParams::PARAMS, &registry)
         .and("ftl", defaults::entry("ftl", ftl, &registry))
         .and("blocks_per_plane", Value::Count(blocks_per_plane))
         .and("over_provisioning", Value::Number(0.07))

@@ -16,7 +16,7 @@ use hybridsim_engine::{
 use hybridsim_flash::Cause;
 use hybridsim_flash::FlashEvent;
 use hybridsim_flash::defaults;
-use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
+use hybridsim_flash::device::{Ssd, SsdParams, build_ssd};
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::geometry::Lpn;
 use std::time::Instant;
@@ -117,14 +117,14 @@ fn device(
     if let (Value::Entry(entry), "page") = (&mut choice, ftl) {
         entry.settings.set("gc_pace", Value::Text(pace.to_owned()));
     }
-    let settings = defaults::settings(&PARAMS, &registry)
+    let settings = defaults::settings(SsdParams::PARAMS, &registry)
         .and("ftl", choice)
         .and("blocks_per_plane", Value::Count(blocks_per_plane))
         .and("over_provisioning", Value::Number(ratio))
-        .and("timing", Value::Text(timing.to_owned()))
-        .and("copy", Value::Text(copy.to_owned()))
+        .and("timing", defaults::entry("timing", timing, &registry))
+        .and("copy_back.within", Value::Text(copy.to_owned()))
         .and("channel_rate", Value::Rate(800_000_000))
-        .and("host_rate", Value::Rate(3_360_000_000))
+        .and("controller.host_rate", Value::Rate(3_360_000_000))
         .and("read_time", us(30))
         .and("program_time", us(185))
         .and("erase_time", us(3_000))
@@ -159,7 +159,7 @@ fn main() {
 
 fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&str, &str)) {
     let timing = if mode == "none" { "none" } else { "interleaved" };
-    let copy = if mode == "channel" { "channel" } else { "die" };
+    let copy = if mode == "channel" { "none" } else { "die" };
     let mut ssd = device((ratio, gib), timing, copy, (ftl, pace));
     let pages = ssd.capacity() / 8;
     let clock = Instant::now();

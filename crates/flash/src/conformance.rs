@@ -9,7 +9,7 @@
 
 use crate::array::{Array, ProgramOrder};
 use crate::event::Cause;
-use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Geometry, Lpn, Shape};
 use crate::ops::{FRESH, FlashOps, OpKind};
 use hybridsim_config::param::Settings;
@@ -174,7 +174,7 @@ fn run_unguarded(
         coverage.refused += 1;
         return Ok(());
     };
-    let slc_pages = ftl.slc_blocks().map_or(0, |slc| slc.pages_per_block);
+    let slc_pages = ftl.properties().slc_blocks.map_or(0, |slc| slc.pages_per_block);
     let fresh = || {
         let mut stream = Stream::new(1, "conformance/bad");
         let array = Array::new(geometry, subject.order, case.endurance).with_slc_mode(slc_pages);
@@ -265,8 +265,11 @@ type Pair = (Box<dyn Ftl>, FlashOps);
 
 impl TestDevice<'_> {
     fn run(&mut self, ops: &[HostOp]) -> Result<(), Stop> {
-        self.ftl.prepare(&mut self.flash).map_err(Stop::Error)?;
-        if self.ftl.mapping_ram_bytes() == 0 && !self.ftl.is_raw() {
+        if let Some(maintenance) = self.ftl.maintenance() {
+            maintenance.prepare(&mut self.flash).map_err(Stop::Error)?;
+        }
+        let Properties { is_raw, mapping_ram_bytes, .. } = self.ftl.properties();
+        if mapping_ram_bytes == 0 && !is_raw {
             return Err(Stop::Failure("it reports that it needs no controller memory".to_owned()));
         }
         let audit_every = (ops.len() / 8).max(1);
@@ -277,7 +280,7 @@ impl TestDevice<'_> {
                 self.twin = Some(self.save_and_restore()?);
             }
             match *op {
-                HostOp::Write(page) if self.ftl.is_raw() => self.write_raw(page % count)?,
+                HostOp::Write(page) if is_raw => self.write_raw(page % count)?,
                 HostOp::Write(page) => self.write(page % count)?,
                 HostOp::Read(page) => self.read(page % count)?,
                 HostOp::Trim(page) => self.trim(page % count)?,
@@ -386,7 +389,9 @@ impl TestDevice<'_> {
     fn save_and_restore(&self) -> Result<Pair, String> {
         let mut saver = Saver::default();
         self.flash.save(&mut saver);
-        self.ftl.check_saveable().map_err(|error| format!("it cannot be saved: {error}"))?;
+        if let Some(error) = self.ftl.properties().unsaveable {
+            return Err(format!("it cannot be saved: {error}"));
+        }
         self.ftl.save(&mut saver);
         let bytes = saver.into_bytes();
         let (mut ftl, mut flash) = (self.rebuild)()?;

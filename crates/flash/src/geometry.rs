@@ -5,7 +5,8 @@
 //! then on different planes of one die, so an FTL that takes planes round-robin stripes over all
 //! parallel units.
 
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -112,41 +113,60 @@ pub struct Shape {
 }
 
 const COUNT: Kind = Kind::Count { min: 1, max: u32::MAX as u64 };
+const PAGES: Kind = Kind::Count { min: 1, max: 1024 };
 
-/// The declarations of these parameters.
-pub const PARAMS: [Param; 7] = [
-    Param::with("channels", Kind::Count { min: 1, max: 4096 }, "8", "Flash channels."),
-    Param::with(
-        "dies_per_channel",
-        Kind::Count { min: 1, max: 4096 },
-        "4",
-        "Dies per channel; a die executes one command at a time.",
-    ),
-    Param::with("planes_per_die", Kind::Count { min: 1, max: 64 }, "2", "Planes per die."),
-    Param::required("blocks_per_plane", COUNT, "Erase blocks per plane, spare blocks included."),
-    Param::with("pages_per_block", Kind::Count { min: 1, max: 65_536 }, "256", "Pages per block."),
-    Param::with("page_size", Kind::Bytes, "\"4KiB\"", "Data bytes per page, a multiple of 512."),
-    Param::with(
-        "spare_size",
-        Kind::Bytes,
-        "\"0B\"",
-        "Spare bytes per page, transferred with its data.",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of the flash array.
+    pub struct GeometryParams {
+        channels: u64 = Kind::Count { min: 1, max: 4096 }, default "8", "Flash channels.";
+        dies_per_channel: u64 = Kind::Count { min: 1, max: 4096 }, default "4",
+            "Dies per channel; a die executes one command at a time.";
+        planes_per_die: u64 = Kind::Count { min: 1, max: 64 }, default "2", "Planes per die.";
+        blocks_per_plane: u64 = COUNT, required, "Erase blocks per plane, spare blocks included.";
+        pages_per_block: u64 = Kind::Count { min: 1, max: 65_536 }, default "256",
+            "Pages per block.";
+        page_size: u64 = Kind::Bytes, default "4KiB", "Data bytes per page, a multiple of 512.";
+        spare_size: u64 = Kind::Bytes, default "0B"
+            needs &[Needs::Not("timing", &["none"]), Needs::above_zero("channel_rate")],
+            "Spare bytes per page, transferred with its data.";
+        pub read_pages: u32 = PAGES, default "1" needs &[Needs::Any(&[
+            Needs::Is("timing", &["queued", "serial"]),
+            Needs::given("errors.rber_types"),
+        ])],
+            "Consecutive pages of a block that the chip reads in one operation. A chip with pages \
+             of 16 KiB behind a map of 4 KiB units reads 4. The timing model `serial` keeps the \
+             page of the chip that was read last, one for all dies, and one more for copies; \
+             `interleaved` reads each page by itself. Counts of reads and `read_energy` are per \
+             page of the map.";
+        pub program_pages: u32 = PAGES, default "1" needs &[Needs::Is("timing", &["queued"])],
+            "Consecutive pages of a block that the chip programs in one operation (one-shot \
+             program), which begins with the first of them. Needs a write buffer.";
+    }
+}
 
-impl Shape {
-    pub fn from_settings(settings: &Settings) -> Self {
-        Self {
-            channels: settings.count("channels"),
-            dies_per_channel: settings.count("dies_per_channel"),
-            planes_per_die: settings.count("planes_per_die"),
-            blocks_per_plane: settings.count("blocks_per_plane"),
-            pages_per_block: settings.count("pages_per_block"),
-            page_bytes: settings.bytes("page_size"),
-            spare_bytes: settings.bytes("spare_size"),
+impl GeometryParams {
+    /// The shape of the array.
+    pub const fn shape(&self) -> Shape {
+        Shape {
+            channels: self.channels,
+            dies_per_channel: self.dies_per_channel,
+            planes_per_die: self.planes_per_die,
+            blocks_per_plane: self.blocks_per_plane,
+            pages_per_block: self.pages_per_block,
+            page_bytes: self.page_size,
+            spare_bytes: self.spare_size,
         }
     }
 
+    /// The problem of a block that is no multiple of the pages of `key`.
+    pub fn divides_block(&self, key: &'static str, pages: u32) -> Option<Problem> {
+        let block = self.pages_per_block;
+        let message = format!("{pages} pages do not divide a block of {block}");
+        (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
+    }
+}
+
+impl Shape {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let counts = [

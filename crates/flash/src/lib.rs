@@ -7,7 +7,7 @@
 //! [`zns`] one with zones.
 
 pub mod array;
-mod bit_errors;
+pub mod bit_errors;
 mod bytes;
 pub mod conformance;
 pub mod defaults;
@@ -34,26 +34,17 @@ pub use event::{
     Cause, ECC_BITS, FlashAct, FlashBusy, FlashEvent, FlashUnit, INITIAL_ERASES, SLC_ENDURANCE,
     Throttling,
 };
+use hybridsim_config::registry::Registry;
 pub use state::SavedState;
 
-/// Memory that the tables of a flash device of this kind and these settings take, about, without
-/// building it; `None` for components of other crates.
-pub fn table_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> Option<u64> {
-    match kind {
-        "ssd" => Some(device::ssd_table_bytes(settings)),
-        "slc-mlc-ssd" => Some(slc_mlc::table_bytes(settings)),
-        zns::ZNS_KIND => Some(zns::table_bytes(settings)),
-        _ => None,
-    }
-}
-
-/// Exported capacity of a flash device of this kind and these settings, without building it;
-/// `None` for components of other crates.
-pub fn capacity_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> Option<u64> {
-    match kind {
-        "ssd" => Some(device::ssd_capacity_bytes(settings)),
-        "slc-mlc-ssd" => Some(settings.bytes("capacity")),
-        zns::ZNS_KIND => Some(zns::capacity_bytes(settings)),
-        _ => None,
-    }
+/// Adds the devices of this crate and what they choose from.
+pub fn register(registry: &mut Registry) {
+    registry.add_all(ENTRIES);
+    registry.add_all(ftl::ENTRIES);
+    registry.add_all(gc::ENTRIES);
+    registry.add_all(hotcold::ENTRIES);
+    registry.add_all(wear::ENTRIES);
+    registry.add_all(timing::ENTRIES);
+    registry.add_all(bit_errors::ENTRIES);
+    registry.add_all(device::throttle::ENTRIES);
 }

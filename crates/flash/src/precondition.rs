@@ -6,32 +6,18 @@ use crate::geometry::Lpn;
 use crate::ops::FlashOps;
 use hybridsim_engine::{Permutation, Stream};
 
-/// What is written before the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precondition {
-    None,
-    /// Every page once, in order.
-    Fill,
-    /// Every page once, in random order.
-    FillRandom,
-    /// Every page once in order, then random pages until write amplification is stable.
-    Steady,
-    /// The state that random writes lead to, drawn from its distribution.
-    SteadyDrawn,
-}
-
-impl Precondition {
-    pub const NAMES: &'static [&'static str] =
-        &["none", "fill", "fill-random", "steady", "steady-drawn"];
-
-    pub fn named(name: &str) -> Self {
-        match name {
-            "fill" => Self::Fill,
-            "fill-random" => Self::FillRandom,
-            "steady" => Self::Steady,
-            "steady-drawn" => Self::SteadyDrawn,
-            _ => Self::None,
-        }
+hybridsim_config::choices! {
+    /// Data written before the run.
+    pub enum Precondition {
+        None = "none",
+        /// Every page once, in order.
+        Fill = "fill",
+        /// Every page once, in random order.
+        FillRandom = "fill-random",
+        /// Every page once in order, then random pages until write amplification is stable.
+        Steady = "steady",
+        /// The state that random writes lead to, drawn from its distribution.
+        SteadyDrawn = "steady-drawn",
     }
 }
 
@@ -117,7 +103,8 @@ impl Preconditioning<'_> {
 
     /// Lets the translation layer complete its background work, if it does so.
     fn settle(&mut self) -> Result<(), FtlError> {
-        while self.ftl.settles() && self.goes_on(1.0) && self.ftl.idle(self.flash)? {}
+        let settles = self.ftl.properties().settles;
+        while settles && self.goes_on(1.0) && self.ftl.idle(self.flash)? {}
         Ok(())
     }
 
@@ -165,7 +152,7 @@ impl Preconditioning<'_> {
     /// Writes the flash once, up to the first collection, so that pages are valid as they would be
     /// after many random writes, and lets collection begin.
     fn draw_steady(&mut self) -> Result<(), FtlError> {
-        let flash_pages = self.ftl.pages_before_collection().unwrap_or(0);
+        let flash_pages = self.ftl.properties().pages_before_collection.unwrap_or(0);
         let mut draw = SteadyDraw::new(u64::from(self.pages), flash_pages, self.stream);
         let mut drawn = [Lpn(0); DRAWN_MAX];
         while self.goes_on(DRAWING_FRACTION * draw.written as f64 / flash_pages as f64) {

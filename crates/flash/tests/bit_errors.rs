@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, Host, build, run, settings, text, us};
+use common::{Done, Host, build, chosen, page_ftl, run, settings, text, unbuffered, us};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
@@ -17,8 +17,8 @@ const PAGES: u64 = 256;
 /// A filled device with bit errors, which are too rare to occur.
 fn modelled() -> Settings {
     settings()
-        .and("bit_errors", text("power-law"))
-        .and("rber_base", number(1e-30))
+        .and("errors", chosen("errors", "power-law"))
+        .and("errors.rber_base", number(1e-30))
         .and("precondition", text("fill"))
 }
 
@@ -28,7 +28,7 @@ fn number(value: f64) -> Value {
 
 /// Every page is read twice: the first attempt fails for certain, the retry succeeds for certain.
 fn retried_once(settings: Settings) -> Settings {
-    settings.and("rber_base", number(0.3)).and("retry_rber_factor", number(0.0))
+    settings.and("errors.rber_base", number(0.3)).and("errors.retry_rber_factor", number(0.0))
 }
 
 fn page(op: Op, page: u64) -> Request {
@@ -51,10 +51,11 @@ fn simulate(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (Vec<Done>,
 fn heat(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (f64, Vec<EventRecord>) {
     let device = settings
         .clone()
-        .and("thermal_resistance", number(10_000.0))
-        .and("heat_capacity", number(1.0))
-        .and("read_energy", number(0.5))
-        .and("program_energy", number(2.0));
+        .and("throttle", chosen("throttle", "thermal"))
+        .and("throttle.thermal_resistance", number(10_000.0))
+        .and("throttle.heat_capacity", number(1.0))
+        .and("energy.read_energy", number(0.5))
+        .and("energy.program_energy", number(2.0));
     let (_, events) = simulate(&device, listed);
     let celsius = events.iter().filter_map(|record| match record.event() {
         Some(FlashEvent::Temperature { millikelvin, .. }) => Some(f64::from(millikelvin) / 1e3),
@@ -115,12 +116,12 @@ fn tail(n: u32, corrects: u32, p: f64) -> f64 {
 fn retries_are_as_frequent_as_the_binomial_distribution_says() {
     // Pages of 2 KiB are four codewords of 512 B, of which 8 bits are corrected.
     let device = modelled()
-        .and("timing", text("none"))
-        .and("ecc_codeword", Value::Bytes(512))
-        .and("ecc_bits", Value::Count(8))
-        .and("retries_max", Value::Count(3))
-        .and("retry_rber_factor", number(0.8))
-        .and("rber_base", number(1.6e-3));
+        .and("timing", chosen("timing", "none"))
+        .and("errors.ecc_codeword", Value::Bytes(512))
+        .and("errors.ecc_bits", Value::Count(8))
+        .and("errors.retries_max", Value::Count(3))
+        .and("errors.retry_rber_factor", number(0.8))
+        .and("errors.rber_base", number(1.6e-3));
     let count = 40_000;
     let mut stream = Stream::new(3, "reads");
     let reads = (0..count).map(|n| (at(n), page(Op::Read, stream.below(PAGES)))).collect();
@@ -151,7 +152,9 @@ fn a_retry_lengthens_a_read_by_its_time() {
     for (timing, several) in
         [("serial", 1), ("interleaved", 1), ("queued", 1), ("serial", 4), ("queued", 4)]
     {
-        let plain = modelled().and("timing", text(timing)).and("read_pages", Value::Count(several));
+        let plain = modelled()
+            .and("timing", chosen("timing", timing))
+            .and("read_pages", Value::Count(several));
         let latency = |device: &Settings| {
             let (done, _) = simulate(device, vec![(at(0), page(Op::Read, 7))]);
             (done[0].completed, done[0].breakdown.get(LatencyPhase::FlashRead))
@@ -161,7 +164,7 @@ fn a_retry_lengthens_a_read_by_its_time() {
         for (time, wanted) in times {
             let mut device = retried_once(plain.clone());
             if let Some(time) = time {
-                device = device.and("retry_time", time);
+                device = device.and("errors.retry_time", time);
             }
             let (end, read) = latency(&device);
             let longer = SimDuration::from_us(wanted);
@@ -175,7 +178,7 @@ fn pages_read_by_one_operation_of_the_chip_are_retried_one_by_one() {
     // Four pages of a page of the chip: one read of the cells, and a retry of each.
     for timing in ["serial", "queued"] {
         let one_die = modelled()
-            .and("timing", text(timing))
+            .and("timing", chosen("timing", timing))
             .and("channels", Value::Count(1))
             .and("dies_per_channel", Value::Count(1))
             .and("read_pages", Value::Count(4));
@@ -194,17 +197,17 @@ fn pages_read_by_one_operation_of_the_chip_are_retried_one_by_one() {
 #[test]
 fn a_copy_is_retried_as_well() {
     for (timing, copy) in [
-        ("serial", "channel"),
+        ("serial", "none"),
         ("serial", "plane"),
-        ("interleaved", "channel"),
+        ("interleaved", "none"),
         ("interleaved", "plane"),
-        ("queued", "channel"),
+        ("queued", "none"),
         ("queued", "plane"),
     ] {
         // One die without parallel work: what copies take longer, writes take longer in all.
         let one_die = modelled()
-            .and("timing", text(timing))
-            .and("copy", text(copy))
+            .and("timing", unbuffered(timing))
+            .and("copy_back.within", text(copy))
             .and("channels", Value::Count(1))
             .and("dies_per_channel", Value::Count(1))
             .and("blocks_per_plane", Value::Count(24));
@@ -230,14 +233,14 @@ fn a_copy_is_retried_as_well() {
 /// Data of before the run cannot be read any more, those of the run can.
 fn too_old() -> Settings {
     modelled()
-        .and("rber_retention", number(0.01))
-        .and("retention_age", Value::Duration(SimDuration::from_s(86_400 * 100)))
-        .and("retries_max", Value::Count(2))
+        .and("errors.rber_retention", number(0.01))
+        .and("errors.retention_age", Value::Duration(SimDuration::from_s(86_400 * 100)))
+        .and("errors.retries_max", Value::Count(2))
 }
 
 #[test]
 fn uncorrectable_reads_fail_after_their_retries() {
-    let device = too_old().and("timing", text("serial"));
+    let device = too_old().and("timing", chosen("timing", "serial"));
     let two = Request::new(Op::Read, Lba(4), 8);
     let listed = vec![
         (at(0), page(Op::Read, 1)),
@@ -282,8 +285,8 @@ fn worn_blocks_err_more_and_injected_wear_counts() {
     };
     let worn = modelled()
         .and("endurance", Value::Count(10_000))
-        .and("rber_wear", number(1e-3))
-        .and("wear_exponent", number(1.2));
+        .and("errors.rber_wear", number(1e-3))
+        .and("errors.wear_exponent", number(1.2));
     // 5,000 erases: 1e-3 * 5^1.2 = 6.9e-3 of 8,192 bits, 57 errors of which 72 are corrected; at
     // 6,000 erases they are 70, at 7,000 85.
     let at_wear = |fraction: f64| share(&worn.clone().and("initial_wear", number(fraction)));
@@ -299,9 +302,9 @@ fn worn_blocks_err_more_and_injected_wear_counts() {
 fn reads_of_a_block_disturb_it_until_it_is_refreshed() {
     // Each read adds 5e-6, so after 1,760 of them a codeword has 72 errors on average.
     let device = modelled()
-        .and("timing", text("interleaved"))
-        .and("rber_read", number(5e-6))
-        .and("retries_max", Value::Count(8));
+        .and("timing", chosen("timing", "interleaved"))
+        .and("errors.rber_read", number(5e-6))
+        .and("errors.retries_max", Value::Count(8));
     let reads: Vec<_> = (0..4_000).map(|n| (at(100 * n), page(Op::Read, 0))).collect();
     let first_retry = |events: &[EventRecord]| {
         let is_retry =
@@ -328,7 +331,7 @@ fn reads_of_a_block_disturb_it_until_it_is_refreshed() {
     let found = (0..20).map(first).sum::<f64>() / 20.0;
     assert!((found - mean).abs() < 4.0 * deviation / 20.0_f64.sqrt(), "{found}, {mean} expected");
 
-    let refreshed = device.and("idle_after", us(20)).and("refresh_reads", Value::Count(500));
+    let refreshed = device.and("idle_after", us(20)).and("errors.refresh_reads", Value::Count(500));
     let (done, events) = simulate(&refreshed, reads);
     assert_eq!(first_retry(&events), None);
     assert!(done.iter().all(|done| done.outcome == Outcome::Done));
@@ -343,20 +346,19 @@ fn reads_of_a_block_disturb_it_until_it_is_refreshed() {
 
 #[test]
 fn refreshed_data_remain_what_the_host_wrote() {
-    for gc in ["incremental", "blocking"] {
-        for rule in ["refresh_reads", "refresh_age", "refresh_retries"] {
+    let paced = |gc| page_ftl(&[("gc_pace", text(gc))]);
+    let dftl = defaults::entry("ftl", "dftl", &defaults::registry());
+    for ftl in [paced("incremental"), paced("blocking"), dftl] {
+        for rule in ["errors.refresh_reads", "errors.refresh_age", "errors.refresh_retries"] {
             let value = match rule {
-                "refresh_reads" => Value::Count(10),
-                "refresh_age" => us(200_000),
+                "errors.refresh_reads" => Value::Count(10),
+                "errors.refresh_age" => us(200_000),
                 _ => Value::Count(1),
             };
-            let plain = modelled();
-            let mut ftl = plain.entry("ftl").clone();
-            ftl.settings = ftl.settings.and("gc_pace", text(gc));
-            let device = plain
-                .and("ftl", Value::Entry(ftl))
+            let device = modelled()
+                .and("ftl", ftl.clone())
                 .and("idle_after", us(5))
-                .and("rber_base", number(7.5e-3))
+                .and("errors.rber_base", number(7.5e-3))
                 .and(rule, value);
             let mut stream = Stream::new(11, "requests");
             let mut request = |n: u64| {
@@ -372,7 +374,7 @@ fn refreshed_data_remain_what_the_host_wrote() {
             let refreshed = events.iter().filter(|event| {
                 matches!(event.event(), Some(FlashEvent::Erase { cause: Cause::Refresh, .. }))
             });
-            assert!(refreshed.count() > 3, "{gc} {rule}");
+            assert!(refreshed.count() > 3, "{ftl:?} {rule}");
         }
     }
 }
@@ -382,7 +384,7 @@ fn data_are_refreshed_for_their_age_in_a_long_pause() {
     let day = 86_400_000_000;
     let device = modelled()
         .and("idle_after", us(1_000))
-        .and("refresh_age", Value::Duration(SimDuration::from_us(10 * day)));
+        .and("errors.refresh_age", Value::Duration(SimDuration::from_us(10 * day)));
     let listed = vec![(at(0), page(Op::Read, 0)), (at(35 * day), page(Op::Read, 0))];
     let mut host = Host::new(listed);
     host.halts = true;
@@ -403,8 +405,9 @@ fn data_are_refreshed_for_their_age_in_a_long_pause() {
 
 #[test]
 fn writes_during_a_refresh_wait_for_single_copies() {
-    let quiet = modelled().and("timing", text("serial")).and("erase_time", us(100));
-    let refreshed = quiet.clone().and("idle_after", us(10)).and("refresh_reads", Value::Count(1));
+    let quiet = modelled().and("timing", chosen("timing", "serial")).and("erase_time", us(100));
+    let refreshed =
+        quiet.clone().and("idle_after", us(10)).and("errors.refresh_reads", Value::Count(1));
     let mut listed: Vec<_> = (0..8).map(|n| (at(0), page(Op::Read, 8 * n))).collect();
     // The refresh has begun when the writes arrive.
     listed.extend((0..8).map(|n| (at(3_000 + 3_000 * n), page(Op::Write, 200 + n))));
@@ -428,14 +431,14 @@ fn a_refresh_ends_before_the_host_needs_another_block() {
     // One plane of 10 blocks of 64 pages with 426 pages of data. Of the open block 38 pages are
     // left when a refresh begins.
     let device = modelled()
-        .and("timing", text("serial"))
+        .and("timing", chosen("timing", "serial"))
         .and("channels", Value::Count(1))
         .and("dies_per_channel", Value::Count(1))
         .and("pages_per_block", Value::Count(64))
         .and("blocks_per_plane", Value::Count(10))
         .and("erase_time", us(100))
         .and("idle_after", us(10))
-        .and("refresh_reads", Value::Count(1));
+        .and("errors.refresh_reads", Value::Count(1));
     let mut listed: Vec<_> = (0..48).map(|n| (at(4_000 * n), page(Op::Write, n))).collect();
     listed.push((at(400_000), page(Op::Read, 100)));
     listed.extend((0..64).map(|n| (at(400_400), page(Op::Write, 128 + n))));
@@ -461,21 +464,26 @@ fn settings_that_cannot_work_are_named() {
     let fast = modelled()
         .and("ftl", defaults::entry("ftl", "fast", &registry))
         .and("idle_after", us(5))
-        .and("refresh_reads", Value::Count(10))
-        .and("refresh_age", us(5));
-    assert_eq!(names(&fast), ["refresh_reads", "refresh_age"]);
-    assert_eq!(names(&modelled().and("ecc_codeword", Value::Bytes(0))), ["ecc_codeword"]);
+        .and("errors.refresh_reads", Value::Count(10))
+        .and("errors.refresh_age", us(5));
+    assert_eq!(names(&fast), ["errors.refresh_reads", "errors.refresh_age"]);
+    assert_eq!(
+        names(&modelled().and("errors.ecc_codeword", Value::Bytes(0))),
+        ["errors.ecc_codeword"]
+    );
     for codeword in [9, 4_096, 1 << 20] {
-        let device = modelled().and("ecc_codeword", Value::Bytes(codeword));
-        assert_eq!(names(&device), ["ecc_codeword"], "pages are 2 KiB");
+        let device = modelled().and("errors.ecc_codeword", Value::Bytes(codeword));
+        assert_eq!(names(&device), ["errors.ecc_codeword"], "pages are 2 KiB");
     }
-    let all = modelled().and("ecc_codeword", Value::Bytes(8)).and("ecc_bits", Value::Count(72));
-    assert_eq!(names(&all), ["ecc_bits"]);
-    assert_eq!(names(&modelled().and("rber_base", number(0.0))), ["bit_errors"]);
-    let always = modelled().and("idle_after", us(5)).and("refresh_age", us(0));
-    assert_eq!(names(&always), ["refresh_age"]);
-    let never = modelled().and("idle_after", us(5)).and("refresh_retries", Value::Count(9));
-    assert_eq!(names(&never), ["refresh_retries"], "of 8 retries");
-    let types = modelled().and("rber_types", Value::Numbers(vec![1.0, -1.0]));
-    assert_eq!(names(&types), ["rber_types"]);
+    let all = modelled()
+        .and("errors.ecc_codeword", Value::Bytes(8))
+        .and("errors.ecc_bits", Value::Count(72));
+    assert_eq!(names(&all), ["errors.ecc_bits"]);
+    assert_eq!(names(&modelled().and("errors.rber_base", number(0.0))), ["errors"]);
+    let always = modelled().and("idle_after", us(5)).and("errors.refresh_age", us(0));
+    assert_eq!(names(&always), ["errors.refresh_age"]);
+    let never = modelled().and("idle_after", us(5)).and("errors.refresh_retries", Value::Count(9));
+    assert_eq!(names(&never), ["errors.refresh_retries"], "of 8 retries");
+    let types = modelled().and("errors.rber_types", Value::Numbers(vec![1.0, -1.0]));
+    assert_eq!(names(&types), ["errors.rber_types"]);
 }

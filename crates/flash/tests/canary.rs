@@ -6,7 +6,7 @@ use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
-use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use hybridsim_flash::geometry::{BlockId, Lpn, Ppn};
 use hybridsim_flash::ops::{After, FlashOps};
 
@@ -78,8 +78,9 @@ impl Ftl for Canary {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
-        u64::from(self.fault != "needs no memory")
+    fn properties(&self) -> Properties {
+        let mapping_ram_bytes = u64::from(self.fault != "needs no memory");
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 }
 
@@ -95,7 +96,7 @@ macro_rules! canary {
         }
         let description =
             Description { name: "canary", summary: "Defective.", origin: "this test", params: &[] };
-        ($fault, FtlEntry { description, build })
+        ($fault, FtlEntry { description, provides: &[], build })
     }};
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Host, build, run, settings, text, us};
+use common::{Host, build, chosen, page_ftl, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     CommonEvent, Component, EventRecord, Fault, LatencyPhase, Lba, Op, Request, SimDuration,
@@ -32,10 +32,10 @@ fn completions(settings: &Settings, requests: &[(u64, Request)]) -> Vec<f64> {
 fn serial_reads_take_overhead_and_the_sum_of_their_pages() {
     // konanki, table 4.1: L = n * RL + C.
     let serial = settings()
-        .and("timing", text("serial"))
+        .and("timing", chosen("timing", "serial"))
         .and("precondition", text("fill"))
-        .and("read_overhead", us(70))
-        .and("write_overhead", us(90));
+        .and("controller.read_overhead", us(70))
+        .and("controller.write_overhead", us(90));
     for n in [1, 2, 7, 30] {
         let request = pages(Op::Read, 3, n);
         assert_eq!(completions(&serial, &[(5, request)]), [5.0 + 70.0 + 25.0 * f64::from(n)]);
@@ -77,8 +77,10 @@ fn channels_and_dies_work_in_parallel() {
     let write = |count| (0, pages(Op::Write, 0, count));
     assert_eq!(completions(&fresh, &[write(4)]), [300.0], "four dies");
     assert_eq!(completions(&fresh, &[write(5)]), [600.0]);
-    let linked =
-        fresh.clone().and("host_rate", Value::Rate(2_048_000_000)).and("write_overhead", us(7));
+    let linked = fresh
+        .clone()
+        .and("controller.host_rate", Value::Rate(2_048_000_000))
+        .and("controller.write_overhead", us(7));
     // A page per microsecond over the host link; the last of four is in the device at 7 + 4.
     assert_eq!(completions(&linked, &[write(4)]), [311.0]);
 }
@@ -107,7 +109,7 @@ fn waiting_for_garbage_collection_is_a_latency_phase_of_its_own() {
     let settings = settings()
         .and("channels", Value::Count(1))
         .and("dies_per_channel", Value::Count(1))
-        .and("copy", text("die"))
+        .and("copy_back.within", text("die"))
         .and("precondition", text("steady"));
     let (done, _, end) = run(build(&settings).expect("valid settings"), Host::random(400, 4, 100));
     end.expect("a run without a fault");
@@ -127,18 +129,18 @@ fn reads_return_the_last_write_on_every_device() {
     let base = settings()
         .and("command_time", Value::Duration(SimDuration::from_ns(350)))
         .and("channel_rate", Value::Rate(40_000_000))
-        .and("read_overhead", us(3))
-        .and("write_overhead", us(4));
+        .and("controller.read_overhead", us(3))
+        .and("controller.write_overhead", us(4));
     for (number, (timing, copy, start)) in [
         ("interleaved", "die", "none"),
-        ("interleaved", "channel", "steady"),
-        ("interleaved", "channel", "fill-random"),
-        ("serial", "channel", "fill"),
+        ("interleaved", "none", "steady"),
+        ("interleaved", "none", "fill-random"),
+        ("serial", "none", "fill"),
         ("serial", "die", "steady"),
         ("none", "die", "fill"),
         ("interleaved", "plane", "steady"),
         ("queued", "plane", "steady"),
-        ("queued", "channel", "fill-random"),
+        ("queued", "none", "fill-random"),
         ("queued", "die", "steady"),
     ]
     .into_iter()
@@ -147,16 +149,16 @@ fn reads_return_the_last_write_on_every_device() {
         for (depth, duplex) in [(1, "half"), (9, "full"), (9, "half")] {
             let settings = base
                 .clone()
-                .and("timing", text(timing))
-                .and("copy", text(copy))
+                .and("timing", chosen("timing", timing))
+                .and("copy_back.within", text(copy))
                 .and("precondition", text(start))
-                .and("host_duplex", text(duplex))
-                .and("write_buffer", Value::Bytes([0, 10_000][number % 2]))
-                .and("multi_plane", Value::Flag(depth == 9))
-                .and("program_suspend_time", us(7))
-                .and("erase_suspend_time", us(20))
-                .and("schedule_slots", Value::Count([512, 3, 1][number % 3]))
-                .and("host_rate", Value::Rate([0, 100_000_000][number % 2]));
+                .and("controller.host_duplex", text(duplex))
+                .and("timing.write_buffer", Value::Bytes([0, 10_000][number % 2]))
+                .and("timing.multi_plane", Value::Flag(depth == 9))
+                .and("timing.program_suspend_time", us(7))
+                .and("timing.erase_suspend_time", us(20))
+                .and("timing.schedule_slots", Value::Count([512, 3, 1][number % 3]))
+                .and("controller.host_rate", Value::Rate([0, 100_000_000][number % 2]));
             let settings = match depth {
                 1 => settings.and("idle_after", us(50)),
                 _ => settings,
@@ -203,10 +205,8 @@ fn idle_time_is_used_if_enabled() {
         done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc)).sum::<SimDuration>()
     };
     let blocking = settings().and("precondition", text("steady"));
-    let mut choice = blocking.entry("ftl").clone();
-    choice.settings.set("gc_pace", text("blocking"));
-    choice.settings.set("gc_free_blocks", Value::Count(2));
-    let blocking = blocking.and("ftl", Value::Entry(choice));
+    let params = [("gc_pace", text("blocking")), ("gc_free_blocks", Value::Count(2))];
+    let blocking = blocking.and("ftl", page_ftl(&params));
     assert!(collected(&blocking) > SimDuration::from_ms(10));
     assert_eq!(collected(&blocking.and("idle_after", us(100))), SimDuration::ZERO);
 }
@@ -239,22 +239,19 @@ fn invalid_devices_are_rejected_with_all_problems() {
     assert!(build(&drawn).is_ok());
     let dftl = hybridsim_flash::defaults::entry("ftl", "dftl", &registry);
     check(drawn.clone().and("ftl", dftl), &["precondition"]);
-    let mut keeps_free = drawn.entry("ftl").clone();
-    keeps_free.settings.set("gc_free_blocks", Value::Count(5));
-    check(drawn.and("ftl", Value::Entry(keeps_free)), &["precondition"]);
+    let keeps_free = page_ftl(&[("gc_free_blocks", Value::Count(5))]);
+    check(drawn.and("ftl", keeps_free), &["precondition"]);
 }
 
 #[test]
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
-    let mut layer = settings().entry("ftl").settings.clone();
-    layer.set("gc", hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry));
-    let choice = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
+    let gc = hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry);
     let settings = settings()
-        .and("ftl", Value::Entry(choice))
+        .and("ftl", page_ftl(&[("gc", gc)]))
         .and("precondition", text("steady"))
-        .and("ram_power", Value::Number(0.5))
-        .and("search_energy", Value::Number(2e-6));
+        .and("energy.ram_power", Value::Number(0.5))
+        .and("energy.search_energy", Value::Number(2e-6));
     let ssd = build(&settings).expect("valid settings");
     let info = ssd.info();
     let ram =
@@ -304,17 +301,62 @@ fn factory_bad_blocks_reduce_the_spare_space() {
     assert_eq!(bad(0.02), bad(0.02));
 }
 
+/// Bad blocks take spare space, down to none: what is left is enough, or there is one error.
+#[test]
+fn every_ftl_works_with_factory_bad_blocks_or_is_refused() {
+    let registry = hybridsim_flash::defaults::registry();
+    let (mut worked, mut refused) = (0, 0);
+    for ftl in hybridsim_flash::ftl::ENTRIES.iter().map(|entry| entry.description.name) {
+        let base = settings()
+            .and("ftl", hybridsim_flash::defaults::entry("ftl", ftl, &registry))
+            .and("program_order", text("any"));
+        for (blocks, spare) in [(12, 0.07), (12, 0.5), (40, 0.28), (40, 1.0), (40, 3.0)] {
+            for share in [0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5] {
+                let settings = base
+                    .clone()
+                    .and("blocks_per_plane", Value::Count(blocks))
+                    .and("over_provisioning", Value::Number(spare))
+                    .and("factory_bad", Value::Number(share));
+                let name = format!("{ftl}, {blocks} blocks, {spare} spare, {share} bad");
+                let ssd = match build(&settings) {
+                    Ok(ssd) => ssd,
+                    Err(problems) => {
+                        let [problem] = &problems[..] else { panic!("{name}: {problems:?}") };
+                        let remedy = ["lower it", "raise", "use ", "add "];
+                        let helps = remedy.iter().any(|it| problem.message.contains(it));
+                        assert!(helps, "{name}: {problem:?}");
+                        refused += 1;
+                        continue;
+                    }
+                };
+                let constants = ssd.info().constants;
+                assert!(constants.iter().all(|(_, value)| *value >= 0.0), "{name}: {constants:?}");
+                if ftl == "raw" {
+                    continue; // Overwriting is an error there.
+                }
+                let capacity = ssd.capacity();
+                let (.., end) = run(ssd, Host::random(1_500, 1, capacity));
+                end.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+                worked += 1;
+            }
+        }
+    }
+    assert!(worked > 100 && refused > 100, "{worked} work, {refused} are refused");
+}
+
 #[test]
 fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
     let gc = hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry);
-    let layer = settings().entry("ftl").settings.clone().and("gc", gc);
-    let choice = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
-    let settings = settings().and("ftl", Value::Entry(choice)).and("precondition", text("steady"));
+    let ftl = page_ftl(&[("gc", gc)]);
+    let settings = settings().and("ftl", ftl).and("precondition", text("steady"));
     for timing in ["serial", "interleaved"] {
         let measure = |search_ns| {
             let search = Value::Duration(SimDuration::from_ns(search_ns));
-            let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
+            let settings = settings
+                .clone()
+                .and("timing", chosen("timing", timing))
+                .and("controller.search_time", search);
             let (done, events, end) =
                 run(build(&settings).expect("valid settings"), Host::random(400, 1, 100));
             let searched: u64 = (events.iter())
@@ -363,7 +405,11 @@ fn wear_is_the_same_with_and_without_timing() {
             events.iter().filter(|it| matches!(it.event(), Some(FlashEvent::Erase { .. }))).count()
         };
         let timed = erases(&settings);
-        assert_eq!(erases(&settings.clone().and("timing", text("none"))), timed, "{ftl}");
+        assert_eq!(
+            erases(&settings.clone().and("timing", chosen("timing", "none"))),
+            timed,
+            "{ftl}"
+        );
         assert!(timed > 20, "{ftl}: only {timed} erases");
     }
 }

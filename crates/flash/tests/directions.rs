@@ -102,7 +102,7 @@ fn popular(stream: &mut Stream, workload: &Workload) -> u32 {
 
 fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cost {
     let Device { mut ftl, mut flash } = device(name, params);
-    let mut cost = Cost { ram_bytes: ftl.mapping_ram_bytes(), ..Cost::default() };
+    let mut cost = Cost { ram_bytes: ftl.properties().mapping_ram_bytes, ..Cost::default() };
     for page in 0..PAGES {
         flash.clear();
         ftl.write(Lpn(page), Hint { request_pages: 64 }, &mut flash)
@@ -187,7 +187,7 @@ fn reads_cost_dftl_translations_and_few_writes_cost_fast_its_tail() {
 
 #[test]
 fn the_page_map_needs_far_more_memory_than_the_others() {
-    let bytes = |name| device(name, &[]).ftl.mapping_ram_bytes();
+    let bytes = |name| device(name, &[]).ftl.properties().mapping_ram_bytes;
     let [page, block, fast] = ["page", "block", "fast"].map(bytes);
     assert_eq!((page, block), (131_072, 512 * 4));
     assert_eq!(fast, 512 * 4 + 15 * 64 * 4 + 12, "3 % of 512 blocks are 16, one sequential");

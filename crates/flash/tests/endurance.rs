@@ -35,9 +35,11 @@ fn usable_at_the_end(entry: &FtlEntry, order: ProgramOrder) -> u32 {
         path: "endurance",
     };
     let mut ftl = (entry.build)(&input).expect("defaults fit");
-    let slc_pages = ftl.slc_blocks().map_or(0, |slc| slc.pages_per_block);
+    let slc_pages = ftl.properties().slc_blocks.map_or(0, |slc| slc.pages_per_block);
     let mut flash = FlashOps::new(Array::new(geometry, order, 30).with_slc_mode(slc_pages));
-    ftl.prepare(&mut flash).expect("new flash");
+    if let Some(maintenance) = ftl.maintenance() {
+        maintenance.prepare(&mut flash).expect("new flash");
+    }
     let mut stream = Stream::new(1, "endurance");
     let fill = 0..EXPORTED * PAGES;
     let overwrite = (0..2_000_000).map(|_| stream.below(u64::from(EXPORTED * PAGES)) as u32);

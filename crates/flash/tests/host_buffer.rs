@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{answers, settings, text};
+use common::{answers, chosen, settings, text};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Op;
 use hybridsim_flash::defaults;
@@ -34,7 +34,7 @@ fn an_entry_takes_a_flash_read_an_access_or_nothing() {
     // Cells are read in 25 us, the host's memory in 1 us.
     let pages = [0, 700, 701, 702, 720, 0, 0];
     for timing in ["interleaved", "queued", "serial"] {
-        let with = |host_buffer| device(host_buffer).and("timing", text(timing));
+        let with = |host_buffer| device(host_buffer).and("timing", chosen("timing", timing));
         let found = latencies(&with(2_048), &pages);
         // After the first, which finds what filling left: the page of 700 is read from flash; 701
         // takes an access, which brings 702; 720 another; the page of 0 is read and replaces it in

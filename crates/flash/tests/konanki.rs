@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Host, build, run, settings, text, us};
+use common::{Host, build, chosen, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Component, Lba, Op, Request, SimTime};
 use hybridsim_flash::FlashEvent;
@@ -26,7 +26,7 @@ fn medium(name: &str) -> Settings {
         .and("pages_per_block", Value::Count(64))
         .and("over_provisioning", Value::Number(64.0 / 8128.0))
         .and("program_order", text("any"))
-        .and("timing", text("none"))
+        .and("timing", chosen("timing", "none"))
 }
 
 /// An 85 MB file written `passes` times from sector `start` on in requests of `sectors`.
@@ -59,7 +59,7 @@ fn erased(settings: &Settings, requests: Vec<(SimTime, Request)>, blocks: u32) -
         let times = counts.get(&block).copied().unwrap_or(0);
         *fractions.entry(times).or_default() += 1.0 / f64::from(blocks);
     }
-    println!("{}: {fractions:.4?}", settings.entry("ftl").name);
+    println!("{:?}: {fractions:.4?}", settings.value("ftl").map(Value::word));
     fractions
 }
 
@@ -110,12 +110,12 @@ fn stick(name: &str) -> Settings {
     medium(name)
         .and("blocks_per_plane", Value::Count(256))
         .and("over_provisioning", Value::Number(0.07))
-        .and("timing", text("serial"))
+        .and("timing", chosen("timing", "serial"))
         .and("read_time", us(130))
         .and("program_time", us(400))
         .and("erase_time", us(1_500))
-        .and("read_overhead", us(500))
-        .and("write_overhead", us(700))
+        .and("controller.read_overhead", us(500))
+        .and("controller.write_overhead", us(700))
 }
 
 /// Latencies in microseconds of requests of `pages` pages at the pages `first`.
@@ -190,7 +190,7 @@ fn every_ftl_returns_the_last_write_of_requests_of_any_size() {
             for timing in ["interleaved", "serial"] {
                 let settings = with_ftl(settings(), entry.description.name)
                     .and("program_order", text(order))
-                    .and("timing", text(timing));
+                    .and("timing", chosen("timing", timing));
                 let ssd = build(&settings).expect("valid settings");
                 let capacity = ssd.capacity();
                 for depth in [1, 4] {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Host, build, run, settings, text, us};
+use common::{Host, build, chosen, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     CommonEvent, Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Lba,
@@ -25,20 +25,21 @@ fn number(value: f64) -> Value {
 fn warm() -> Settings {
     settings()
         .and("precondition", text("fill"))
-        .and("thermal_resistance", number(RESISTANCE))
-        .and("heat_capacity", number(TAU / RESISTANCE))
-        .and("ambient_celsius", number(AMBIENT))
-        .and("idle_power", number(IDLE))
-        .and("active_power", number(ACTIVE))
-        .and("read_energy", number(READ_JOULES))
+        .and("throttle", chosen("throttle", "thermal"))
+        .and("throttle.thermal_resistance", number(RESISTANCE))
+        .and("throttle.heat_capacity", number(TAU / RESISTANCE))
+        .and("throttle.ambient_celsius", number(AMBIENT))
+        .and("energy.idle_power", number(IDLE))
+        .and("energy.active_power", number(ACTIVE))
+        .and("energy.read_energy", number(READ_JOULES))
 }
 
 /// Light throttling at 70 °C, until 60 °C, to one page per millisecond.
 fn throttled() -> Settings {
     warm()
-        .and("tmt1_celsius", number(70.0))
-        .and("tmt1_end_celsius", number(60.0))
-        .and("tmt1_rate", Value::Rate(2_048_000))
+        .and("throttle.tmt1_celsius", number(70.0))
+        .and("throttle.tmt1_end_celsius", number(60.0))
+        .and("throttle.tmt1_rate", Value::Rate(2_048_000))
 }
 
 /// The time a temperature takes to get from one value to another while it approaches `target`.
@@ -181,12 +182,12 @@ fn throttling_and_full_rate_alternate_with_the_duty_cycle_of_the_closed_form() {
 fn light_throttling_that_does_not_cool_becomes_heavy_and_returns() {
     // Light: a read every 50 us, (6 W + 1 W) / 2 and 0.5 W of reads, which heats to 65 °C.
     let two = throttled()
-        .and("tmt1_celsius", number(50.0))
-        .and("tmt1_end_celsius", number(45.0))
-        .and("tmt1_rate", Value::Rate(2048 * 20_000))
-        .and("tmt2_celsius", number(55.0))
-        .and("tmt2_end_celsius", number(52.0))
-        .and("tmt2_rate", Value::Rate(2048 * 1_000));
+        .and("throttle.tmt1_celsius", number(50.0))
+        .and("throttle.tmt1_end_celsius", number(45.0))
+        .and("throttle.tmt1_rate", Value::Rate(2048 * 20_000))
+        .and("throttle.tmt2_celsius", number(55.0))
+        .and("throttle.tmt2_end_celsius", number(52.0))
+        .and("throttle.tmt2_rate", Value::Rate(2048 * 1_000));
     let found = changes(&read_for(&two, 1_500));
     let states: Vec<Throttling> = found.iter().map(|it| it.1).collect();
     use Throttling::{Heavy, Light};
@@ -219,12 +220,12 @@ fn requests_that_arrive_while_throttled_wait_in_order() {
 /// Heavy throttling from 55 to 52 °C, light from 50 to 45 °C, with these bytes per second.
 fn throttled_twice(light: u64, heavy: u64) -> Settings {
     throttled()
-        .and("tmt1_celsius", number(50.0))
-        .and("tmt1_end_celsius", number(45.0))
-        .and("tmt1_rate", Value::Rate(light))
-        .and("tmt2_celsius", number(55.0))
-        .and("tmt2_end_celsius", number(52.0))
-        .and("tmt2_rate", Value::Rate(heavy))
+        .and("throttle.tmt1_celsius", number(50.0))
+        .and("throttle.tmt1_end_celsius", number(45.0))
+        .and("throttle.tmt1_rate", Value::Rate(light))
+        .and("throttle.tmt2_celsius", number(55.0))
+        .and("throttle.tmt2_end_celsius", number(52.0))
+        .and("throttle.tmt2_rate", Value::Rate(heavy))
 }
 
 #[test]
@@ -288,7 +289,7 @@ fn a_steady_temperature_is_reported_before_it_changes() {
 #[test]
 fn delayed_requests_are_served_when_throttling_ends() {
     // A page per second: two of these would wait for 1.44 and 2.44 s.
-    let device = throttled().and("tmt1_rate", Value::Rate(2_048));
+    let device = throttled().and("throttle.tmt1_rate", Value::Rate(2_048));
     // The last of these ends 20 us after 70 °C.
     let then = [(440_000, 0), (440_000, 1), (440_000, 2), (600_000, 3)];
     let host = heat_and_read(17_510, &then);
@@ -315,7 +316,7 @@ fn delayed_requests_are_served_when_throttling_ends() {
 #[test]
 fn a_request_of_one_period_of_throttling_delays_none_of_the_next() {
     // In each period one page is read; the next waits for the end of the period, not for a second.
-    let events = read_for(&throttled().and("tmt1_rate", Value::Rate(2_048)), 3_000);
+    let events = read_for(&throttled().and("throttle.tmt1_rate", Value::Rate(2_048)), 3_000);
     let found = changes(&events);
     let (heat, cool) = (time(60.0, 70.0, 95.0), time(70.0, 60.0, 35.0));
     assert!(found.len() > 10, "{found:?}");
@@ -357,17 +358,17 @@ fn a_request_delayed_by_heavy_throttling_begins_at_the_rate_of_light_throttling(
 fn a_threshold_at_the_temperature_that_is_approached_is_never_reached() {
     // A read takes a hundred time constants, and 25 + 10 * 7 W is 95 °C exactly.
     let device = warm()
-        .and("heat_capacity", number(0.001))
+        .and("throttle.heat_capacity", number(0.001))
         .and("read_time", us(1_000_000))
-        .and("active_power", number(7.0))
-        .and("read_energy", number(0.0))
-        .and("tmt1_celsius", number(95.0))
-        .and("tmt1_end_celsius", number(60.0))
-        .and("tmt1_rate", Value::Rate(1_000));
+        .and("energy.active_power", number(7.0))
+        .and("energy.read_energy", number(0.0))
+        .and("throttle.tmt1_celsius", number(95.0))
+        .and("throttle.tmt1_end_celsius", number(60.0))
+        .and("throttle.tmt1_rate", Value::Rate(1_000));
     let events = read_for(&device, 3_500);
     let hottest = reports(&events).iter().map(|it| it.1).fold(0.0, f64::max);
     assert!((hottest - 95.0).abs() < 0.1 && changes(&events).is_empty(), "{hottest} °C");
-    let above = changes(&read_for(&device.and("tmt1_celsius", number(94.999)), 3_500));
+    let above = changes(&read_for(&device.and("throttle.tmt1_celsius", number(94.999)), 3_500));
     assert_eq!(above[0].1, Throttling::Light);
 }
 
@@ -383,9 +384,9 @@ fn background_work_goes_on_while_requests_are_delayed() {
         .and("ftl", ftl)
         .and("over_provisioning", number(0.3))
         .and("idle_after", us(500))
-        .and("tmt1_celsius", number(35.1))
-        .and("tmt1_end_celsius", number(35.0001))
-        .and("tmt1_rate", Value::Rate(20_480));
+        .and("throttle.tmt1_celsius", number(35.1))
+        .and("throttle.tmt1_end_celsius", number(35.0001))
+        .and("throttle.tmt1_rate", Value::Rate(20_480));
     let writes = (0..200).map(|at: u64| {
         let page = at * 37 % 60;
         (SimTime::from_ns(at * 50_000), Request::new(Op::Write, Lba(page * 4), 4))
@@ -417,14 +418,15 @@ fn background_work_goes_on_while_requests_are_delayed() {
 fn heat_is_the_energy_of_states_and_operations() {
     let capacity = 0.1;
     let device = warm()
-        .and("thermal_resistance", number(10_000.0))
-        .and("heat_capacity", number(capacity))
-        .and("idle_power", number(0.0))
-        .and("program_energy", number(40e-6))
-        .and("erase_energy", number(300e-6))
+        .and("throttle", chosen("throttle", "thermal"))
+        .and("throttle.thermal_resistance", number(10_000.0))
+        .and("throttle.heat_capacity", number(capacity))
+        .and("energy.idle_power", number(0.0))
+        .and("energy.program_energy", number(40e-6))
+        .and("energy.erase_energy", number(300e-6))
         .and("over_provisioning", number(0.3))
-        .and("timing", text("queued"))
-        .and("write_buffer", Value::Bytes(8 * 2048))
+        .and("timing", chosen("timing", "queued"))
+        .and("timing.write_buffer", Value::Bytes(8 * 2048))
         .and("idle_after", us(500));
     let (_, events, end) = run(build(&device).expect("valid"), Host::random(2_000, 4, 400));
     end.expect("a run without a fault");
@@ -445,7 +447,7 @@ fn heat_is_the_energy_of_states_and_operations() {
 
 #[test]
 fn a_device_without_times_has_no_temperature() {
-    let events = read_for(&throttled().and("timing", text("none")), 1);
+    let events = read_for(&throttled().and("timing", chosen("timing", "none")), 1);
     let reported =
         |record: &EventRecord| matches!(record.event(), Some(FlashEvent::Temperature { .. }));
     assert!(events.len() > 100 && !events.iter().any(reported));
@@ -456,38 +458,41 @@ fn wrong_thresholds_are_named() {
     // All problems are those of this parameter.
     let count = |settings: Settings, param: &str| {
         let problems = build(&settings).err().unwrap_or_else(|| panic!("{param} is wrong"));
+        let param = format!("throttle.{param}");
         assert!(problems.iter().all(|it| it.param == param), "{param}: {problems:?}");
         problems.len()
     };
     let wrong = |settings: Settings, param: &str| assert_eq!(count(settings, param), 1, "{param}");
     let with = |key, value| throttled().and(key, value);
-    wrong(with("tmt1_end_celsius", number(70.0)), "tmt1_end_celsius");
-    wrong(with("ambient_celsius", number(90.0)), "tmt1_end_celsius");
+    wrong(with("throttle.tmt1_end_celsius", number(70.0)), "tmt1_end_celsius");
+    wrong(with("throttle.ambient_celsius", number(90.0)), "tmt1_end_celsius");
     // 25 + 10 * 4 W: warmer than the end of throttling when idle.
-    wrong(with("idle_power", number(4.0)), "tmt1_end_celsius");
-    wrong(with("tmt1_rate", Value::Rate(0)), "tmt1_rate");
+    wrong(with("energy.idle_power", number(4.0)), "tmt1_end_celsius");
+    wrong(with("throttle.tmt1_rate", Value::Rate(0)), "tmt1_rate");
     // Neither end nor rate; then no end, with a heavier threshold that cannot be compared.
-    let begins = warm().and("tmt1_celsius", number(70.0));
+    let begins = warm().and("throttle.tmt1_celsius", number(70.0));
     assert_eq!(count(begins.clone(), "tmt1_celsius"), 2);
     let heavier = begins
-        .and("tmt1_rate", Value::Rate(1_000_000))
-        .and("tmt2_celsius", number(80.0))
-        .and("tmt2_end_celsius", number(65.0));
-    wrong(heavier.clone().and("tmt2_rate", Value::Rate(1_000)), "tmt1_celsius");
-    let zero = heavier.and("tmt1_end_celsius", number(60.0)).and("tmt1_rate", Value::Rate(0));
-    wrong(zero.and("tmt2_rate", Value::Rate(1_000)), "tmt1_rate");
+        .and("throttle.tmt1_rate", Value::Rate(1_000_000))
+        .and("throttle.tmt2_celsius", number(80.0))
+        .and("throttle.tmt2_end_celsius", number(65.0));
+    wrong(heavier.clone().and("throttle.tmt2_rate", Value::Rate(1_000)), "tmt1_celsius");
+    let zero = heavier
+        .and("throttle.tmt1_end_celsius", number(60.0))
+        .and("throttle.tmt1_rate", Value::Rate(0));
+    wrong(zero.and("throttle.tmt2_rate", Value::Rate(1_000)), "tmt1_rate");
     let heavy = |begin, end, rate| {
-        let light = throttled().and("tmt2_celsius", number(begin));
-        light.and("tmt2_end_celsius", number(end)).and("tmt2_rate", Value::Rate(rate))
+        let light = throttled().and("throttle.tmt2_celsius", number(begin));
+        light
+            .and("throttle.tmt2_end_celsius", number(end))
+            .and("throttle.tmt2_rate", Value::Rate(rate))
     };
     assert!(build(&heavy(80.0, 65.0, 1_000)).is_ok());
     wrong(heavy(70.0, 65.0, 1_000), "tmt2_celsius");
     wrong(heavy(80.0, 60.0, 1_000), "tmt2_end_celsius");
     wrong(heavy(80.0, 80.0, 1_000), "tmt2_end_celsius");
     wrong(heavy(80.0, 65.0, 4_000_000), "tmt2_rate");
-    let powers = ["idle_power", "active_power", "read_energy"];
+    let powers = ["energy.idle_power", "energy.active_power", "energy.read_energy"];
     let cold = powers.into_iter().fold(warm(), |cold, key| cold.and(key, number(0.0)));
     wrong(cold, "thermal_resistance");
-    let missing = settings().and("thermal_resistance", number(10.0));
-    wrong(missing.and("active_power", number(1.0)), "thermal_resistance");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Host, answers, build, pausing, queued, run, settings, text, us};
+use common::{Host, answers, build, chosen, page_ftl, pausing, queued, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     Component, ComponentTree, EventRecord, LatencyPhase, Lba, Machine, Op, Request, SimDuration,
@@ -23,6 +23,8 @@ use hybridsim_flash::timing::{
 };
 use std::collections::BTreeMap;
 
+#[path = "timing/copies.rs"]
+mod copies;
 #[path = "timing/serial.rs"]
 mod serial;
 
@@ -81,7 +83,7 @@ fn a_full_schedule_table_sends_transfers_to_the_end() {
     let reads = [(0, 0), (0, 1), (0, 2)];
     let free = figure_4(1, 25_000, "fill");
     assert_eq!(timeline(&free, Op::Read, &reads), [39_000, 51_000, 63_000]);
-    let full = free.and("schedule_slots", Value::Count(2));
+    let full = free.and("timing.schedule_slots", Value::Count(2));
     let late = timeline(&full, Op::Read, &reads);
     assert!(late[2] > 63_000, "{late:?}");
 }
@@ -97,7 +99,7 @@ fn an_overloaded_queue_takes_as_many_slots_as_it_needs() {
         (0..4_000).map(|number| (1_000 * number, stream.below(256))).collect();
     let last = |settings: &Settings| *timeline(settings, Op::Write, &writes).last().expect("many");
     let needed = last(&overload);
-    let slots = |count: u64| overload.clone().and("schedule_slots", Value::Count(count));
+    let slots = |count: u64| overload.clone().and("timing.schedule_slots", Value::Count(count));
     assert_eq!(last(&slots(1 << 20)), needed);
     let limited = last(&slots(512));
     assert!(limited > needed * 5 / 4, "{limited} and {needed}: 512 slots take longer");
@@ -108,10 +110,10 @@ fn registers_and_memory_are_charged_once_each_way() {
     for timing in ["interleaved", "serial"] {
         let slow = |start| {
             settings()
-                .and("timing", text(timing))
+                .and("timing", chosen("timing", timing))
                 .and("precondition", text(start))
                 .and("register_time", us(3))
-                .and("ram_time", us(5))
+                .and("controller.ram_time", us(5))
         };
         assert_eq!(timeline(&slow("fill"), Op::Read, &[(0, 0)]), [25_000 + 3_000 + 5_000]);
         assert_eq!(timeline(&slow("none"), Op::Write, &[(0, 0)]), [300_000 + 3_000 + 5_000]);
@@ -158,7 +160,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
 }
 
 /// When a copy of a page from block 0 to block `target` ends, timed by `clock`.
-fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> SimTime {
+fn copied(geometry: Geometry, clock: &mut dyn TimingModel, target: u32) -> SimTime {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -186,13 +188,13 @@ fn background(
     (geometry, times): (Geometry, OperationTimes),
     ops: impl FnOnce(&mut FlashOps),
 ) -> u64 {
-    let queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, 1, false));
-    timed(&mut TimingModel::Queued(Box::new(queued)), geometry, ops)
+    let mut queued = Queued::new(geometry, times, (IN_ORDER, chip), WriteBuffer::new(0, 1, false));
+    timed(&mut queued, geometry, ops)
 }
 
 /// The time in nanoseconds that `clock` gives background operations, where pages 0, 1 and 2 hold
 /// data.
-fn timed(clock: &mut TimingModel, geometry: Geometry, ops: impl FnOnce(&mut FlashOps)) -> u64 {
+fn timed(clock: &mut dyn TimingModel, geometry: Geometry, ops: impl FnOnce(&mut FlashOps)) -> u64 {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     for page in 0..3 {
         flash.host_program(Ppn(page), Lpn(page), After::NOTHING);
@@ -255,11 +257,11 @@ fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let mut clock = match clock {
         "serial" => {
             let chip = ChipPages::single(delays.read);
-            TimingModel::Serial(Box::new(Serial::new(geometry, delays, chip)))
+            Box::new(Serial::new(geometry, delays, chip)) as Box<dyn TimingModel>
         }
-        _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+        _ => Box::new(Interleaved::new(geometry, delays)),
     };
-    let end = copied(geometry, &mut clock, target);
+    let end = copied(geometry, &mut *clock, target);
     assert_eq!(end.as_ns() % 1_000, 0);
     end.as_ns() / 1_000
 }
@@ -280,14 +282,14 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         (FlashUnit::Die(0), Read, 0, 38),
     ];
     let clocks = [
-        (TimingModel::Queued(Box::new(queued)), &command[1..], 49),
-        (TimingModel::Interleaved(Box::new(interleaved)), &command[..], 38),
+        (Box::new(queued) as Box<dyn TimingModel>, &command[1..], 49),
+        (Box::new(interleaved), &command[..], 38),
     ];
     for (mut clock, command, programs_from) in clocks {
-        clock.record_busy_intervals();
-        let end = copied(geometry, &mut clock, 4);
+        clock.busy(SimTime::ZERO, false).expect("it has times").enable();
+        let end = copied(geometry, &mut *clock, 4);
         let mut pieces = Vec::new();
-        clock.report_busy_intervals(SimTime::ZERO, true, |event| {
+        clock.busy(SimTime::ZERO, true).expect("it has times").report(|event| {
             let busy = event.event::<FlashBusy>();
             if let Some(FlashBusy { unit, act, cause: Cause::Gc, begin, end }) = busy {
                 pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
@@ -325,7 +327,7 @@ fn latency_phases_separate_registers_and_memory() {
     let slow = settings()
         .and("precondition", text("fill"))
         .and("register_time", us(3))
-        .and("ram_time", us(5))
+        .and("controller.ram_time", us(5))
         .and("command_time", us(2));
     let listed = vec![(SimTime::ZERO, Request::new(Op::Read, Lba(0), 4))];
     let (done, _, end) = run(build(&slow).expect("valid settings"), Host::new(listed));
@@ -342,8 +344,6 @@ fn latency_phases_separate_registers_and_memory() {
     );
 }
 
-/// One die of one plane behind a write buffer of `pages` pages; reads 25 us, programs 300 us.
-
 #[test]
 fn reads_precede_queued_programs_and_suspend_running_ones() {
     use Op::{Flush, Read, Write};
@@ -352,12 +352,12 @@ fn reads_precede_queued_programs_and_suspend_running_ones() {
     assert_eq!(answers(&queued(8), &asked), [0, 1, 325, 625]);
     // Suspended at 100 for 10, read until 135, 200 + 5 left: until 340, and then the other.
     assert_eq!(answers(&pausing(queued(8)), &asked), [0, 1, 135, 640]);
-    let never = pausing(queued(8)).and("suspends_max", Value::Count(0));
+    let never = pausing(queued(8)).and("timing.suspends_max", Value::Count(0));
     assert_eq!(answers(&never, &asked), [0, 1, 325, 625]);
     // With protection a flush has nothing to wait for, so later requests may precede it.
     let mut more = asked.to_vec();
     more.push((200, Read, 6, 1));
-    let protected = pausing(queued(8)).and("free_flush", Value::Flag(true));
+    let protected = pausing(queued(8)).and("timing.power_loss_protection", Value::Flag(true));
     assert_eq!(answers(&protected, &more), [0, 1, 135, 101, 235]);
     // Without it the flush was scheduled to complete at 640, and the read follows.
     assert_eq!(answers(&pausing(queued(8)), &more), [0, 1, 135, 640, 665]);
@@ -371,17 +371,17 @@ fn the_host_link_has_a_rate_for_writes() {
     use Op::{Read, Write};
     // A page takes 10 us to the host and 20 us from it.
     let link = queued(8)
-        .and("host_rate", Value::Rate(204_800_000))
-        .and("host_write_rate", Value::Rate(102_400_000));
+        .and("controller.host_rate", Value::Rate(204_800_000))
+        .and("controller.host_write_rate", Value::Rate(102_400_000));
     let asked = [(0, Write, 0, 1), (1_000, Read, 5, 1)];
     assert_eq!(answers(&link, &asked), [20, 1_035]);
-    let unbuffered = link.and("write_buffer", Value::Bytes(0));
+    let unbuffered = link.and("timing.write_buffer", Value::Bytes(0));
     for timing in ["interleaved", "serial"] {
-        let other = unbuffered.clone().and("timing", text(timing));
+        let other = unbuffered.clone().and("timing", chosen("timing", timing));
         assert_eq!(answers(&other, &asked), [320, 1_035], "{timing}");
     }
     // Without a rate of the link, the one for writes is none either.
-    let without = queued(8).and("host_write_rate", Value::Rate(102_400_000));
+    let without = queued(8).and("controller.host_write_rate", Value::Rate(102_400_000));
     assert_eq!(answers(&without, &asked), [0, 1_025]);
 }
 
@@ -394,8 +394,8 @@ fn a_full_write_buffer_makes_writes_wait() {
     assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 340, 85]);
     // One program after the other without suspension, and the read after the first.
     assert_eq!(answers(&queued(2), &asked), [0, 1, 300, 325]);
-    // Without a buffer a write completes when it is programmed, and nothing precedes it.
-    assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
+    // Without a buffer a write completes when it is programmed: the first at 340 as well.
+    assert_eq!(answers(&pausing(queued(0)), &asked), [340, 640, 940, 85]);
 }
 
 #[test]
@@ -412,7 +412,7 @@ fn waiting_writes_get_entries_in_order_of_arrival() {
     assert_eq!(answers(&queued(2), &asked), [600, 900, 925]);
     // The wait is queueing, page by page, and nothing else.
     let listed = vec![(SimTime::ZERO, Request::new(Op::Write, Lba(0), 16))];
-    let slow = queued(2).and("write_overhead", us(7)).and("ram_time", us(3));
+    let slow = queued(2).and("controller.write_overhead", us(7)).and("controller.ram_time", us(3));
     let (done, _, end) = run(build(&slow).expect("valid settings"), Host::new(listed));
     end.expect("a run without a fault");
     // Received at 7, in RAM at 10; programs end at 310 and 610: the fourth page is in RAM at 613.
@@ -427,8 +427,8 @@ fn a_paused_write_buffer_frees_no_entry() {
     // No entry is free from 400 to 1,000. The first is by then, those of the second and the third
     // are not, though they are programmed at 650 and 950; the sixth waits for the fourth's program.
     let paused = pausing(queued(2))
-        .and("buffer_pause_time", us(600))
-        .and("buffer_pause_interval", us(1_000));
+        .and("timing.buffer_pause_time", us(600))
+        .and("timing.buffer_pause_interval", us(1_000));
     let mut asked = vec![(0, Write, 0, 1), (350, Write, 1, 1), (360, Write, 2, 1)];
     asked.extend([(370, Write, 3, 1), (380, Write, 4, 1), (390, Write, 5, 1)]);
     assert_eq!(answers(&paused, &asked), [0, 350, 360, 1_000, 1_000, 1_300]);
@@ -440,11 +440,11 @@ fn a_paused_write_buffer_frees_no_entry() {
         Ok(_) => String::new(),
         Err(problems) => problems[0].message.clone(),
     };
-    let whole = paused.clone().and("buffer_pause_time", us(1_000));
+    let whole = paused.clone().and("timing.buffer_pause_time", us(1_000));
     assert!(words(whole).contains("set a longer buffer_pause_interval"));
-    let without = queued(2).and("buffer_pause_time", us(600));
+    let without = queued(2).and("timing.buffer_pause_time", us(600));
     assert!(words(without).contains("set buffer_pause_interval"));
-    let never = paused.clone().and("buffer_pause_full_max", us(600));
+    let never = paused.clone().and("timing.buffer_pause_full_max", us(600));
     assert!(words(never).contains("less than buffer_pause_time"));
 }
 
@@ -452,9 +452,9 @@ fn a_paused_write_buffer_frees_no_entry() {
 fn a_pause_ends_early_once_a_write_has_waited_long_enough() {
     use Op::Write;
     let paused = pausing(queued(2))
-        .and("buffer_pause_time", us(600))
-        .and("buffer_pause_interval", us(1_000));
-    let short = paused.and("buffer_pause_full_max", us(500));
+        .and("timing.buffer_pause_time", us(600))
+        .and("timing.buffer_pause_interval", us(1_000));
+    let short = paused.and("timing.buffer_pause_full_max", us(500));
     // A write waits from 370 on, in the pause that begins at 400, which therefore ends at 900: the
     // second's entry is free then, the third's when it is programmed at 950, the fourth's at 1,250.
     let mut asked = vec![(0, Write, 0, 1), (350, Write, 1, 1), (360, Write, 2, 1)];
@@ -476,8 +476,9 @@ fn planes_of_a_die_program_together() {
     let two = queued(8).and("planes_per_die", Value::Count(2)).and("precondition", text("none"));
     let asked = [(0, Write, 0, 2), (1, Flush, 0, 0)];
     assert_eq!(answers(&two, &asked), [0, 600]);
-    let together =
-        two.and("multi_plane", Value::Flag(true)).and("channel_rate", Value::Rate(204_800_000));
+    let together = two
+        .and("timing.multi_plane", Value::Flag(true))
+        .and("channel_rate", Value::Rate(204_800_000));
     // Both transfers of 10 us, then one program.
     assert_eq!(answers(&together, &asked), [0, 320]);
     let apart = [(0, Write, 0, 1), (0, Write, 1, 1), (1, Flush, 0, 0)];
@@ -508,7 +509,7 @@ fn a_multi_plane_operation_has_one_mode() {
         let buffer = WriteBuffer::new(0, 1, false);
         let chip = ChipPages::new(times.read, 1, 0.0, 1);
         let queued = Queued::new(geometry, times, (scheduling, chip), buffer);
-        let mut clock = TimingModel::Queued(Box::new(queued));
+        let mut clock = queued;
         clock.begin_background(SimTime::ZERO);
         clock.page(flash.list(), 0, 0);
         clock.end().busy_until().as_ns() / 1_000
@@ -531,7 +532,8 @@ fn pages_of_one_chip_page_are_read_at_once() {
     let asked = [(0, Read, 0, 4), (200, Read, 5, 1)];
     assert_eq!(answers(&single, &asked), [4 * (25 + 10), 235]);
     // One operation at a time: two reads of the chip, four transfers.
-    let serial = single.clone().and("timing", text("serial")).and("read_pages", Value::Count(2));
+    let serial =
+        single.clone().and("timing", chosen("timing", "serial")).and("read_pages", Value::Count(2));
     assert_eq!(answers(&serial, &asked), [2 * 25 + 4 * 10, 235]);
     assert_eq!(answers(&serial, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
     let pairs = single.clone().and("read_pages", Value::Count(2));
@@ -539,19 +541,18 @@ fn pages_of_one_chip_page_are_read_at_once() {
     // The second request has to read the chip's page again.
     assert_eq!(answers(&pairs, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
     // Types alternate by the chip's page: 20, 25, 30 and 20 us.
-    let types = pairs.and("read_spread", Value::Number(0.4));
+    let types = pairs.and("timing.read_spread", Value::Number(0.4));
     let [lsb, csb, msb, again] = [0, 2, 4, 6].map(|page| answers(&types, &[(0, Read, page, 1)])[0]);
     assert_eq!([lsb, csb, msb, again], [30, 35, 40, 30]);
 }
 
 #[test]
 fn a_write_that_waited_reads_the_page_of_the_chip_again() {
-    let mut ftl = queued(2).entry("ftl").clone();
-    ftl.settings.set("stripe_pages", Value::Count(2));
+    let ftl = page_ftl(&[("stripe_pages", Value::Count(2))]);
     let settings = queued(2)
         .and("dies_per_channel", Value::Count(2))
         .and("read_pages", Value::Count(2))
-        .and("ftl", Value::Entry(ftl));
+        .and("ftl", ftl);
     // Two programs of die 0, the second from 1,000 to 1,300. Then half of two pages of a chip's
     // page of it, which have to be read: the first takes the last entry, and is read from 1,300 to
     // 1,325; the second waits until 1,300.
@@ -584,10 +585,12 @@ fn pages_of_one_program_are_programmed_at_once() {
 #[test]
 fn the_controller_takes_one_request_per_interval() {
     use Op::Read;
-    let four = queued(0).and("dies_per_channel", Value::Count(4)).and("request_interval", us(7));
+    let four = queued(0)
+        .and("dies_per_channel", Value::Count(4))
+        .and("controller.request_interval", us(7));
     let asked: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
     assert_eq!(answers(&four, &asked), [25, 32, 39, 46]);
-    let interleaved = four.and("timing", text("interleaved"));
+    let interleaved = four.and("timing", chosen("timing", "interleaved"));
     assert_eq!(answers(&interleaved, &asked), [25, 32, 39, 46]);
     assert_eq!(answers(&interleaved, &[(0, Read, 0, 1), (100, Read, 1, 1)]), [25, 125]);
 }
@@ -597,15 +600,17 @@ fn requests_wait_for_a_free_processor_core() {
     use Op::{Read, Write};
     let four = queued(4)
         .and("dies_per_channel", Value::Count(4))
-        .and("read_overhead", us(10))
-        .and("write_overhead", us(3));
+        .and("controller.read_overhead", us(10))
+        .and("controller.write_overhead", us(3));
     let reads: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
     assert_eq!(answers(&four, &reads), [35; 4]);
     for timing in ["queued", "interleaved"] {
         let buffer = if timing == "queued" { 4 * 2048 } else { 0 };
-        let four =
-            four.clone().and("timing", text(timing)).and("write_buffer", Value::Bytes(buffer));
-        let cores = |count| four.clone().and("firmware_cores", Value::Count(count));
+        let four = four
+            .clone()
+            .and("timing", chosen("timing", timing))
+            .and("timing.write_buffer", Value::Bytes(buffer));
+        let cores = |count| four.clone().and("controller.firmware_cores", Value::Count(count));
         assert_eq!(answers(&cores(1), &reads), [35, 45, 55, 65], "{timing}");
         assert_eq!(answers(&cores(2), &reads), [35, 35, 45, 45], "{timing}");
         assert_eq!(answers(&cores(3), &reads), [35, 35, 35, 45], "{timing}");
@@ -628,9 +633,7 @@ fn a_stripe_fills_part_of_a_plane_before_the_next() {
     let two = queued(0).and("dies_per_channel", Value::Count(2));
     let asked: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
     assert_eq!(answers(&two, &asked), [25, 25, 50, 50]);
-    let mut ftl = two.entry("ftl").clone();
-    ftl.settings = ftl.settings.and("stripe_pages", Value::Count(2));
-    let pairs = two.and("ftl", Value::Entry(ftl));
+    let pairs = two.and("ftl", page_ftl(&[("stripe_pages", Value::Count(2))]));
     assert_eq!(answers(&pairs, &asked), [25, 50, 25, 50]);
 }
 
@@ -686,7 +689,10 @@ fn two_dies_on_one_channel_alternate_on_it_and_work_in_parallel() {
         (Die(0), Program, host, 0, 312_000),
         (Die(1), Program, host, 312_000, 624_000),
     ];
-    assert_eq!(busy(&two("none").and("timing", text("serial")), writes.clone()), serial);
+    assert_eq!(
+        busy(&two("none").and("timing", chosen("timing", "serial")), writes.clone()),
+        serial
+    );
     // Queued dies receive the data early and start when they have arrived.
     let queued = [
         (Channel(0), Program, host, 0, 12_000),
@@ -694,7 +700,7 @@ fn two_dies_on_one_channel_alternate_on_it_and_work_in_parallel() {
         (Die(0), Program, host, 12_000, 312_000),
         (Die(1), Program, host, 24_000, 324_000),
     ];
-    assert_eq!(busy(&two("none").and("timing", text("queued")), writes), queued);
+    assert_eq!(busy(&two("none").and("timing", chosen("timing", "queued")), writes), queued);
     // Reads hold their die until the data are out, and the channel for command and data only:
     // cells 2..27 and 4..29, data 27..39 and 39..51.
     let reads = requests(&[(0, Op::Read, 0), (0, Op::Read, 1)]);
@@ -707,7 +713,11 @@ fn two_dies_on_one_channel_alternate_on_it_and_work_in_parallel() {
         (Die(1), Read, host, 2_000, 51_000),
     ];
     for timing in ["interleaved", "queued"] {
-        assert_eq!(busy(&two("fill").and("timing", text(timing)), reads.clone()), read, "{timing}");
+        assert_eq!(
+            busy(&two("fill").and("timing", chosen("timing", timing)), reads.clone()),
+            read,
+            "{timing}"
+        );
     }
 }
 
@@ -733,7 +743,7 @@ fn units_do_one_thing_at_a_time_and_every_operation_is_reported() {
         [("interleaved", "page"), ("interleaved", "fast"), ("queued", "page"), ("serial", "bast")]
     {
         let device = pausing(settings())
-            .and("timing", text(timing))
+            .and("timing", chosen("timing", timing))
             .and("ftl", defaults::entry("ftl", ftl, &defaults::registry()))
             .and("command_time", us(1))
             .and("channel_rate", Value::Rate(204_800_000));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, Host, run, text, us};
+use common::{Done, Host, chosen, run, text, us};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Problem, Settings, Value};
 use hybridsim_engine::{
@@ -11,7 +11,7 @@ use hybridsim_engine::{
     RequestId, SimDuration, SimTime, Stream, ZoneAction,
 };
 use hybridsim_flash::defaults;
-use hybridsim_flash::zns::{PARAMS, STATISTIC_NAMES, ZnsSsd, build_zns};
+use hybridsim_flash::zns::{STATISTIC_NAMES, ZnsParams, ZnsSsd, build_zns};
 use hybridsim_flash::{Cause, FlashEvent};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const STRIDE: u64 = 64 * PAGE;
 
 /// 2 channels of 2 dies, blocks of 8 pages of 2 KiB: a zone of 60 pages takes 2 blocks of each die.
 fn small() -> Settings {
-    defaults::settings(PARAMS, &defaults::registry())
+    defaults::settings(ZnsParams::PARAMS, &defaults::registry())
         .and("channels", Value::Count(2))
         .and("dies_per_channel", Value::Count(2))
         .and("planes_per_die", Value::Count(1))
@@ -48,7 +48,7 @@ fn zone(number: u64) -> Lba {
 }
 
 fn manage(action: ZoneAction, number: u64) -> Request {
-    Request::zone(action, zone(number), STRIDE as u32)
+    Request::new(Op::Zone(action), zone(number), STRIDE as u32)
 }
 
 fn write(number: u64, page: u64, pages: u64) -> Request {
@@ -56,7 +56,7 @@ fn write(number: u64, page: u64, pages: u64) -> Request {
 }
 
 fn append(number: u64, page: u64, pages: u64) -> Request {
-    Request { flags: Flags::ZONE, ..write(number, page, pages) }
+    Request { flags: Flags::APPEND, ..write(number, page, pages) }
 }
 
 fn read(number: u64, page: u64, pages: u64) -> Request {
@@ -104,8 +104,8 @@ fn writes_fail_with_the_status_of_the_specification() {
     fails(&plain, &[write(0, 0, 61)], "zone_boundary_error");
     fails(&plain, &[Request::new(Op::Write, Lba(1), PAGE as u32)], "invalid_field");
     fails(&plain, &[Request::new(Op::Write, Lba(0), 1)], "invalid_field");
-    fails(&plain, &[Request::zone(Reset, Lba(0), 1)], "invalid_field");
-    fails(&plain, &[Request::zone(Finish, Lba(1 << 40), STRIDE as u32)], "invalid_field");
+    fails(&plain, &[Request::new(Op::Zone(Reset), Lba(0), 1)], "invalid_field");
+    fails(&plain, &[Request::new(Op::Zone(Finish), Lba(1 << 40), STRIDE as u32)], "invalid_field");
     fails(&plain, &[manage(Close, 0)], "invalid_zone_state_transition");
     fails(&plain, &[write(0, 0, 60), manage(Open, 0)], "invalid_zone_state_transition");
     fails(&plain, &[write(0, 0, 1), manage(Finish, 0), write(0, 1, 1)], "zone_is_full");
@@ -237,13 +237,18 @@ fn a_finish_pads_the_rest_at_the_speed_of_the_flash() {
 
 #[test]
 fn writes_to_another_zone_share_the_dies_with_a_finish() {
-    let buffered = small().and("timing", text("queued")).and("write_buffer", Value::Bytes(16_384));
+    let buffered = small()
+        .and("timing", chosen("timing", "queued"))
+        .and("timing.write_buffer", Value::Bytes(16_384));
     let at = |us: u64| SimTime::from_ns(us * 1_000);
     let mut listed = vec![(at(0), write(0, 0, 1)), (at(1_000), manage(ZoneAction::Finish, 0))];
     listed.extend((0..60).map(|page| (at(1_100 + 100 * page), write(1, page, 1))));
     let (done, _, end) = run(build(&buffered).expect("a device"), Host::new(listed));
     end.expect("a run without a fault");
-    let finish = done.iter().find(|done| done.request.op == Op::Flush).expect("the finish");
+    let finish = done
+        .iter()
+        .find(|done| done.request.op == Op::Zone(ZoneAction::Finish))
+        .expect("the finish");
     // Alone it takes 15 rounds of 300 us, and the writes of the time take as long again at most.
     let took = took_us(finish);
     assert!((5_500..9_300).contains(&took), "{took} us");
@@ -256,7 +261,9 @@ fn writes_to_another_zone_share_the_dies_with_a_finish() {
 #[test]
 fn random_operations_agree_with_a_simple_model() {
     let settings = small().and("max_open_zones", Value::Count(2));
-    let settings = settings.and("timing", text("queued")).and("write_buffer", Value::Bytes(8_192));
+    let settings = settings
+        .and("timing", chosen("timing", "queued"))
+        .and("timing.write_buffer", Value::Bytes(8_192));
     for seed in 0..4 {
         let mut stream = Stream::new(seed, "zns");
         // Pages written by zone, and whether it is finished.
@@ -353,7 +360,7 @@ fn a_zone_that_goes_offline_closes_no_other() {
 #[test]
 fn a_refused_request_takes_the_overhead_of_a_command() {
     for (overhead, expected) in [(0, 1), (7, 7_000)] {
-        let settings = small().and("write_overhead", us(overhead));
+        let settings = small().and("controller.write_overhead", us(overhead));
         let (done, _) = one_by_one(&settings, &[write(0, 3, 1), manage(ZoneAction::Close, 0)]);
         for done in done {
             assert_eq!(done.outcome, Outcome::Failed);

@@ -1,6 +1,6 @@
 //! The host over ideal devices: times, queueing, verification, hostile workloads.
 
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
@@ -272,6 +272,10 @@ fn settings() -> Settings {
     Settings::default()
         .and("mode", Value::Text("open".into()))
         .and("queue_depth", Value::Count(8))
+        .and(
+            "scheduler",
+            Value::Entry(EntryChoice { name: "fcfs".into(), settings: Settings::default() }),
+        )
         .and("think_time", Value::Duration(SimDuration::ZERO))
         .and("outstanding_max", Value::Count(1000))
         .and("end", Value::Text("completed".into()))

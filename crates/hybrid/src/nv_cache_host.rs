@@ -7,7 +7,8 @@
 //! scenario gives.
 
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
@@ -19,50 +20,48 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "nv-cache-host",
         summary: "a host I/O policy that pins, queries and flushes the NV cache of the drive below",
         origin: "bisson-fqueue, section II.B; T13 ATA8-ACS, NV cache feature set",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
-const RANGE: &[Param] = &[
-    Param::required("start", Kind::Bytes, "Start of the range"),
-    Param::required("size", Kind::Bytes, "Length of the range; whole sectors of 512 bytes"),
-];
+hybridsim_config::params! {
+    /// A range to pin.
+    struct Range {
+        start: u64 = Kind::Bytes, required, "Start of the range.";
+        size: u64 = Kind::Bytes, required, "Length of the range; whole sectors of 512 bytes.";
+    }
+}
 
-const PARAMS: &[Param] = &[
-    Param::required(
-        "drive",
-        Kind::Component,
-        "A component with NV cache commands: `nv-cache-disk`",
-    ),
-    Param::with("pin", Kind::Tables(RANGE), "[]", "Ranges that are pinned when the run begins"),
-    Param::with(
-        "populate",
-        Kind::Flag,
-        "true",
-        "Whether the drive reads the pinned ranges into its cache at once; otherwise writes do",
-    ),
-    Param::optional("unpin_after", Kind::Duration, "When the ranges are unpinned"),
-    Param::with("power_mode", Kind::Flag, "false", "Enters the NV cache power mode"),
-    Param::with(
-        "spinning_min",
-        Kind::Duration,
-        "\"0s\"",
-        "In the power mode: minimum spinning time of the disk after a start, in whole seconds",
-    ),
-    Param::optional("query_every", Kind::Duration, "Interval at which the pinned set is queried"),
-    Param::optional("flush_every", Kind::Duration, "Interval at which the unpinned set is flushed"),
-    Param::optional(
-        "flush_room",
-        Kind::Bytes,
-        "Free space to which the unpinned set is flushed; all of the cache when absent",
-    ),
-];
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub drive: String = Kind::Component, required,
+            "A component with NV cache commands: `nv-cache-disk`.";
+        pin: Vec<Settings> = Kind::Tables(Range::PARAMS), default "[]",
+            "Ranges that are pinned when the run begins.";
+        populate: bool = Kind::Flag, default "true" needs &[Needs::given("pin")],
+            "Whether the drive reads the pinned ranges into its cache at once; otherwise writes \
+             do.";
+        unpin_after: Option<SimDuration> = Kind::Duration, optional needs &[Needs::given("pin")],
+            "When the ranges are unpinned.";
+        power_mode: bool = Kind::Flag, default "false", "Enters the NV cache power mode.";
+        spinning_min: SimDuration = Kind::Duration, default "\"0s\""
+            needs &[Needs::Is("power_mode", &["true"])],
+            "In the power mode: minimum spinning time of the disk after a start, in whole seconds.";
+        query_every: Option<SimDuration> = Kind::Duration, optional,
+            "Interval at which the pinned set is queried.";
+        flush_every: Option<SimDuration> = Kind::Duration, optional,
+            "Interval at which the unpinned set is flushed.";
+        flush_room: Option<u64> = Kind::Bytes, optional needs &[Needs::given("flush_every")],
+            "Free space to which the unpinned set is flushed; all of the cache when absent.";
+    }
+}
 
 /// Shortest interval between two commands of a kind.
 const EVERY_MIN: SimDuration = SimDuration::from_ms(1);
@@ -70,44 +69,41 @@ const EVERY_MIN: SimDuration = SimDuration::from_ms(1);
 const COMMAND: u64 = u64::MAX;
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let (settings, drive) = (input.settings, &input.children[0]);
+    let (params, drive) = (Parameters::from_settings(input.settings), &input.children[0]);
     let mut problems = Vec::new();
-    let pin = ranges(settings, drive.capacity, &mut problems);
-    let every = |name: &'static str, problems: &mut Vec<Problem>| {
-        let every = settings.duration_opt(name);
+    let pin = ranges(&params.pin, drive.capacity, &mut problems);
+    for (name, every) in [("query_every", params.query_every), ("flush_every", params.flush_every)]
+    {
         if every.is_some_and(|every| every < EVERY_MIN) {
             problems.push(Problem::new(name, format!("must be at least {EVERY_MIN}")));
         }
-        every
-    };
-    let query_every = every("query_every", &mut problems);
-    let flush_every = every("flush_every", &mut problems);
-    let spinning = settings.duration("spinning_min");
-    let spinning_s_min = spinning.as_ns() / 1_000_000_000;
-    if spinning != SimDuration::from_s(spinning_s_min) || spinning_s_min > u64::from(u32::MAX) {
+    }
+    let spinning_s_min = params.spinning_min.as_ns() / 1_000_000_000;
+    if params.spinning_min != SimDuration::from_s(spinning_s_min)
+        || spinning_s_min > u64::from(u32::MAX)
+    {
         let message = "must be whole seconds, fewer than 2^32: the command has no other unit";
         problems.push(Problem::new("spinning_min", message));
     }
-    let room = settings.bytes_opt("flush_room").map(|bytes| bytes.div_ceil(SECTOR_BYTES));
+    let room = params.flush_room.map(|bytes| bytes.div_ceil(SECTOR_BYTES));
     if room.is_some_and(|room| room > drive.capacity.min(u64::from(u32::MAX))) {
         problems.push(Problem::new("flush_room", "is larger than the drive or 2 TiB"));
     }
     if !problems.is_empty() {
         return Err(problems);
     }
-    let power_mode = settings.flag("power_mode").then_some(spinning_s_min as u32);
     Ok(Box::new(NvCacheHost {
         capacity: drive.capacity,
         positioner: drive.positioner.clone(),
         pin,
-        populate: settings.flag("populate"),
-        power_mode,
+        populate: params.populate,
+        power_mode: params.power_mode.then_some(spinning_s_min as u32),
         timers: [
-            settings.duration_opt("unpin_after").map(|after| (Timer::Unpin, after)),
-            query_every.map(|every| (Timer::Query, every)),
-            flush_every.map(|every| (Timer::Flush, every)),
+            params.unpin_after.map(|after| (Timer::Unpin, after)),
+            params.query_every.map(|every| (Timer::Query, every)),
+            params.flush_every.map(|every| (Timer::Flush, every)),
         ],
-        room: room.map(|room| room as u32),
+        room: params.flush_every.and(room).map(|room| room as u32),
         queue: VecDeque::new(),
         outstanding: None,
         pinned: 0,
@@ -116,10 +112,10 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
 }
 
 /// The ranges to pin, in sectors, split to the longest range of one command.
-fn ranges(settings: &Settings, capacity: u64, problems: &mut Vec<Problem>) -> Vec<(Lba, u32)> {
-    let mut ranges = Vec::new();
-    for (at, range) in settings.tables("pin").iter().enumerate() {
-        let (start, size) = (range.bytes("start"), range.bytes("size"));
+fn ranges(ranges: &[Settings], capacity: u64, problems: &mut Vec<Problem>) -> Vec<(Lba, u32)> {
+    let mut found = Vec::new();
+    for (at, range) in ranges.iter().map(Range::from_settings).enumerate() {
+        let Range { start, size } = range;
         let whole = start.is_multiple_of(SECTOR_BYTES) && size.is_multiple_of(SECTOR_BYTES);
         let (mut lba, mut left) = (start / SECTOR_BYTES, size / SECTOR_BYTES);
         let fits = lba.checked_add(left).is_some_and(|end| end <= capacity);
@@ -133,11 +129,11 @@ fn ranges(settings: &Settings, capacity: u64, problems: &mut Vec<Problem>) -> Ve
         }
         while left > 0 {
             let sectors = left.min(u64::from(u32::MAX));
-            ranges.push((Lba(lba), sectors as u32));
+            found.push((Lba(lba), sectors as u32));
             (lba, left) = (lba + sectors, left - sectors);
         }
     }
-    ranges
+    found
 }
 
 #[derive(Clone, Copy, Debug)]

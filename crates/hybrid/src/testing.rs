@@ -1,7 +1,10 @@
 //! Fixtures of the unit tests of drives and schedulers.
 
+use crate::nv_cache::Parameters;
 use hybridsim_config::build::ChildView;
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::check;
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::source::ListSource;
@@ -52,15 +55,9 @@ pub fn views(sizes: &[u64], positioner: Option<Rc<dyn Positioner>>) -> Vec<Child
 
 /// The drive's parameters.
 pub fn drive_settings(unpin: &str) -> Settings {
-    Settings::default()
-        .and("command_time", Value::Duration(SimDuration::from_us(10)))
-        .and("entry_time", Value::Duration(SimDuration::from_us(1)))
-        .and("unpin", Value::Text(unpin.to_owned()))
-        .and("spin_down_after", Value::Duration(SimDuration::ZERO))
-        .and("artificial_idle", Value::Flag(false))
-        .and("cache_writes", Value::Text("always".to_owned()))
-        .and("cache_reads", Value::Text("none".to_owned()))
-        .and("read_share", Value::Number(0.5))
+    let text = format!("flash = \"flash\"\ndisk = \"disk\"\nunpin = \"{unpin}\"");
+    let settings = check::read(&text, &[Parameters::PARAMS], &Registry::default());
+    settings.expect("they are valid")
 }
 
 /// What came of a run.

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{cleanup, entry_choice, hybrid_disk, registry, settings};
+use common::{cleanup, entry_choice, hybrid_disk, read, registry, settings};
 use hybridsim_cache::CacheEvent;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::param::Settings;
 use hybridsim_conformance::Load;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
@@ -87,7 +87,8 @@ fn stacked_layers_conform() {
             .find(|entry| entry.description.name == name)
             .expect("registered")
     };
-    let chunk = Settings::default().and("chunk", Value::Bytes(6 * 512));
+    let names = "members = [\"one\", \"other\"]";
+    let chunk = read(&entry("stripe"), &format!("{names}\nchunk = \"3KiB\""));
     let complete = "on-demand-complete";
     let stripe = || {
         let members = vec![hybrid("array/a", complete), hybrid("array/b", "low-watermark")];
@@ -96,7 +97,7 @@ fn stacked_layers_conform() {
     check(stripe, 60);
     let concat = || {
         let members = vec![hybrid("array/a", complete), device("array/ssd", 200, 80)];
-        over(&entry("concat"), &chunk, "array", members)
+        over(&entry("concat"), &read(&entry("concat"), names), "array", members)
     };
     check(concat, 60);
     // A hybrid of a hybrid, and one over a striped disk.

@@ -5,7 +5,8 @@ mod common;
 use common::{cleanup, entry_choice, flash_cache, hybrid_disk, nv_cache, registry, settings};
 use hybridsim_cache::cleanup::ENTRIES;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::check;
+use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
@@ -117,39 +118,26 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
     let mut registry = registry();
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     registry.add_all(hybridsim_disk::ENTRIES);
-    let (text, time) = (|value: &str| Value::Text(value.to_owned()), Value::Duration);
-    let (us, flag) = (SimDuration::from_us, Value::Flag);
-    let curve = Settings::default()
-        .and("capacity", Value::Bytes(10_000 * 512))
-        .and("half_turn", time(us(5556)))
-        .and("single", time(us(1100)))
-        .and("average", time(us(13_000)))
-        .and("full", time(us(21_000)))
-        .and("rate", Value::Rate(44_000_000));
+    let settings = |kind: &str, text: &str| {
+        let params = registry.find::<ComponentEntry>(kind).expect("registered").description.params;
+        check::read(text, &[params], &registry).unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    let curve = settings(
+        "curve-disk",
+        "capacity = \"5000KiB\"\nhalf_turn = \"5556us\"\nsingle = \"1.1ms\"\naverage = \"13ms\"\n\
+         full = \"21ms\"\nrate = \"44MB/s\"",
+    );
     let disk = part(&registry, "curve-disk", &curve, Vec::new());
     let flash = ComponentTree::leaf(
         "flash",
         ConstantDevice::new(Timing::fixed(300, SimDuration::from_us(700))),
     );
     let drive = part(&registry, "nv-cache-disk", &nv_cache(), vec![flash, disk]);
-    let scheduler = entry_choice("c-look", Settings::default().and("by", text("lbn")));
-    let settings = Settings::default()
-        .and("scheduler", scheduler)
-        .and("redirect", flag(true))
-        .and("access", text("curve"))
-        .and("flash_latency", time(us(700)))
-        .and("flash_rate", Value::Rate(9_000_000))
-        .and("flash_queue_depth", Value::Count(in_flight))
-        .and("ties", text("redirect"))
-        .and("coalesce", text("touching"))
-        .and("overwrites", text(overwrites))
-        .and("high", Value::Number(1.0))
-        .and("low", Value::Number(0.9))
-        .and("merge_max", Value::Bytes(1 << 20))
-        .and("idle_to", Value::Number(0.0))
-        .and("idle", flag(true))
-        .and("idle_delay", time(SimDuration::ZERO))
-        .and("order", text("safe"));
+    let text = format!(
+        "drive = \"drive\"\nscheduler = {{ kind = \"c-look\", by = \"lbn\" }}\n\
+         flash_queue_depth = {in_flight}\noverwrites = \"{overwrites}\""
+    );
+    let settings = settings("flash-backed", &text);
     part(&registry, "flash-backed", &settings, vec![drive])
 }
 

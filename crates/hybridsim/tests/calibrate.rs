@@ -12,11 +12,11 @@ use std::path::PathBuf;
 
 const KNOWN: Known = Known { page_bytes: 2048, erase_ns: 1.5e6 };
 
-const DEVICE: &str = "[component.ssd]\nkind = \"ssd\"\ntiming = \"serial\"\nchannels = 1\n\
+const DEVICE: &str = "[component.ssd]\nkind = \"ssd\"\ntiming.kind = \"serial\"\nchannels = 1\n\
     dies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 256\npages_per_block = 64\n\
     page_size = \"2KiB\"\nover_provisioning = 0.1\nread_time = \"130us\"\n\
-    program_time = \"400us\"\nerase_time = \"1.5ms\"\nread_overhead = \"480us\"\n\
-    write_overhead = \"620us\"\n";
+    program_time = \"400us\"\nerase_time = \"1.5ms\"\ncontroller.read_overhead = \"480us\"\n\
+    controller.write_overhead = \"620us\"\n";
 
 #[derive(Default)]
 struct Latencies(Vec<f64>);
@@ -106,7 +106,8 @@ fn the_preset_behaves_like_the_device() {
     let (read, write) = (measured(&filled, Kind::Read).read, measured(DEVICE, Kind::Write).write);
     let calibration = Calibration { known: KNOWN, read, write, scattered: Vec::new(), readings: 1 };
     let text = preset("found", &calibration, 30 << 20);
-    let system = format!("[component.ssd]\n{text}precondition = \"fill\"\n");
+    let text = text.replace("[controller]", "[component.ssd.controller]");
+    let system = format!("[component.ssd]\nprecondition = \"fill\"\n{text}");
     let mean = |system: &str, rw| {
         simulate(system, rw, 16, 100).0.results.latency_ns.all.mean.expect("requests")
     };

@@ -560,9 +560,9 @@ fn a_verified_run_says_how_many_requests_failed() {
     let without = verified(&[]);
     assert!(without.contains("verified: 300 requests, every read returned"), "{without}");
     let errors = [
-        "component.ssd.bit_errors=\"power-law\"",
-        "component.ssd.rber_base=0.5",
-        "component.ssd.retries_max=0",
+        "component.ssd.errors.kind=\"power-law\"",
+        "component.ssd.errors.rber_base=0.5",
+        "component.ssd.errors.retries_max=0",
     ];
     let failed = |sets: &[&str]| {
         let said = verified(&[&errors, sets].concat());

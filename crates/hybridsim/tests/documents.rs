@@ -134,6 +134,40 @@ fn the_table_of_extensions_names_what_exists() {
 }
 
 #[test]
+fn counts_in_prose_are_those_of_the_program() {
+    let numbers = "zero one two three four five six seven eight nine ten eleven twelve thirteen \
+                   fourteen fifteen sixteen seventeen eighteen nineteen twenty";
+    let registry = hybridsim_simulation::registry::standard();
+    let of = |category| registry.descriptions(category).count();
+    let folder = fs::read_dir(root().join("workloads")).expect("a readable folder");
+    let files = folder.map(|entry| entry.expect("a readable entry").path());
+    let traces = files.filter(|path| path.extension().is_some_and(|it| it == "hst")).count();
+    let counted = [
+        ("flash translation layers", of("ftl")),
+        ("garbage collection policies", of("gc-policy")),
+        ("trace formats", of("trace-format")),
+        ("recorded traces in `workloads/`", traces),
+    ];
+    let mut found = 0;
+    for page in ["README.md", "docs/models/index.md"] {
+        let text = read(page).split_whitespace().collect::<Vec<_>>().join(" ");
+        for (noun, count) in counted {
+            for (at, _) in text.match_indices(noun) {
+                let mut before = text[..at].split_whitespace().rev();
+                let word = before.next().unwrap_or_default();
+                let Some(number) = numbers.split(' ').position(|it| it == word) else { continue };
+                match before.next() {
+                    Some("than") => assert!(count > number, "{page}: {word} {noun}, not {count}"),
+                    _ => assert_eq!(number, count, "{page}: {word} {noun}"),
+                }
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 4, "only {found} counts");
+}
+
+#[test]
 fn excerpts_are_code() {
     let text = read(RUST_POLICY);
     let code = read("crates/flash/src/ftl/block.rs");

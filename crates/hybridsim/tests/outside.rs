@@ -1,11 +1,17 @@
 //! A program that extends the registry: its entries work in every command and on every thread.
 
 use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::{Description, Registry};
+use hybridsim_disk::constant;
+use hybridsim_engine::Fault;
 use hybridsim_flash::ftl::{self, FtlEntry};
+use hybridsim_flash::gc::{self, GcEntry};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::Scenario;
+use hybridsim_simulation::session::{self, Session};
+use hybridsim_simulation::write_amplification;
 use hybridsim_sweep::{Job, Memory, Outcome, Plan, Vary};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -54,6 +60,9 @@ fn extended() -> Registry {
     let params = block.description.params;
     let description = Description { params, ..described("my-block") };
     registry.add(FtlEntry { description, ..block });
+    let params = constant::ENTRY.description.params;
+    let description = Description { params, ..described("my-device") };
+    registry.add(ComponentEntry { description, ..constant::ENTRY });
     registry
 }
 
@@ -148,6 +157,27 @@ fn the_command_line_sweeps_and_profiles_with_entries_from_outside() {
     assert_eq!(call(&registry, &start), 3, "the scenario is read, the log is missing");
 }
 
+#[test]
+fn a_device_from_outside_can_be_planned_with() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a writable folder");
+        path.to_string_lossy().into_owned()
+    };
+    file("mine.toml", "kind = \"my-device\"\ncapacity = \"1GiB\"\nlatency = \"1ms\"\n");
+    let prices = "currency = \"EUR\"\nyears = 4\nenergy = 0.25\n[[device]]\nname = \"mine\"\n\
+                  role = \"disk\"\npreset = \"mine.toml\"\nprice = 60\n";
+    let prices = file("prices.toml", prices);
+    let rows: String = (0..200).map(|n| format!("{n}.5 0 {} 8 1\n", n % 40 * 8)).collect();
+    let trace = file("trace.csv", &rows);
+    let out = folder.path().join("out").to_string_lossy().into_owned();
+    let plan = ["plan", &trace, "--prices", &prices, "--out", &out];
+    assert_eq!(call(&extended(), &plan), 0);
+    let plan = fs::read_to_string(Path::new(&out).join("plan.json")).expect("a plan");
+    assert!(plan.contains("mine alone"), "{plan}");
+}
+
 thread_local! {
     static RAISED: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
@@ -169,8 +199,45 @@ fn an_error_that_a_policy_cannot_return_ends_its_run_and_no_other() {
         let sets = [format!("component.hybrid.replacement={policy}")];
         let scenario = Scenario::read(&path, &sets, &registry).expect("a valid scenario");
         let done = run::run(&scenario, &registry, Options::default()).expect("it runs");
-        let message = done.fault.map(|fault| fault.to_string());
-        assert_eq!(message.is_some(), fault.is_some(), "{policy}: {message:?}");
-        assert!(message.unwrap_or_default().contains(fault.unwrap_or_default()), "{policy}");
+        assert_eq!(done.fault, fault.map(raised), "{policy}");
+        let session = Session::open(&scenario, &registry, session::Options::default());
+        let session = session.unwrap_or_else(|error| panic!("{error}"));
+        let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+        assert_eq!(done.fault, fault.map(raised), "{policy} in a session");
     }
+    let message = raised("a policy raised this").to_string();
+    assert!(!message.contains("defect of the simulator"), "{message}");
+}
+
+#[test]
+fn an_error_of_a_policy_ends_a_count_of_write_amplification() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut registry = standard();
+    registry.take_plugin_errors_from(|| RAISED.take().map(str::to_owned));
+    registry.add(GcEntry {
+        provides: &[],
+        description: described("raises"),
+        build: |input| {
+            RAISED.set(Some("a policy raised this"));
+            (gc::ENTRIES[0].build)(input)
+        },
+    });
+    let path = folder.path().join("count.toml");
+    let (workload, ssd) = SCENARIO.split_once("[component.hybrid]").expect("a hybrid");
+    let ssd = &ssd[ssd.find("[component.flash]").expect("flash")..];
+    let ssd = &ssd[..ssd.find("[component.disk]").expect("a disk")];
+    let text = workload.replace("\"hybrid\"", "\"flash\"") + ssd;
+    fs::write(&path, text.replace("8MiB", "512KiB")).expect("a writable folder");
+    for (policy, fault) in [("raises", Some("a policy raised this")), ("greedy", None)] {
+        let sets = [format!("component.flash.ftl={{ kind = \"page\", gc = \"{policy}\" }}")];
+        let scenario = Scenario::read(&path, &sets, &registry).expect("a valid scenario");
+        let options = write_amplification::Options::default();
+        let counted = write_amplification::count(&scenario, &registry, options);
+        let counted = counted.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(counted.fault, fault.map(raised), "{policy}");
+    }
+}
+
+fn raised(message: &str) -> Fault {
+    Fault::Plugin(message.to_owned())
 }

@@ -1,5 +1,8 @@
 //! Power failures at random moments: nothing acknowledged is lost.
 
+mod common;
+
+use common::system_around;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::Fault;
 use hybridsim_simulation::registry::standard;
@@ -33,7 +36,7 @@ fn the_printed_order_of_flash_backed_requests_loses_data() {
     let registry = standard();
     let example =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/flash-backed.toml");
-    let text = "run.verify=true\nrun.power_cut_every=100\npart.host-scheduler.order=";
+    let text = "run.verify=true\nrun.power_cut_every=100\ncomponent.host-scheduler.order=";
     let fault = |order: &str| {
         let sets: Vec<String> = format!("{text}{order:?}").lines().map(str::to_owned).collect();
         let input = Input::read(&example, &sets).unwrap_or_else(|problems| panic!("{problems}"));
@@ -58,6 +61,37 @@ fn a_run_that_loses_much_says_so() {
     assert!(warning.contains("run.power_cut_every above 100"), "{warning}");
     assert!(!warning.contains("host.mode"), "it is closed already: {warning}");
     assert_eq!(warned(100_000), None);
+}
+
+/// A failure takes place between two messages, so a component that sent more of them in verified
+/// runs, or drew anything else from the same stream, would move it.
+#[test]
+fn power_failures_are_those_of_a_run_that_is_not_verified() {
+    let run = |text: &str, verify: bool| {
+        let done = run_scenario(text.replace("VERIFY", &verify.to_string()));
+        let results = done.results;
+        (results.fingerprint, done.fault, results.power_cuts, results.requests_lost)
+    };
+    let mut modelled = 0;
+    for kind in standard().descriptions("component").map(|it| it.name) {
+        let disk = "preset = \"seagate-cheetah-9lp\"\n";
+        let system = system_around(kind).replace(disk, &format!("{disk}write_cache = false\n"));
+        let text = format!(
+            "system = \"it\"\n[workload]\ngenerator = {{ kind = \"fio\", requests = 3000, \
+             rw = \"randrw\", bssplit = \"512/20:4k/40:12k/40\", span = \"2MiB\", \
+             norandommap = true }}\n[host]\nmode = \"closed\"\nqueue_depth = 8\n\
+             [run]\nverify = VERIFY\npower_cut_every = 300\n{system}"
+        );
+        let (verified, plain) = (run(&text, true), run(&text, false));
+        assert_eq!(verified, plain, "{kind}");
+        match plain.1 {
+            None => modelled += 1,
+            Some(Fault::PowerFailureUnsupported { .. }) => continue,
+            Some(fault) => panic!("{kind}: {fault}"),
+        }
+        assert!(plain.2 > 10 && plain.3 > plain.2, "{kind}: {} failures", plain.2);
+    }
+    assert!(modelled > 15, "{modelled}");
 }
 
 const DISK: &str = "[component.disk]\npreset = \"seagate-cheetah-9lp\"\n";
@@ -88,12 +122,12 @@ fn an_ssd_keeps_what_it_acknowledged_from_a_write_buffer() {
     // Requests are larger than the smallest buffer, in which almost every write waits.
     for (buffer, more) in [
         ("8KiB", ""),
-        ("16KiB", "free_flush = true\n"),
-        ("64KiB", "buffer_pause_time = \"2ms\"\nbuffer_pause_interval = \"5ms\"\n"),
+        ("16KiB", "timing.power_loss_protection = true\n"),
+        ("64KiB", "timing.buffer_pause_time = \"2ms\"\ntiming.buffer_pause_interval = \"5ms\"\n"),
     ] {
         let system = format!(
-            "[component.ssd]\npreset = \"sata-ssd\"\ntiming = \"queued\"\n\
-             write_buffer = \"{buffer}\"\n{more}\
+            "[component.ssd]\npreset = \"sata-ssd\"\ntiming.kind = \"queued\"\n\
+             timing.write_buffer = \"{buffer}\"\n{more}\
              over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n"
         );
         survives(buffer, &system);
@@ -101,10 +135,22 @@ fn an_ssd_keeps_what_it_acknowledged_from_a_write_buffer() {
 }
 
 #[test]
+fn an_ssd_keeps_what_it_acknowledged_without_a_write_buffer() {
+    // Reads delay the programs that writes wait for.
+    let system = "[component.ssd]\npreset = \"sata-ssd\"\ntiming.kind = \"queued\"\n\
+                  timing.write_buffer = \"0B\"\ntiming.program_suspend_time = \"10us\"\n\
+                  over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n";
+    survives("no buffer", system);
+}
+
+#[test]
 fn an_ssd_keeps_what_it_acknowledged_while_throttled() {
-    let system = "[component.ssd]\npreset = \"sata-ssd\"\nthermal_resistance = 20.0\n\
-                  heat_capacity = 0.01\nidle_power = \"1W\"\nactive_power = \"5W\"\n\
-                  tmt1_celsius = 60.0\ntmt1_end_celsius = 55.0\ntmt1_rate = \"5MB/s\"\n\
+    let system = "[component.ssd]\npreset = \"sata-ssd\"\nthrottle.kind = \"thermal\"\n\
+        throttle.thermal_resistance = 20.0\n\
+                  throttle.heat_capacity = 0.01\nenergy.idle_power = \"1W\"\n\
+                  energy.active_power = \"5W\"\n\
+                  throttle.tmt1_celsius = 60.0\nthrottle.tmt1_end_celsius = 55.0\n\
+                  throttle.tmt1_rate = \"5MB/s\"\n\
                   over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n";
     survives("throttled", system);
 }
@@ -125,7 +171,7 @@ fn every_ftl_keeps_what_it_acknowledged() {
     }
     for timing in ["interleaved", "queued"] {
         let system = format!(
-            "[component.ssd]\npreset = \"sata-ssd\"\ntiming = \"{timing}\"\n\
+            "[component.ssd]\npreset = \"sata-ssd\"\ntiming.kind = \"{timing}\"\n\
              over_provisioning = 0.5\npages_per_block = 16\nblocks_per_plane = 32\n\
              ftl = {{ kind = \"dftl\", cache_entries = 8, host_buffer = \"8KiB\" }}\n"
         );
@@ -248,7 +294,7 @@ fn zones_keep_what_was_acknowledged_and_their_write_pointers() {
                planes_per_die = 1\nblocks_per_plane = 2000\npages_per_block = 4\n\
                zone_capacity = \"64KiB\"\nmax_open_zones = 2\nread_time = \"25us\"\n\
                program_time = \"200us\"\nerase_time = \"1.5ms\"\n";
-    for timing in ["", "timing = \"queued\"\nwrite_buffer = \"64KiB\"\n"] {
+    for timing in ["", "timing.kind = \"queued\"\ntiming.write_buffer = \"64KiB\"\n"] {
         let done = run_scenario(format!(
             "[workload]\ngenerator = {{ kind = \"fio\", requests = 20000, rw = \"randrw\", \
              rwmixread = 40, percentage_random = \"100,0\", bs = \"4KiB\", norandommap = true }}\n\

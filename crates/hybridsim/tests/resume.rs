@@ -10,6 +10,7 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{EventRecord, SimTime, Stream};
 use hybridsim_flash::FlashEvent;
 use hybridsim_flash::ftl::FtlEntry;
+use hybridsim_observe::Detail;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -37,7 +38,7 @@ fn try_run(
     folder: &Path,
     trace: &str,
     system: &str,
-    state: Option<&[u8]>,
+    (state, detail): (Option<&[u8]>, Detail),
 ) -> Result<(RunOutput, Vec<EventRecord>), String> {
     fs::write(folder.join("trace.txt"), trace).expect("one's own folder");
     let state = state.map_or(String::new(), |bytes| {
@@ -50,7 +51,8 @@ fn try_run(
     let input = Input { source, base: folder.to_owned(), sets: Vec::new(), trace: None };
     let scenario = Scenario::check(input, &registry).unwrap_or_else(|wrong| panic!("{wrong}"));
     let mut events: Vec<EventRecord> = Vec::new();
-    let options = Options { sink: Some(&mut events), save_state: true, ..Options::default() };
+    let sink = Some(&mut events as _);
+    let options = Options { detail, sink, save_state: true, ..Options::default() };
     let done = run::run(&scenario, &registry, options).map_err(|error| error.to_string())?;
     assert_eq!(done.fault, None, "{system}");
     Ok((done, events))
@@ -62,7 +64,8 @@ fn run_with(
     system: &str,
     state: Option<&[u8]>,
 ) -> (RunOutput, Vec<EventRecord>) {
-    try_run(folder, trace, system, state).unwrap_or_else(|error| panic!("{system}\n{error}"))
+    try_run(folder, trace, system, (state, Detail::Bare))
+        .unwrap_or_else(|error| panic!("{system}\n{error}"))
 }
 
 /// Whether an event is reported at the same time whether or not the run was saved in between. Time
@@ -242,8 +245,9 @@ fn with_an_slc_cache() {
         resumed_equals_uninterrupted(&ssd(&format!(
             "ftl = {{ kind = \"slc-cache\", static_size = \"64KiB\", dynamic_size = \"128KiB\", \
              low_mark = \"32KiB\", when_full = \"{when_full}\" }}\n\
-             timing = \"queued\"\nwrite_buffer = \"64KiB\"\nslc_program_time = \"70us\"\n\
-             slc_endurance = 1000\nprecondition = \"fill\"\nidle_after = \"1ms\"\n"
+             timing.kind = \"queued\"\ntiming.write_buffer = \"64KiB\"\n\
+             slc.program_time = \"70us\"\n\
+             slc.endurance = 1000\nprecondition = \"fill\"\nidle_after = \"1ms\"\n"
         )));
     }
 }
@@ -273,10 +277,13 @@ fn throttling_counts_once_over_both_runs() {
     // All writes arrive at once; while they are served, throttling begins and becomes heavy. That
     // is reported at the end of the first run, and again with the next request. The pause behind
     // that has the way back.
-    let system = ssd("thermal_resistance = 20.0\nheat_capacity = 0.01\nidle_power = \"1W\"\n\
-         active_power = \"5W\"\n\
-         tmt1_celsius = 50.0\ntmt1_end_celsius = 47.0\ntmt1_rate = \"20MB/s\"\n\
-         tmt2_celsius = 55.0\ntmt2_end_celsius = 49.0\ntmt2_rate = \"5MB/s\"\n");
+    let system = ssd("throttle.kind = \"thermal\"\nthrottle.thermal_resistance = 20.0\n\
+         throttle.heat_capacity = 0.01\nenergy.idle_power = \"1W\"\n\
+         energy.active_power = \"5W\"\n\
+         throttle.tmt1_celsius = 50.0\nthrottle.tmt1_end_celsius = 47.0\n\
+         throttle.tmt1_rate = \"20MB/s\"\n\
+         throttle.tmt2_celsius = 55.0\nthrottle.tmt2_end_celsius = 49.0\n\
+         throttle.tmt2_rate = \"5MB/s\"\n");
     let line = |ns: u64, read: u64, text: &mut String| {
         writeln!(text, "{}.{:06} 0 0 1024 {read}", ns / 1_000_000, ns % 1_000_000)
             .expect("memory can be written");
@@ -305,41 +312,76 @@ fn throttling_counts_once_over_both_runs() {
 
 #[test]
 fn with_bit_errors_and_blocks_to_refresh() {
-    let errors = "bit_errors = \"power-law\"\nprecondition = \"fill\"\nidle_after = \"5ms\"\n\
-                  rber_base = 6e-3\nrber_read = 4e-6\nrber_retention = 1e-4\n\
-                  retention_age = \"5d\"\nretries_max = 2\nretry_rber_factor = 0.9\n";
-    for refresh in ["refresh_retries = 2\n", "refresh_reads = 30\n", "refresh_age = \"120h\"\n"] {
+    let errors = "errors.kind = \"power-law\"\nprecondition = \"fill\"\nidle_after = \"5ms\"\n\
+                  errors.rber_base = 6e-3\nerrors.rber_read = 4e-6\nerrors.rber_retention = 1e-4\n\
+                  errors.retention_age = \"5d\"\nerrors.retries_max = 2\n\
+                  errors.retry_rber_factor = 0.9\n";
+    for refresh in [
+        "errors.refresh_retries = 2\n",
+        "errors.refresh_reads = 30\n",
+        "errors.refresh_age = \"120h\"\n",
+    ] {
         resumed_equals_uninterrupted(&ssd(&format!("{errors}{refresh}")));
+    }
+}
+
+#[test]
+fn the_state_is_the_same_with_detailed_events() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut trace = String::new();
+    requests(&mut trace, 0, 500, 1, 1);
+    for buffer in ["0B", "64KiB"] {
+        let system = ssd(&format!(
+            "timing.kind = \"queued\"\ntiming.write_buffer = \"{buffer}\"\n\
+             precondition = \"fill\"\n\
+             timing.program_suspend_time = \"10us\"\n"
+        ));
+        let state = |detail| {
+            let (done, _) = try_run(folder.path(), &trace, &system, (None, detail))
+                .unwrap_or_else(|error| panic!("{system}\n{error}"));
+            done.state.expect("the run came to its end")
+        };
+        assert!(state(Detail::Bare) == state(Detail::Full), "{system}");
     }
 }
 
 #[test]
 fn with_every_timing_model_and_inside_volumes() {
     for timing in ["interleaved", "queued", "serial", "none"] {
-        resumed_equals_uninterrupted(&ssd(&format!("timing = \"{timing}\"\n")));
+        resumed_equals_uninterrupted(&ssd(&format!("timing.kind = \"{timing}\"\n")));
     }
     resumed_equals_uninterrupted(&ssd(
-        "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
-         firmware_cores = 2\nread_overhead = \"60us\"\nwrite_overhead = \"90us\"\n\
-         program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
+        "timing.kind = \"queued\"\ntiming.write_buffer = \"64KiB\"\ntiming.multi_plane = true\n\
+         controller.firmware_cores = 2\ncontroller.read_overhead = \"60us\"\n\
+         controller.write_overhead = \"90us\"\n\
+         timing.program_suspend_time = \"10us\"\ntiming.erase_suspend_time = \"20us\"\n\
+         timing.resume_time = \"5us\"\n",
     ));
     resumed_equals_uninterrupted(&ssd(
-        "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nprogram_suspend_time = \"10us\"\n\
-         program_suspend_interval = \"50us\"\nsuspend_reads_max = 1\n\
-         host_rate = \"200MB/s\"\nhost_write_rate = \"100MB/s\"\n",
+        "timing.kind = \"queued\"\ntiming.write_buffer = \"64KiB\"\n\
+         timing.program_suspend_time = \"10us\"\n\
+         timing.program_suspend_interval = \"50us\"\ntiming.suspend_reads_max = 1\n\
+         controller.host_rate = \"200MB/s\"\ncontroller.host_write_rate = \"100MB/s\"\n",
     ));
+    // Reads delay the programs that writes without a buffer wait for.
+    resumed_equals_uninterrupted(&ssd("timing.kind = \"queued\"\ntiming.write_buffer = \"0B\"\n\
+         timing.program_suspend_time = \"10us\"\n"));
     // Most writes wait for the write buffer.
     resumed_equals_uninterrupted(&ssd(
-        "timing = \"queued\"\nwrite_buffer = \"8KiB\"\nbuffer_pause_time = \"1ms\"\n\
-         buffer_pause_interval = \"3ms\"\nbuffer_pause_full_max = \"700us\"\n",
+        "timing.kind = \"queued\"\ntiming.write_buffer = \"8KiB\"\n\
+         timing.buffer_pause_time = \"1ms\"\n\
+         timing.buffer_pause_interval = \"3ms\"\ntiming.buffer_pause_full_max = \"700us\"\n",
     ));
     // Throttled most of the time: the drive has 125 °C when active.
-    let warm = "thermal_resistance = 20.0\nheat_capacity = 0.01\nidle_power = \"1W\"\n\
-                active_power = \"5W\"\nprogram_energy = \"50uJ\"\n\
-                tmt1_celsius = 60.0\ntmt1_end_celsius = 55.0\ntmt1_rate = \"20MB/s\"\n\
-                tmt2_celsius = 70.0\ntmt2_end_celsius = 65.0\ntmt2_rate = \"5MB/s\"\n";
+    let warm = "throttle.kind = \"thermal\"\nthrottle.thermal_resistance = 20.0\n\
+        throttle.heat_capacity = 0.01\nenergy.idle_power = \"1W\"\n\
+                energy.active_power = \"5W\"\nenergy.program_energy = \"50uJ\"\n\
+                throttle.tmt1_celsius = 60.0\nthrottle.tmt1_end_celsius = 55.0\n\
+                throttle.tmt1_rate = \"20MB/s\"\n\
+                throttle.tmt2_celsius = 70.0\nthrottle.tmt2_end_celsius = 65.0\n\
+                throttle.tmt2_rate = \"5MB/s\"\n";
     for timing in ["interleaved", "queued", "serial"] {
-        resumed_equals_uninterrupted(&ssd(&format!("{warm}timing = \"{timing}\"\n")));
+        resumed_equals_uninterrupted(&ssd(&format!("{warm}timing.kind = \"{timing}\"\n")));
     }
     resumed_equals_uninterrupted(&ssd(&format!("{warm}idle_after = \"5ms\"\n")));
     let (first, second) = (ssd(""), ssd("").replace("[component.ssd]", "[component.ssd2]"));

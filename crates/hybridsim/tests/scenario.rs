@@ -2,10 +2,11 @@
 
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Value};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Request, RequestId,
+    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Request, RequestId, SimDuration,
 };
 use hybridsim_simulation::build;
 use hybridsim_simulation::scenario::resolve::resolve;
@@ -27,8 +28,8 @@ impl Component for Toy {
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 }
 
-const TOY: ComponentEntry = ComponentEntry {
-    description: Description {
+const TOY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "toy",
         summary: "Completes at once.",
         origin: "",
@@ -42,14 +43,14 @@ const TOY: ComponentEntry = ComponentEntry {
             Param::optional("below", Kind::Components, "Children."),
         ],
     },
-    build: |input: &BuildInput<'_>| {
-        let size = input.settings.bytes("size");
+    |input: &BuildInput<'_>| {
+        let size: u64 = field(input.settings, "size");
         if !size.is_multiple_of(512) {
             return Err(vec![Problem::new("size", "must be a multiple of 512 bytes")]);
         }
         Ok(Box::new(Toy(size / 512 + input.children.iter().map(|c| c.capacity).sum::<u64>())))
     },
-};
+);
 
 fn registry() -> Registry {
     let mut registry = hybridsim_simulation::registry::standard();
@@ -80,9 +81,9 @@ fn refused(text: &str, words: &[&str]) {
 fn defaults_fill_what_is_not_written() {
     let scenario = check("[component.a]\nkind = \"toy\"\nsize = \"1MiB\"", &[]).expect("valid");
     let settings = &scenario.components[0].settings;
-    assert_eq!(settings.duration("delay").as_ns(), 25_000);
-    assert_eq!(settings.number("share"), 0.07);
-    assert_eq!(settings.count("depth"), 32);
+    assert_eq!(field::<SimDuration>(settings, "delay").as_ns(), 25_000);
+    assert_eq!(field::<f64>(settings, "share"), 0.07);
+    assert_eq!(field::<u64>(settings, "depth"), 32);
     assert!(!settings.has("curve"));
 }
 
@@ -253,8 +254,8 @@ fn syntax_errors_and_missing_tables_are_located() {
 fn set_options_win_and_errors_name_them() {
     let text = "[component.a]\nkind = \"toy\"\nsize = \"1MiB\"";
     let scenario = check(text, &["component.a.size=2MiB", "component.a.depth=4"]).expect("valid");
-    assert_eq!(scenario.components[0].settings.bytes("size"), 2 << 20);
-    assert_eq!(scenario.components[0].settings.count("depth"), 4);
+    assert_eq!(field::<u64>(&scenario.components[0].settings, "size"), 2 << 20);
+    assert_eq!(field::<u64>(&scenario.components[0].settings, "depth"), 4);
     let message = check(text, &["component.a.depth=0"]).expect_err("out of range");
     assert!(message.contains("--set component.a.depth"), "{message}");
     assert!(check(text, &["nonsense"]).is_err());
@@ -304,8 +305,8 @@ fn parameters_of_an_entry_can_be_set_without_repeating_its_kind() {
                        read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n";
     let gc = |text: &str, sets: &[&str]| {
         let scenario = check(text, sets).expect("valid");
-        let ftl = scenario.components[0].settings.entry("ftl").clone();
-        (ftl.name.clone(), ftl.settings.entry_opt("gc").map(|gc| gc.name.clone()))
+        let ftl: EntryChoice = field(&scenario.components[0].settings, "ftl");
+        (ftl.name, ftl.settings.value("gc").map(Value::word))
     };
     let page = ("page".to_owned(), Some("fifo".to_owned()));
     // Over the default, over a bare name, over a table, and after another option.
@@ -322,17 +323,6 @@ fn parameters_of_an_entry_can_be_set_without_repeating_its_kind() {
     let problem =
         check(SSD, &["component.a.ftl=block", "component.a.ftl.gc=fifo"]).expect_err("no gc");
     assert!(problem.contains("unknown key"), "{problem}");
-}
-
-#[test]
-fn former_names_work_with_a_warning() {
-    let text = "[part.a]\npreset = \"paper002-large-block\"\n";
-    let scenario = check(text, &["part.a.blocks_per_plane=64"]).expect("former names");
-    assert_eq!(scenario.components[0].settings.count("blocks_per_plane"), 64);
-    let notes = scenario.notes.join("\n");
-    for wanted in ["[component.NAME]", "`flashsim-large-block`"] {
-        assert!(notes.contains(wanted), "{notes}");
-    }
 }
 
 #[test]

@@ -68,22 +68,12 @@ const BANNED_PHRASES: &[&str] = &[
 ];
 /// Where a banned word is the right one: the beginning of a path, and the word.
 const ALLOWED: &[(&str, &str)] = &[
-    // CSS has a property `box-shadow`.
-    ("crates/report/", "shadow"),
-    // Former names of presets still work.
-    ("crates/simulation/src/presets.rs", "paper00"),
-    ("crates/hybridsim/tests/scenario.rs", "paper00"),
-    // The Python class `Beat` is now `RunProgress`.
     // A method of Optuna.
     ("python/hybridsim/search.py", "tell"),
-    ("python/", "beat"),
-    ("CHANGELOG.md", "beat"),
     // Names of DiskSim's parameters.
     ("tools/import/", "stamp"),
     ("docs/reference/import.md", "stamp"),
 ];
-/// Lines that have to spell a former name.
-const FORMER_NAMES: &[&str] = &["formerly(", "alias = "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
@@ -197,9 +187,6 @@ fn words(line: &str) -> Vec<String> {
 
 /// The banned words and phrases in `line`.
 fn banned(line: &str) -> Vec<&'static str> {
-    if FORMER_NAMES.iter().any(|mark| line.contains(mark)) {
-        return Vec::new();
-    }
     let (words, lower) = (words(line), line.to_lowercase());
     let is_word = |word: &&&str| words.iter().any(|found| found == **word);
     let is_phrase = |phrase: &&&str| lower.contains(**phrase);
@@ -243,5 +230,4 @@ fn banned_words_are_found_in_identifiers_and_text() {
     assert_eq!(banned("    // nobody asks; it goes round the cache"), ["nobody", "goes round"]);
     assert_eq!(banned("struct Stamped { books: u8 }"), ["stamped", "books"]);
     assert!(banned("a plugin, a timestamp, a label, replaced").is_empty());
-    assert!(banned(".formerly(&[\"told\"])").is_empty());
 }

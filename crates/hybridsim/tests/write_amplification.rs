@@ -22,7 +22,7 @@ fn text_of(workload: &str, ssd: &str) -> String {
         "[workload]\n{workload}\n[host]\nmode = \"closed\"\nqueue_depth = 4\n\
          [component.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
          planes_per_die = 2\nblocks_per_plane = 40\npages_per_block = 32\npage_size = \"4KiB\"\n\
-         over_provisioning = 0.4\ntiming = \"none\"\nread_time = \"25us\"\n\
+         over_provisioning = 0.4\ntiming.kind = \"none\"\nread_time = \"25us\"\n\
          program_time = \"200us\"\nerase_time = \"1.5ms\"\n{ssd}\n"
     )
 }

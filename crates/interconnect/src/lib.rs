@@ -11,8 +11,9 @@ pub mod queue;
 pub mod queueing;
 pub mod targets;
 
-use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::param::{Kind, Problem};
+use hybridsim_engine::SimDuration;
 
 /// All buses and controllers.
 pub const ENTRIES: &[ComponentEntry] =
@@ -21,23 +22,21 @@ pub const ENTRIES: &[ComponentEntry] =
 /// Buses below a controller at most (konanki, section 2.3: as in DiskSim).
 const BUSES_MAX: usize = 4;
 
-/// The buses to the devices.
-pub const BUSES: Param =
-    Param::required("buses", Kind::Components, "The buses to the devices, at most 4");
+hybridsim_config::params! {
+    /// Parameters of every controller.
+    pub struct Controller {
+        buses: Vec<String> = Kind::Components, required, "The buses to the devices, at most 4";
+        command_time: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time from the arrival of a command until it is forwarded or queued";
+    }
+}
 
-/// Command processing time.
-pub const COMMAND_TIME: Param = Param::with(
-    "command_time",
-    Kind::Duration,
-    "\"0us\"",
-    "Time from the arrival of a command until it is forwarded or queued",
-);
-
-/// Checks the number of buses.
-fn check_buses(input: &BuildInput<'_>, problems: &mut Vec<Problem>) {
-    let buses = input.settings.texts("buses").len();
-    if buses > BUSES_MAX {
-        let message = format!("{buses} buses; a controller has at most {BUSES_MAX} to devices");
-        problems.push(Problem::new("buses", message));
+impl Controller {
+    fn check(&self, problems: &mut Vec<Problem>) {
+        let buses = self.buses.len();
+        if buses > BUSES_MAX {
+            let message = format!("{buses} buses; a controller has at most {BUSES_MAX} to devices");
+            problems.push(Problem::new("buses", message));
+        }
     }
 }

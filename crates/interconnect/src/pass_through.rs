@@ -1,6 +1,6 @@
 //! A controller without a queue: forwards every request after a fixed time.
 
-use super::{BUSES, COMMAND_TIME, check_buses};
+use super::Controller;
 use crate::targets::Targets;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::Built;
@@ -14,23 +14,23 @@ use slab::Slab;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "pass-through-controller",
         summary: "A controller that forwards every request to the devices behind it",
         origin: "DiskSim 4.0, disksim_ctlr type 1",
-        params: &[BUSES, COMMAND_TIME],
+        params: Controller::PARAMS,
     },
     build,
-};
+);
 
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let mut problems = Vec::new();
-    check_buses(input, &mut problems);
+    let params = Controller::from_settings(input.settings);
+    params.check(&mut problems);
     let targets = Targets::new(input.children, "buses").map_err(|more| problems.extend(more)).ok();
     let (Some(targets), true) = (targets, problems.is_empty()) else { return Err(problems) };
-    let command = input.settings.duration("command_time");
-    Ok(Box::new(PassThrough { targets, command, commands: Slab::new() }))
+    Ok(Box::new(PassThrough { targets, command: params.command_time, commands: Slab::new() }))
 }
 
 /// The controller.
@@ -62,6 +62,10 @@ impl Component for PassThrough {
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
         self.targets.only_positioner()
+    }
+
+    fn accepts_zone_commands(&self) -> bool {
+        true
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

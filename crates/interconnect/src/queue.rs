@@ -10,11 +10,10 @@
 //! A request served out of turn stays in its scheduler until that selects it, and is then skipped;
 //! when stale entries outnumber the waiting requests, the scheduler is refilled.
 
-use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_config::registry::Entry;
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::registry::{Entry, Registry};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
 use hybridsim_engine::{
@@ -24,73 +23,64 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as Place;
 
-/// The order of requests.
-pub const SCHEDULER: Param = Param::with(
-    "scheduler",
-    Kind::Entry(SchedulerEntry::CATEGORY),
-    "\"fcfs\"",
-    "Order in which waiting requests are dispatched to a device",
-);
-/// What goes first.
-pub const PRIORITY: Param = Param::with(
-    "priority",
-    Kind::Choice(&["none", "sync"]),
-    "\"none\"",
-    "sync: synchronous requests are dispatched before all others, in the order of \
-     `priority_scheduler`",
-);
-/// Its order.
-pub const PRIORITY_SCHEDULER: Param = Param::with(
-    "priority_scheduler",
-    Kind::Entry(SchedulerEntry::CATEGORY),
-    "\"fcfs\"",
-    "The order of requests that have priority",
-)
-.needs(&[Needs::Not("priority", &["none"])]);
-/// What has waited too long.
-pub const TIMEOUT: Param = Param::with(
-    "timeout",
-    Kind::Choice(&["none", "full", "half"]),
-    "\"none\"",
-    "full: requests that have waited for `timeout_after` are dispatched before all others, in the \
-     order of `timeout_scheduler`, or, with `priority`, as synchronous requests; half: after half \
-     that time they are dispatched before others in that order, after all of it with priority",
-);
-/// How long that is.
-pub const TIMEOUT_AFTER: Param =
-    Param::with("timeout_after", Kind::Duration, "\"6s\"", "When a request has waited too long")
-        .needs(&[Needs::Not("timeout", &["none"])]);
-/// Its order.
-pub const TIMEOUT_SCHEDULER: Param = Param::with(
-    "timeout_scheduler",
-    Kind::Entry(SchedulerEntry::CATEGORY),
-    "\"fcfs\"",
-    "The order of requests that have waited too long",
-)
-.needs(&[Needs::Not("timeout", &["none"])]);
-/// What is joined.
-pub const CONCATENATE: Param = Param::with(
-    "concatenate",
-    Kind::Choice(&["none", "reads", "writes", "both"]),
-    "\"none\"",
-    "Waiting requests that continue the selected one are merged with it",
-);
-/// Up to which size.
-pub const CONCATENATE_MAX: Param = Param::with(
-    "concatenate_max",
-    Kind::Count { min: 1, max: 1 << 22 },
-    "128",
-    "Most sectors of a merged request",
-)
-.needs(&[Needs::Not("concatenate", &["none"])]);
-/// What one request does for others.
-pub const OVERLAP: Param = Param::with(
-    "overlap",
-    Kind::Choice(&["independent", "completed", "queued-writes"]),
-    "\"independent\"",
-    "completed: waiting requests within the range of a later request complete with it; \
-     queued-writes: in addition, reads within a waiting write are served from it",
-);
+hybridsim_config::choices! {
+    /// Requests with priority.
+    enum Priority { None = "none", Sync = "sync" }
+}
+
+hybridsim_config::choices! {
+    /// Waits after which requests go first.
+    enum TimeoutRule { None = "none", Full = "full", Half = "half" }
+}
+
+hybridsim_config::choices! {
+    /// Requests that are merged.
+    enum Concatenate { None = "none", Reads = "reads", Writes = "writes", Both = "both" }
+}
+
+hybridsim_config::choices! {
+    /// Effect of a request on others in its range.
+    enum Overlap {
+        Independent = "independent",
+        Completed = "completed",
+        QueuedWrites = "queued-writes",
+    }
+}
+
+const TIMES_OUT: Needs = Needs::Not("timeout", &["none"]);
+const HALF: Needs = Needs::Is("timeout", &["half"]);
+
+hybridsim_config::params! {
+    /// Parameters of a queue.
+    pub struct Parameters {
+        scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"fcfs\"",
+            "Order in which waiting requests are dispatched to a device";
+        priority: Priority = Kind::Choice(Priority::NAMES), default "\"none\"",
+            "sync: synchronous requests are dispatched before all others, in the order of \
+             `priority_scheduler`";
+        priority_scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"fcfs\""
+            needs &[Needs::Any(&[Needs::Is("priority", &["sync"]), HALF])],
+            "Order of requests that have priority";
+        timeout: TimeoutRule = Kind::Choice(TimeoutRule::NAMES), default "\"none\"",
+            "full: requests that have waited for `timeout_after` are dispatched before all \
+             others, in the order of `timeout_scheduler`, or, with `priority`, as synchronous \
+             requests; half: after half that time they are dispatched before others in that \
+             order, after all of it with priority";
+        timeout_after: SimDuration = Kind::Duration, default "\"6s\"" needs &[TIMES_OUT],
+            "Wait after which a request is dispatched before others";
+        timeout_scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"fcfs\""
+            needs &[TIMES_OUT, Needs::Any(&[Needs::Is("priority", &["none"]), HALF])],
+            "Order of requests that have waited too long";
+        concatenate: Concatenate = Kind::Choice(Concatenate::NAMES), default "\"none\"",
+            "Waiting requests that continue the selected one are merged with it";
+        concatenate_max: u32 = Kind::Count { min: 1, max: 1 << 22 }, default "128"
+            needs &[Needs::Not("concatenate", &["none"])],
+            "Most sectors of a merged request";
+        overlap: Overlap = Kind::Choice(Overlap::NAMES), default "\"independent\"",
+            "completed: waiting requests within the range of a later request complete with it; \
+             queued-writes: in addition, reads within a waiting write are served from it";
+    }
+}
 
 /// The schedulers in the order they are served: DiskSim's priority, timeout and base queues.
 const PRIORITISED: usize = 0;
@@ -151,51 +141,59 @@ pub struct IoQueue {
 }
 
 impl IoQueue {
-    /// A queue as the parameters above say.
+    /// A queue with these parameters.
     ///
     /// # Errors
     /// What the schedulers refuse, and times that make no sense.
-    pub fn read(input: &BuildInput<'_>) -> Result<Self, Vec<Problem>> {
-        let settings = input.settings;
+    pub fn read(params: &Parameters, registry: &Registry) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let mut scheduler = |name: &'static str| {
-            let (entry, choice) = input.chosen::<SchedulerEntry>(name);
+        let mut scheduler = |name: &'static str, choice: &EntryChoice| {
+            let (entry, settings) = registry.chosen::<SchedulerEntry>(choice);
             let blame = |problem: Problem| Problem::new(name, problem.to_string());
-            (entry.build)(choice).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
+            let built = (entry.build)(settings);
+            built.map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
         };
-        let (kind, joins) = (settings.text("timeout"), settings.text("concatenate"));
-        let (half, priority) = (kind == "half", settings.text("priority") == "sync");
-        let late = if kind == "none" { None } else { scheduler("timeout_scheduler") };
-        let urgent = if priority || half { scheduler("priority_scheduler") } else { None };
-        let schedulers = [urgent, late, scheduler("scheduler")];
-        let after = settings.duration("timeout_after");
-        if after.is_zero() && kind != "none" {
+        let Parameters { concatenate, overlap, timeout, timeout_after: after, .. } = *params;
+        let (half, priority) = (timeout == TimeoutRule::Half, params.priority == Priority::Sync);
+        let times_out = timeout != TimeoutRule::None;
+        let late = times_out.then(|| scheduler("timeout_scheduler", &params.timeout_scheduler));
+        let urgent =
+            (priority || half).then(|| scheduler("priority_scheduler", &params.priority_scheduler));
+        let base = scheduler("scheduler", &params.scheduler);
+        let schedulers = [urgent.flatten(), late.flatten(), base];
+        if after.is_zero() && times_out {
             problems.push(Problem::new("timeout_after", "must be more than nothing"));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        let overlap = settings.text("overlap");
-        let both = joins == "both";
+        let joins = concatenate != Concatenate::None;
+        let overlaps = overlap != Overlap::Independent;
         Ok(Self {
             several: schedulers.iter().flatten().count() > 1,
             schedulers,
             waiting: FxHashMap::default(),
-            by_address: (joins != "none" || overlap != "independent").then(Sorted::default),
+            by_address: (joins || overlaps).then(Sorted::default),
             ages: VecDeque::new(),
-            timeout: (kind != "none").then_some(Timeout { after, half }),
+            timeout: times_out.then_some(Timeout { after, half }),
             priority,
             joins: Joins {
-                reads: both || joins == "reads",
-                writes: both || joins == "writes",
-                sectors_max: settings.count("concatenate_max") as u32,
+                reads: matches!(concatenate, Concatenate::Reads | Concatenate::Both),
+                writes: matches!(concatenate, Concatenate::Writes | Concatenate::Both),
+                sectors_max: params.concatenate_max,
             },
-            overlaps: overlap != "independent",
-            answers_reads: overlap == "queued-writes",
+            overlaps,
+            answers_reads: overlap == Overlap::QueuedWrites,
             arrivals: 0,
             last: [Lba(0); 3],
             refill: Vec::new(),
         })
+    }
+
+    /// Whether every write is forwarded as it is. Merged writes could cross the end of a zone, and
+    /// an overlapped one would leave its zone unwritten.
+    pub fn forwards_writes(&self) -> bool {
+        !self.joins.writes && !self.overlaps
     }
 
     /// Writes its state; no request waits.
@@ -377,7 +375,7 @@ impl IoQueue {
         let joins = match request.op {
             Op::Read => self.joins.reads,
             Op::Write => self.joins.writes,
-            Op::Trim | Op::Flush => false,
+            Op::Trim | Op::Flush | Op::Zone(_) => false,
         };
         if !joins {
             return None;

@@ -4,14 +4,11 @@
 //! device's queue. A dumb controller (DiskSim's 53C700) is one with `scheduler = "fcfs"` and a
 //! limit for all; a smart one schedules.
 
-use super::queue::{
-    CONCATENATE, CONCATENATE_MAX, IoQueue, OVERLAP, PRIORITY, PRIORITY_SCHEDULER, QueuedRequest,
-    SCHEDULER, TIMEOUT, TIMEOUT_AFTER, TIMEOUT_SCHEDULER,
-};
-use super::{BUSES, COMMAND_TIME, check_buses};
+use super::Controller;
+use super::queue::{self, IoQueue, QueuedRequest};
 use crate::targets::Targets;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Built, Kind, Param, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, idle_scheduler};
@@ -22,116 +19,106 @@ use hybridsim_engine::{
 };
 use std::rc::Rc;
 
-const DEVICE_QUEUE_DEPTH: Param = Param::with(
-    "device_queue_depth",
-    Kind::Count { min: 1, max: 65_536 },
-    "1",
-    "Requests at a device at a time; the others wait in its queue",
-);
-const QUEUE_DEPTH: Param = Param::optional(
-    "queue_depth",
-    Kind::Count { min: 1, max: 65_536 },
-    "Requests at all devices together at a time; as many as each may have if absent",
-);
-const READ_DELAY: Param = Param::with(
-    "read_delay",
-    Kind::Duration,
-    "\"0us\"",
-    "Time from the selection of a read until it is issued to the device (read initiation delay)",
-);
-const WRITE_DELAY: Param = Param::with(
-    "write_delay",
-    Kind::Duration,
-    "\"0us\"",
-    "Time from the selection of any other request until it is issued (write initiation delay)",
-);
-const DISPATCH: Param = Param::with(
-    "next",
-    Kind::Choice(&["at-once", "after-completion"]),
-    "\"at-once\"",
-    "When the next request is selected: immediately on a completion, or after the requests that \
-     the completion triggers at that time, such as an array's write of what it has just read",
-);
+hybridsim_config::choices! {
+    /// The time at which the next request is selected.
+    enum Next { AtOnce = "at-once", AfterCompletion = "after-completion" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the queues, and of the requests at the devices.
+    struct Parameters includes { queue: queue::Parameters } {
+        device_queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "1",
+            "Requests at a device at a time; the others wait in its queue";
+        read_delay: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time from the selection of a read until it is issued to the device (read initiation \
+             delay)";
+        write_delay: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time from the selection of any other request until it is issued (write initiation \
+             delay)";
+        next: Next = Kind::Choice(Next::NAMES), default "\"at-once\"",
+            "When the next request is selected: immediately on a completion, or after the \
+             requests that the completion triggers at that time, such as an array's write of what \
+             it has just read";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `queueing-controller`.
+    struct ControllerParameters includes { controller: Controller, queues: Parameters } {
+        queue_depth: Option<u64> = Kind::Count { min: 1, max: 65_536 }, optional,
+            "Requests at all devices together at a time; as many as each may have if absent";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `io-queue`.
+    pub struct IoQueueParameters includes { queues: Parameters } {
+        pub device: String = Kind::Component, required,
+            "The device, or whatever stands for one";
+        command_time: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time from the arrival of a command until it is forwarded or queued";
+    }
+}
 
 /// A controller.
-pub const CONTROLLER: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const CONTROLLER: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "queueing-controller",
         summary: "A controller with a queue and a scheduler for each device behind it",
         origin: "DiskSim 4.0, disksim_ctlr types 2 (53C700) and 3 (smart)",
-        params: &[
-            BUSES,
-            COMMAND_TIME,
-            DEVICE_QUEUE_DEPTH,
-            QUEUE_DEPTH,
-            READ_DELAY,
-            WRITE_DELAY,
-            SCHEDULER,
-            PRIORITY,
-            PRIORITY_SCHEDULER,
-            TIMEOUT,
-            TIMEOUT_AFTER,
-            TIMEOUT_SCHEDULER,
-            CONCATENATE,
-            CONCATENATE_MAX,
-            OVERLAP,
-            DISPATCH,
-        ],
+        params: ControllerParameters::PARAMS,
     },
-    build: |input| build(input, "buses"),
-};
+    |input| {
+        let params = ControllerParameters::from_settings(input.settings);
+        let mut problems = Vec::new();
+        params.controller.check(&mut problems);
+        let limits = (params.controller.command_time, params.queue_depth);
+        build(input, "queueing-controller", "buses", limits, &params.queues, problems)
+    },
+);
 
 /// A queue in front of one device.
-pub const IO_QUEUE: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const IO_QUEUE: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "io-queue",
         summary: "A queue with a scheduler in front of one device, as a driver has",
         origin: "DiskSim 4.0, disksim_ioqueue",
-        params: &[
-            Param::required("device", Kind::Component, "The device, or whatever stands for one"),
-            COMMAND_TIME,
-            DEVICE_QUEUE_DEPTH,
-            READ_DELAY,
-            WRITE_DELAY,
-            SCHEDULER,
-            PRIORITY,
-            PRIORITY_SCHEDULER,
-            TIMEOUT,
-            TIMEOUT_AFTER,
-            TIMEOUT_SCHEDULER,
-            CONCATENATE,
-            CONCATENATE_MAX,
-            OVERLAP,
-            DISPATCH,
-        ],
+        params: IoQueueParameters::PARAMS,
     },
-    build: |input| build(input, "device"),
-};
+    |input| {
+        let params = IoQueueParameters::from_settings(input.settings);
+        let limits = (params.command_time, None);
+        build(input, "io-queue", "device", limits, &params.queues, Vec::new())
+    },
+);
 
-fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Component> {
-    let settings = input.settings;
-    let mut problems = Vec::new();
-    let is_controller = children == "buses";
-    if is_controller {
-        check_buses(input, &mut problems);
-    }
+/// Builds a component `kind` with the devices in parameter `children`; `command` is its command
+/// time, `depth_all` the most requests at all devices.
+fn build(
+    input: &BuildInput<'_>,
+    kind: &'static str,
+    children: &'static str,
+    (command, depth_all): (SimDuration, Option<u64>),
+    params: &Parameters,
+    mut problems: Vec<Problem>,
+) -> Built<dyn Component> {
     let targets = Targets::new(input.children, children).map_err(|more| problems.extend(more)).ok();
+    let queue = || IoQueue::read(&params.queue, input.registry).map(Queue::new);
     let queues: Result<Vec<Queue>, Vec<Problem>> =
-        (0..input.children.len()).map(|_| IoQueue::read(input).map(Queue::new)).collect();
+        (0..input.children.len()).map(|_| queue()).collect();
     let queues = queues.map_err(|more| problems.extend(more)).ok();
     let (Some(targets), Some(queues), true) = (targets, queues, problems.is_empty()) else {
         return Err(problems);
     };
-    let all = if is_controller { settings.count_opt("queue_depth") } else { None };
     Ok(Box::new(Queueing {
-        kind: if is_controller { CONTROLLER } else { IO_QUEUE }.description.name,
+        kind,
         targets,
         queues,
-        command: settings.duration("command_time"),
-        delays: [settings.duration("read_delay"), settings.duration("write_delay")],
-        waits: settings.text("next") == "after-completion",
-        depth: settings.count("device_queue_depth") as u32,
-        depth_all: all.unwrap_or(u64::MAX),
+        command,
+        delays: [params.read_delay, params.write_delay],
+        waits: params.next == Next::AfterCompletion,
+        depth: params.device_queue_depth,
+        depth_all: depth_all.unwrap_or(u64::MAX),
         active: 0,
         turn: 0,
         jobs: Vec::new(),
@@ -368,6 +355,10 @@ impl Component for Queueing {
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
         self.targets.only_positioner()
+    }
+
+    fn accepts_zone_commands(&self) -> bool {
+        self.queues.iter().all(|queue| queue.queue.forwards_writes())
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

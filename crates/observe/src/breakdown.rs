@@ -65,7 +65,7 @@ impl Default for Breakdown {
 impl Breakdown {
     /// Requests of one operation.
     pub fn of(&self, op: Op) -> Spent {
-        Spent::sum(self.spent.iter().map(|row| &row[op as usize]))
+        Spent::sum(self.spent.iter().map(|row| &row[op.index()]))
     }
 
     /// All requests.
@@ -89,7 +89,7 @@ impl Breakdown {
 
     #[inline]
     fn complete(&mut self, op: Op, latency_ns: u64) {
-        let spent = &mut self.spent[bucket(latency_ns)][op as usize];
+        let spent = &mut self.spent[bucket(latency_ns)][op.index()];
         spent.requests += 1;
         for &(phase, ns) in &self.pending[..self.pending_len] {
             spent.ns[phase as usize] += u128::from(ns);

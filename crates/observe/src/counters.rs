@@ -88,13 +88,13 @@ impl Counters {
         let now = record.time.as_ns();
         match AnyEvent::of(record) {
             Some(Common(CommonEvent::Arrived { op, .. })) => {
-                self.arrived[op as usize] += 1;
+                self.arrived[op.index()] += 1;
                 self.last_arrival_ns = now;
             }
             Some(Common(CommonEvent::Completed { op, sectors, .. })) => {
                 self.last_completion_ns = now;
-                self.completed[op as usize] += 1;
-                self.sectors[op as usize] += u64::from(sectors);
+                self.completed[op.index()] += 1;
+                self.sectors[op.index()] += u64::from(sectors);
             }
             Some(Common(CommonEvent::PhaseTime { .. })) => {}
             Some(Common(CommonEvent::Failed { .. })) => self.failed += 1,

@@ -216,7 +216,7 @@ pub struct LatencyFold {
 impl LatencyFold {
     /// Latencies of one operation.
     pub const fn of(&self, op: Op) -> &Latencies {
-        &self.by_op[op as usize]
+        &self.by_op[op.index()]
     }
 
     /// Latencies of all operations.
@@ -232,7 +232,7 @@ impl LatencyFold {
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if let Some(CommonEvent::Completed { op, latency, .. }) = record.event() {
-            self.by_op[op as usize].record(latency.as_ns());
+            self.by_op[op.index()].record(latency.as_ns());
         }
     }
 }

@@ -18,19 +18,14 @@ pub struct Pictures {
     /// operations and spin-ups add to the power of the states.
     pub energy_j: BTreeMap<String, BTreeMap<String, f64>>,
     /// What flash devices did while one of the slowest requests waited.
-    #[serde(default)]
     pub activity: Option<Activity>,
     /// The system's diagram as an SVG element without styles; empty if not drawn.
-    #[serde(default)]
     pub diagram: String,
     /// Power failures, failed members, rebuilds and changes of thermal throttling, in order.
-    #[serde(default)]
     pub marks: Vec<Mark>,
     /// Marks beyond the first 200, and the first 50 changes of thermal throttling.
-    #[serde(default)]
     pub marks_left_out: u64,
     /// How busy dies and channels were over time, by device and unit.
-    #[serde(default)]
     pub busy: Vec<BusyMap>,
     /// The run over time.
     pub series: Series,
@@ -130,7 +125,6 @@ pub struct Series {
     /// Dirty cache pages, by node.
     pub dirty_pages: Vec<GaugeSeries>,
     /// Temperatures in thousandths of a kelvin, by node.
-    #[serde(default)]
     pub temperature_mk: Vec<GaugeSeries>,
     /// Requests by completion time and latency in ns.
     pub latency_map: HeatMap,

@@ -48,7 +48,6 @@ pub struct RunResults {
     pub complete: bool,
     /// What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or an
     /// `interruption` by an error or the user.
-    #[serde(default)]
     pub ended_by: Option<String>,
     /// Requests completed in the whole run, warm-up included.
     pub requests: u64,
@@ -57,7 +56,6 @@ pub struct RunResults {
     /// Messages and timers the simulator processed.
     pub events: u64,
     /// Events emitted by all components.
-    #[serde(alias = "facts")]
     pub event_records: u64,
     /// Elapsed real time in seconds.
     pub wall_s: f64,
@@ -70,10 +68,8 @@ pub struct RunResults {
     /// platform and in every build mode, whatever else is observed.
     pub fingerprint: String,
     /// Power failures (`[run] power_cut_every`).
-    #[serde(default)]
     pub power_cuts: u64,
     /// Requests in flight at a power failure, which never complete.
-    #[serde(default)]
     pub requests_lost: u64,
     /// The part of the run excluded from the statistics.
     pub warmup: WarmupResult,
@@ -83,7 +79,6 @@ pub struct RunResults {
     /// Work completed per simulated second.
     pub throughput: Throughput,
     /// Confidence intervals from this run alone; `null` with fewer than about 500 requests.
-    #[serde(default)]
     pub steady: Option<SteadyState>,
     /// Mean latency by phase.
     pub breakdown_ns: BreakdownResult,
@@ -186,8 +181,15 @@ pub struct ByKind<T> {
     /// Trims.
     pub trim: T,
     /// Flushes.
-    #[serde(default)]
     pub flush: T,
+    /// Resets of zones.
+    pub zone_reset: T,
+    /// Finishes of zones.
+    pub zone_finish: T,
+    /// Explicit opens of zones.
+    pub zone_open: T,
+    /// Closes of zones.
+    pub zone_close: T,
 }
 
 /// Latency statistics in ns.
@@ -234,7 +236,6 @@ pub struct Throughput {
     /// Bytes written.
     pub write_bytes: u64,
     /// Bytes trimmed; not part of `bytes_per_s`.
-    #[serde(default)]
     pub trim_bytes: u64,
 }
 
@@ -284,10 +285,8 @@ pub struct Totals {
     /// as in an array of hybrid disks.
     pub hit_ratio: Option<f64>,
     /// Hit ratio of reads, under the same condition.
-    #[serde(default)]
     pub read_hit_ratio: Option<f64>,
     /// Hit ratio of writes, under the same condition.
-    #[serde(default)]
     pub write_hit_ratio: Option<f64>,
 }
 

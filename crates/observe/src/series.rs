@@ -260,7 +260,7 @@ impl SeriesFold {
         let map = match op {
             Op::Read => &mut self.read_addresses,
             Op::Write => &mut self.write_addresses,
-            Op::Trim | Op::Flush => return,
+            Op::Trim | Op::Flush | Op::Zone(_) => return,
         };
         let row = (lba.0 >> self.address_shift) as usize;
         if row < ADDRESS_ROWS {
@@ -295,7 +295,7 @@ impl SeriesFold {
                 self.tracks.writes.add(column, 1);
                 self.tracks.write_bytes.add(column, bytes);
             }
-            Op::Trim | Op::Flush => {}
+            Op::Trim | Op::Flush | Op::Zone(_) => {}
         }
         self.tracks.latency_ns.add(column, latency_ns);
         self.tracks.latency_ns_max.raise(column, latency_ns);

@@ -7,7 +7,7 @@ use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::{EndedBy, Ending};
 use crate::results::*;
-use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration, ZoneAction};
 use std::collections::BTreeMap;
 
 /// The share of requests called the slowest.
@@ -172,12 +172,17 @@ fn partial_energy(components: &BTreeMap<String, Component>) -> Option<String> {
 }
 
 pub fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
+    let zone = |action| latency(fold.of(Op::Zone(action)));
     ByKind {
         all: latency(&fold.all()),
         read: latency(fold.of(Op::Read)),
         write: latency(fold.of(Op::Write)),
         trim: latency(fold.of(Op::Trim)),
         flush: latency(fold.of(Op::Flush)),
+        zone_reset: zone(ZoneAction::Reset),
+        zone_finish: zone(ZoneAction::Finish),
+        zone_open: zone(ZoneAction::Open),
+        zone_close: zone(ZoneAction::Close),
     }
 }
 
@@ -201,7 +206,7 @@ fn throughput(run: &Run<'_>) -> Throughput {
     let (done, sectors) = (&run.counters.completed, &run.counters.sectors);
     let window_ns = run.ending.time.as_ns().saturating_sub(run.warmup.ns);
     let per_s = |amount: u64| ratio(amount as f64 * 1e9, window_ns as f64);
-    let (read, write) = (Op::Read as usize, Op::Write as usize);
+    let (read, write) = (Op::Read.index(), Op::Write.index());
     let (read_bytes, write_bytes) =
         (sectors[read].saturating_mul(SECTOR_BYTES), sectors[write].saturating_mul(SECTOR_BYTES));
     Throughput {
@@ -211,7 +216,7 @@ fn throughput(run: &Run<'_>) -> Throughput {
         write_iops: per_s(done[write]),
         read_bytes,
         write_bytes,
-        trim_bytes: sectors[Op::Trim as usize].saturating_mul(SECTOR_BYTES),
+        trim_bytes: sectors[Op::Trim.index()].saturating_mul(SECTOR_BYTES),
     }
 }
 

@@ -49,7 +49,7 @@ impl TenantFold {
         match op {
             Op::Read => sums.read_sectors += u64::from(sectors),
             Op::Write => sums.write_sectors += u64::from(sectors),
-            Op::Trim | Op::Flush => {}
+            Op::Trim | Op::Flush | Op::Zone(_) => {}
         }
     }
 

@@ -52,11 +52,6 @@ impl Field {
         self.attributes.contains("flatten")
     }
 
-    /// The key of older results that is still read.
-    fn former(&self) -> Option<&str> {
-        self.attributes.split("alias = \"").nth(1).and_then(|rest| rest.split('"').next())
-    }
-
     fn mentions(&self, name: &str) -> bool {
         self.kind.split(|c: char| !c.is_alphanumeric()).any(|word| word == name)
     }
@@ -208,9 +203,6 @@ fn python_default(kind: &str, may_lack: bool) -> String {
     match kind {
         _ if kind.ends_with("| None") => "None".to_owned(),
         _ if !may_lack => String::new(),
-        "int" => "0".to_owned(),
-        "float" => "0.0".to_owned(),
-        "Latency" => "field(default_factory=lambda: Latency(count=0))".to_owned(),
         _ if kind.starts_with("Mapping") => "field(default_factory=dict)".to_owned(),
         _ => panic!("no default for {kind}"),
     }
@@ -222,14 +214,7 @@ fn python_field(out: &mut String, field: &Field, group: Option<&str>) {
         kind += " | None";
     }
     let may_lack = group.is_some() || field.attributes.contains("default");
-    let mut default = python_default(&kind, may_lack);
-    if let Some(former) = field.former() {
-        let default_argument = match default.as_str() {
-            "" => String::new(),
-            value => format!("default={value}, "),
-        };
-        default = format!("field({default_argument}metadata={{\"formerly\": \"{former}\"}})");
-    }
+    let default = python_default(&kind, may_lack);
     let sign = if default.is_empty() { "" } else { " = " };
     let doc = match group {
         Some(group) => format!("{group}: {}", lower(&field.doc)),

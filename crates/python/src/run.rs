@@ -209,7 +209,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::WrongData { .. } => "wrong-data",
         Fault::OutOfRange { .. } => "out-of-range",
         Fault::Device { .. } | Fault::PowerFailureUnsupported { .. } => "device",
-        Fault::Policy { .. } => "policy",
+        Fault::Policy { .. } | Fault::Plugin(_) => "policy",
         Fault::Workload(_) => "workload",
         Fault::Overload(_) => "overload",
         Fault::Invariant(_) => "invariant",

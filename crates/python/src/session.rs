@@ -64,26 +64,27 @@ impl Session {
         &mut self,
         py: Python<'_>,
         op: &str,
-        offset: u64,
-        length: u64,
+        range: (u64, u64),
         at_ns: Option<u64>,
-        fua: bool,
+        flags: (bool, bool),
     ) -> PyResult<(u64, u64)> {
+        let ((offset, length), (fua, append)) = (range, flags);
         failure::guarded(|| {
             let wrong = |message: String| failure::raise(py, "ArgumentError", message);
-            let op = match op {
-                "read" => Op::Read,
-                "write" => Op::Write,
-                "trim" => Op::Trim,
-                "flush" => Op::Flush,
-                _ => return Err(wrong(format!("op is read, write, trim or flush, not {op:?}"))),
+            let Some(op) = Op::from_name(op) else {
+                let names = Op::ALL.map(Op::name).join(", ");
+                return Err(wrong(format!("op is one of {names}, not {op:?}")));
             };
+            if append && op != Op::Write {
+                return Err(wrong("only a write can be an append".to_owned()));
+            }
             if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
                 return Err(wrong("offset and length must be multiples of 512 bytes".to_owned()));
             }
             let sectors = u32::try_from(length / SECTOR_BYTES)
                 .map_err(|_| wrong(format!("a request of {length} bytes is too long")))?;
-            let flags = if fua { Flags::FUA } else { Flags::NONE };
+            let flag = |given, flag| if given { flag } else { Flags::NONE };
+            let flags = flag(fua, Flags::FUA).with(flag(append, Flags::APPEND));
             let request =
                 Request { flags, ..Request::new(op, Lba(offset / SECTOR_BYTES), sectors) };
             let inner = self.open(py)?;

@@ -157,6 +157,18 @@ const KINDS: &[Kind] = &[
         value: |run| run.latency_ns.write.mean,
     },
     Kind {
+        group: "Latency",
+        label: "Zone reset mean",
+        units: TIME,
+        value: |run| run.latency_ns.zone_reset.mean,
+    },
+    Kind {
+        group: "Latency",
+        label: "Zone finish mean",
+        units: TIME,
+        value: |run| run.latency_ns.zone_finish.mean,
+    },
+    Kind {
         group: "Flash",
         label: "Write amplification",
         units: COUNT,

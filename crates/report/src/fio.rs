@@ -52,7 +52,7 @@ fn direction(latencies: &Latencies, op: Op, done: &Throughput, window_ns: u64) -
         Op::Read => done.read_bytes,
         Op::Write => done.write_bytes,
         Op::Trim => done.trim_bytes,
-        Op::Flush => 0,
+        Op::Flush | Op::Zone(_) => 0,
     };
     let per_s = |amount: u64| match window_ns {
         0 => 0.0,

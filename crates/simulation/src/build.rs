@@ -4,11 +4,10 @@ use crate::scenario::{Scenario, ScenarioComponent};
 use crate::zones;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{ComponentTree, Target};
 use hybridsim_flash::device::{SSD_KIND, Ssd, build_ssd};
-pub use hybridsim_flash::zns::ZNS_KIND;
 
 /// The system of `scenario` without the host.
 ///
@@ -17,7 +16,6 @@ pub use hybridsim_flash::zns::ZNS_KIND;
 pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree, Diagnostics> {
     let paths = paths(scenario);
     let mut problems = topology(scenario);
-    problems.extend(zones::load(scenario));
     let mut built: Vec<Option<ComponentTree>> = Vec::new();
     for (at, component) in scenario.components.iter().enumerate() {
         let children: Option<Vec<ComponentTree>> =
@@ -29,7 +27,6 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
         };
         let views: Vec<ChildView> = children.iter().flat_map(views).collect();
         problems.extend(targets_of_single_children(component, &children));
-        problems.extend(zones::children(scenario, component));
         let input = BuildInput {
             settings: &component.settings,
             registry,
@@ -41,8 +38,11 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
             .find::<ComponentEntry>(component.description.name)
             .expect("a checked component names a registered kind");
         match (entry.build)(&input) {
-            Ok(component) => {
-                built.push(Some(ComponentTree { path: paths[at].clone(), component, children }))
+            Ok(built_component) => {
+                let path = paths[at].clone();
+                let node = ComponentTree { path, component: built_component, children };
+                problems.extend(zones::children(scenario, component, &node));
+                built.push(Some(node));
             }
             Err(list) => {
                 built.push(None);
@@ -61,6 +61,9 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
             message,
             "the host takes one device",
         ));
+    }
+    if let Some(Some(node)) = built.get(scenario.system) {
+        problems.extend(zones::load(scenario, node));
     }
     match built.swap_remove(scenario.system) {
         Some(node) if problems.is_empty() => Ok(node),
@@ -114,7 +117,8 @@ fn of_component(component: &ScenarioComponent, problem: Problem) -> Diagnostic {
 fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for component in &scenario.components {
-        for name in component.settings.texts_opt("buses").unwrap_or(&[]) {
+        let Some(Value::Texts(buses)) = component.settings.value("buses") else { continue };
+        for name in buses {
             let child = scenario.components.iter().find(|child| child.name == *name);
             let kind = child.map_or("", |child| child.description.name);
             if kind != "bus" {

@@ -21,15 +21,18 @@ pub fn inline(scenario: &Scenario, system: &ComponentTree) -> String {
 fn host(scenario: &Scenario, system: &ComponentTree) -> Item {
     let mut capacities = BTreeMap::new();
     gather(system, &mut capacities);
-    let depth = format!("depth {}", scenario.host.count("queue_depth"));
+    let depth = format!("depth {}", scenario.host_word("queue_depth"));
     let lines = match scenario.tenants.len() {
         0 => {
-            let mode = format!("{} loop", scenario.host.text("mode"));
-            vec![mode, depth, scenario.host.entry("scheduler").name.clone()]
+            let mode = format!("{} loop", scenario.host_word("mode"));
+            vec![mode, depth, scenario.host_word("scheduler")]
         }
         count => {
-            let arbitration = scenario.host.text_opt("arbitration").unwrap_or("round-robin");
-            vec![format!("{count} workloads"), depth, arbitration.to_owned()]
+            let arbitration = match scenario.host.has("arbitration") {
+                true => scenario.host_word("arbitration"),
+                false => "round-robin".to_owned(),
+            };
+            vec![format!("{count} workloads"), depth, arbitration]
         }
     };
     let below = vec![item(scenario, &scenario.components[scenario.system], &capacities)];
@@ -57,7 +60,7 @@ fn item(
         lines.push(size(*sectors));
     }
     let policy = |(name, value): (&'static str, &Value)| match value {
-        Value::Entry(choice) => Some(format!("{name}: {}", choice.name)),
+        Value::Entry(choice) if choice.name != "none" => Some(format!("{name}: {}", choice.name)),
         _ => None,
     };
     lines.extend(component.settings.iter().filter_map(policy).take(4));

@@ -1,9 +1,11 @@
-//! Why a run does not begin.
+//! Why a run does not begin, and errors of a user's code that end one.
 
 use crate::scenario::Scenario;
 use hybridsim_config::check::join;
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::Problem;
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::Fault;
 use std::fmt;
 
 /// Why a run did not begin.
@@ -30,6 +32,12 @@ impl From<Diagnostics> for RunError {
     fn from(diagnostics: Diagnostics) -> Self {
         Self::Scenario(diagnostics)
     }
+}
+
+/// Returns and clears the error that code of an entry raised in this thread, such as a policy
+/// written in Python.
+pub(crate) fn plugin_fault(registry: &Registry) -> Option<Fault> {
+    registry.take_plugin_error().map(Fault::Plugin)
 }
 
 /// The problems `list` of one of the scenario's own tables.

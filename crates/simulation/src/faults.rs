@@ -5,58 +5,52 @@
 
 use hybridsim_config::check::{self, Checker};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_config::param::{Kind, Param, Settings, joined};
+use hybridsim_config::effect::{self, Needs};
+use hybridsim_config::param::{Kind, Settings};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Injected, SimDuration};
 use serde_json::{Map, Value};
 
-const AT: &[Param] = &[Param::with(
-    "at",
-    Kind::Duration,
-    "\"0ns\"",
-    "Time of the fault since the start of the run. It occurs before everything else of that \
-     instant.",
-)];
+hybridsim_config::choices! {
+    /// Kinds of faults.
+    enum FaultKind { Fail = "fail", Slow = "slow", Wear = "wear", Fill = "fill" }
+}
 
-const WHAT: &[Param] = &[
-    Param::required(
-        "do",
-        Kind::Choice(Injected::NAMES),
-        "The fault. `fail`: a member of an array fails; a spare is rebuilt. `slow`: a disk, or \
-         the cells of flash, take longer. `wear`: the blocks of an SSD come close to the end of \
-         their life, at which its writes fail. `fill`: the pages of an SSD that hold no data are \
-         written.",
-    ),
-    Param::optional(
-        "component",
-        Kind::Text,
-        "The component, by name or by path; not needed if only one takes the fault.",
-    ),
-    Param::optional(
-        "member",
-        Kind::Count { min: 0, max: 65_535 },
-        "`fail`: index of the device, from 0 in `members`, continued in `spares`.",
-    ),
-    Param::optional(
-        "die",
-        Kind::Count { min: 0, max: 65_535 },
-        "`slow`: the die of an SSD; without, all of them.",
-    ),
-    Param::optional(
-        "factor",
-        Kind::Number { min: 1.0, max: 1e6 },
-        "`slow`: how many times as long operations take from then on; 1 ends the slowdown.",
-    ),
-    Param::optional(
-        "fraction",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "`wear`: the share of the endurance that each block has used up, with 1 all but its last \
-         erase. `fill`: the share of the SSD's capacity, from its start. By default 1.",
-    ),
-];
+hybridsim_config::params! {
+    /// A fault.
+    struct What {
+        r#do: FaultKind = Kind::Choice(Injected::NAMES), required,
+            "The fault. `fail`: a member of an array fails; a spare is rebuilt. `slow`: a disk, or \
+             the cells of flash, take longer. `wear`: the blocks of an SSD come close to the end \
+             of their life, at which its writes fail. `fill`: the pages of an SSD that hold no \
+             data are written.";
+        component: Option<String> = Kind::Text, optional,
+            "The component, by name or by path; not needed if only one takes the fault.";
+        member: Option<u64> = Kind::Count { min: 0, max: 65_535 }, optional
+            needs &[Needs::Is("do", &["fail"])],
+            "`fail`: index of the device, from 0 in `members`, continued in `spares`.";
+        die: Option<u64> = Kind::Count { min: 0, max: 65_535 }, optional
+            needs &[Needs::Is("do", &["slow"])],
+            "`slow`: the die of an SSD; without, all of them.";
+        factor: Option<f64> = Kind::Number { min: 1.0, max: 1e6 }, optional
+            needs &[Needs::Is("do", &["slow"])],
+            "`slow`: how many times as long operations take from then on; 1 ends the slowdown.";
+        fraction: Option<f64> = Kind::Number { min: 0.0, max: 1.0 }, optional
+            needs &[Needs::Is("do", &["wear", "fill"])],
+            "`wear`: the share of the endurance that each block has used up, with 1 all but its \
+             last erase. `fill`: the share of the SSD's capacity, from its start. By default 1.";
+    }
+}
 
-/// The keys of a fault in a scenario.
-pub const PARAMS: &[Param] = &joined::<{ AT.len() + WHAT.len() }>(&[AT, WHAT]);
+hybridsim_config::params! {
+    /// A fault in a scenario.
+    pub struct Scheduled includes { what: What } {
+        at: SimDuration = Kind::Duration, default "\"0ns\"",
+            "Time of the fault since the start of the run. It occurs before everything else of \
+             that instant.";
+    }
+}
 
 /// A fault and the component it happens to.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,33 +66,25 @@ impl FaultOrder {
     ///
     /// # Errors
     /// A key that is missing, or has no effect on this fault.
-    pub fn read(settings: &Settings) -> Result<Self, String> {
-        let kind = settings.text("do");
-        let takes: &[&str] = match kind {
-            "fail" => &["member"],
-            "slow" => &["die", "factor"],
-            _ => &["fraction"],
-        };
-        let keys = ["member", "die", "factor", "fraction"];
-        if let Some(key) = keys.iter().find(|key| settings.has(key) && !takes.contains(key)) {
-            let takes = takes.join("` and `");
-            return Err(format!("`{key}` has no effect with `{kind}`, which takes `{takes}`"));
+    fn read(settings: &Settings) -> Result<Self, String> {
+        let inert = effect::without_effect(settings, What::PARAMS, &Registry::default(), "");
+        if let Some((key, why)) = inert.first() {
+            return Err(format!("`{key}` {why}"));
         }
-        let missing = |key: &str| format!("`{kind}` needs `{key}`");
-        let fraction = settings.number_opt("fraction").unwrap_or(1.0);
-        let fault = match kind {
-            "fail" => {
-                let member = settings.count_opt("member").ok_or_else(|| missing("member"))?;
-                Injected::Fail { member }
+        let what = What::from_settings(settings);
+        let fraction = what.fraction.unwrap_or(1.0);
+        let fault = match what.r#do {
+            FaultKind::Fail => {
+                Injected::Fail { member: what.member.ok_or("`fail` needs `member`")? }
             }
-            "slow" => {
-                let factor = settings.number_opt("factor").ok_or_else(|| missing("factor"))?;
-                Injected::Slow { die: settings.count_opt("die"), factor }
+            FaultKind::Slow => {
+                let factor = what.factor.ok_or("`slow` needs `factor`")?;
+                Injected::Slow { die: what.die, factor }
             }
-            "wear" => Injected::Wear { fraction },
-            _ => Injected::Fill { fraction },
+            FaultKind::Wear => Injected::Wear { fraction },
+            FaultKind::Fill => Injected::Fill { fraction },
         };
-        Ok(Self { component: settings.text_opt("component").map(str::to_owned), fault })
+        Ok(Self { component: what.component, fault })
     }
 
     /// The fault that a JSON object asks for.
@@ -109,7 +95,7 @@ impl FaultOrder {
         let table = toml::Table::try_from(object)
             .map_err(|_| "a value is null, or beyond 64 bits: leave the key out".to_owned())?;
         let text = toml::to_string(&table).map_err(|error| error.to_string())?;
-        let settings = check::read(&text, &[WHAT], &Registry::default());
+        let settings = check::read(&text, &[What::PARAMS], &Registry::default());
         Self::read(&settings.map_err(|problems| one_line(&problems))?)
     }
 
@@ -147,7 +133,9 @@ fn one_line(problems: &Diagnostics) -> String {
 
 /// Checks the faults of `[run]`, which are in `settings`.
 pub(crate) fn check(checker: &mut Checker<'_>, settings: &Settings) {
-    for (number, fault) in settings.tables_opt("faults").unwrap_or(&[]).iter().enumerate() {
+    for (number, fault) in
+        field::<Option<Vec<Settings>>>(settings, "faults").iter().flatten().enumerate()
+    {
         // Otherwise it has a problem that has been reported.
         if fault.has("do")
             && fault.has("at")
@@ -165,7 +153,7 @@ pub(crate) fn scheduled(list: &[Settings]) -> Vec<(SimDuration, FaultOrder)> {
 
 /// A fault of a scenario, with its time.
 fn entry(settings: &Settings) -> Result<(SimDuration, FaultOrder), String> {
-    Ok((settings.duration("at"), FaultOrder::read(settings)?))
+    Ok((field(settings, "at"), FaultOrder::read(settings)?))
 }
 
 #[cfg(test)]
@@ -191,7 +179,7 @@ mod tests {
         ] {
             let order = parse(json).expect("valid");
             let text = order.to_toml(SimDuration::from_ns(17));
-            let settings = check::read(&text, &[PARAMS], &Registry::default());
+            let settings = check::read(&text, &[Scheduled::PARAMS], &Registry::default());
             let settings = settings.expect("what it writes it reads");
             assert_eq!(scheduled(&[settings]), [(SimDuration::from_ns(17), order)]);
         }
@@ -209,7 +197,7 @@ mod tests {
             (r#"{"do": "slow", "factor": 0.5}"#, "`factor`"),
             (r#"{"do": "slow", "factor": 1e300}"#, "`factor`"),
             (r#"{"do": "slow", "factor": "fast"}"#, "`factor`"),
-            (r#"{"do": "wear", "die": 1}"#, "`die` has no effect with `wear`"),
+            (r#"{"do": "wear", "die": 1}"#, "`die` has an effect only with `do = slow`"),
             (r#"{"do": "wear", "fraction": 1.01}"#, "`fraction`"),
             (r#"{"do": "fill", "fraction": null}"#, "null"),
             (r#"{"do": "fill", "fraktion": 1}"#, "`fraktion`"),

@@ -1,33 +1,34 @@
 //! The memory that a simulation needs, estimated before it starts, so that many can run at once.
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, ScenarioComponent};
+use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::registry::Registry;
 use std::fs;
 use std::path::Path;
 
 /// What a run takes besides the tables of its devices: readers, queues, statistics.
 const BASE_BYTES: u64 = 8 << 20;
-/// Directory, order and locks of a page in a cache.
-const CACHED_PAGE_BYTES: u64 = 96;
 
 /// Memory for a run of `scenario` in bytes: the tables of its flash devices and the directories of
 /// its caches when full. The versions that `verify` keeps of written sectors are not in it.
-pub fn needed(scenario: &Scenario) -> u64 {
-    let components = scenario.components.iter();
-    components.fold(BASE_BYTES, |sum, component| {
-        let (kind, settings) = (component.description.name, &component.settings);
-        let cached = match kind {
-            "memory-cache" => settings.bytes("size") / settings.bytes("page_size").max(1),
-            "hybrid-disk" | "flash-cache" => cached_pages(scenario, component),
-            _ => 0,
-        };
-        let tables = hybridsim_flash::table_bytes(kind, settings).unwrap_or(0);
-        sum.saturating_add(tables).saturating_add(cached.saturating_mul(CACHED_PAGE_BYTES))
-    })
+pub fn needed(scenario: &Scenario, registry: &Registry) -> u64 {
+    let components = &scenario.components;
+    let entry = |component: &ScenarioComponent| -> Option<ComponentEntry> {
+        registry.find(component.description.name)
+    };
+    let capacity = |name: &str| {
+        let component = components.iter().find(|component| component.name == name);
+        let known = component.and_then(|it| Some(entry(it)?.capacity?(&it.settings)));
+        known.unwrap_or(0)
+    };
+    let tables =
+        components.iter().filter_map(|it| Some(entry(it)?.memory?(&it.settings, &capacity)));
+    tables.fold(BASE_BYTES, u64::saturating_add)
 }
 
 /// A warning that `scenario` may take more memory than the computer has.
-pub fn shortage(scenario: &Scenario) -> Option<String> {
-    let (needed, total) = (needed(scenario), total()?);
+pub fn shortage(scenario: &Scenario, registry: &Registry) -> Option<String> {
+    let (needed, total) = (needed(scenario, registry), total()?);
     (needed > total).then(|| {
         format!(
             "once every page has been written, the tables of this system take about {} MiB, and \
@@ -53,25 +54,8 @@ fn entry(info: &str, name: &str) -> Option<u64> {
 
 /// Whether there is memory for the devices of `scenario` and a copy of their states, which the
 /// cache of preconditioned devices takes while it is read or written.
-pub fn holds_states_twice(scenario: &Scenario) -> bool {
-    available().is_none_or(|free| needed(scenario).saturating_mul(2) <= free)
-}
-
-/// Pages of the flash device behind a cache.
-fn cached_pages(scenario: &Scenario, cache: &crate::scenario::ScenarioComponent) -> u64 {
-    let name = cache.settings.text("flash");
-    let Some(flash) = scenario.components.iter().find(|component| component.name == name) else {
-        return 0;
-    };
-    let page = cache.settings.bytes("page_size").max(1);
-    flash_bytes(flash.description.name, &flash.settings) / page
-}
-
-fn flash_bytes(kind: &str, settings: &hybridsim_config::param::Settings) -> u64 {
-    match kind {
-        "constant-device" => settings.bytes("capacity"),
-        _ => hybridsim_flash::capacity_bytes(kind, settings).unwrap_or(0),
-    }
+pub fn holds_states_twice(scenario: &Scenario, registry: &Registry) -> bool {
+    available().is_none_or(|free| needed(scenario, registry).saturating_mul(2) <= free)
 }
 
 /// Memory that can be used now without swapping, in bytes: what the system has available, or the

@@ -10,23 +10,6 @@ use std::path::Path;
 
 static PRESETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
-/// Presets that earlier versions called otherwise: the former name, and the name since then.
-const RENAMED: [(&str, &str); 8] = [
-    ("paper000-hybrid-flash-256mb", "konanki-hybrid-flash-256mb"),
-    ("paper000-usb-stick-1gb", "konanki-usb-stick-1gb"),
-    ("paper002-large-block", "flashsim-large-block"),
-    ("paper002-small-block", "flashsim-small-block"),
-    ("paper003-flash-16gb", "op-fcl-flash-16gb"),
-    ("paper003-flash-4gb", "op-fcl-flash-4gb"),
-    ("paper004-mlc-k9gag08", "samsung-k9gag08-mlc"),
-    ("paper004-slc-k9f2g08", "samsung-k9f2g08-slc"),
-];
-
-/// What a preset with the former name `name` is called now.
-pub fn renamed(name: &str) -> Option<&'static str> {
-    RENAMED.iter().find(|(former, _)| *former == name).map(|(_, now)| *now)
-}
-
 /// Names of all embedded presets with the first comment line of each, sorted by name.
 pub fn list() -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -61,7 +44,6 @@ pub fn load(name: &str, base: &Path) -> Result<SourceText, String> {
             .map(|text| SourceText { name: path.display().to_string(), text })
             .map_err(|error| format!("cannot read preset {}: {error}", path.display()));
     }
-    let name = renamed(name).unwrap_or(name);
     let mut found = None;
     walk(&PRESETS, &mut |preset, text| {
         if preset == name {

@@ -7,11 +7,7 @@ pub fn standard() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(hybridsim_disk::ENTRIES);
     registry.add_all(hybridsim_disk::seek::ENTRIES);
-    registry.add_all(hybridsim_flash::ENTRIES);
-    registry.add_all(hybridsim_flash::ftl::ENTRIES);
-    registry.add_all(hybridsim_flash::gc::ENTRIES);
-    registry.add_all(hybridsim_flash::hotcold::ENTRIES);
-    registry.add_all(hybridsim_flash::wear::ENTRIES);
+    hybridsim_flash::register(&mut registry);
     hybridsim_cache::register(&mut registry);
     registry.add_all(hybridsim_hybrid::ENTRIES);
     registry.add_all(hybridsim_interconnect::ENTRIES);

@@ -3,7 +3,7 @@
 use crate::build;
 use crate::draw;
 pub use crate::error::RunError;
-use crate::error::section;
+use crate::error::{plugin_fault, section};
 use crate::faults;
 use crate::memory;
 use crate::observer;
@@ -16,7 +16,8 @@ use crate::warnings;
 use crate::workload::{self, Opened};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::Diagnostics;
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::{EntryChoice, Problem};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
@@ -99,7 +100,7 @@ pub fn run(
     options: Options<'_>,
 ) -> Result<RunOutput, RunError> {
     // An error of an earlier run in this thread does not concern this one.
-    drop(registry.take_plugin_error());
+    drop(plugin_fault(registry));
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
     let Options { detail, mut on_progress, sink, observer_thread, save_state, cache } = options;
@@ -113,24 +114,23 @@ pub fn run(
     let Assembled { machine, recorder, base, .. } = &mut assembled;
     // The speed of the simulation does not include preconditioning.
     let (began, mut timer) = (Instant::now(), ReportTimer::default());
-    let mut plugin_error = registry.take_plugin_error();
+    let mut raised = plugin_fault(registry);
     let ended = prepared.and_then(|()| {
         machine.start();
         let mut go_on = |now| {
             let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - *base));
-            plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
-            go_on && plugin_error.is_none()
+            raised = raised.take().or_else(|| plugin_fault(registry));
+            go_on && raised.is_none()
         };
         match observer_thread {
             true => observer::beside(recorder, |sink| machine.run(sink, &mut go_on)),
             false => machine.run(recorder, &mut go_on),
         }
     });
-    let plugin_error = plugin_error.or_else(|| registry.take_plugin_error());
-    let ended = plugin_error.map_or(ended, |message| Err(Fault::Invariant(message)));
+    let ended = raised.or_else(|| plugin_fault(registry)).map_or(ended, Err);
     let wall_s = began.elapsed().as_secs_f64();
     // A run that ends with the last arrival may leave requests in flight.
-    let by = match scenario.host.text("end") == "last-arrival" {
+    let by = match scenario.host_word("end") == "last-arrival" {
         true => EndedBy::LastArrival,
         false => EndedBy::Completion,
     };
@@ -225,7 +225,7 @@ impl<'a> Assembled<'a> {
         on_progress: &mut Option<&mut OnProgress<'_>>,
     ) -> Result<(), Fault> {
         let keys = || state_keys(scenario, registry);
-        let cache = cache.filter(|_| memory::holds_states_twice(scenario));
+        let cache = cache.filter(|_| memory::holds_states_twice(scenario, registry));
         let mut cached = cache.map(|cache| CachedStates::new(cache, keys()));
         let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
         self.machine.prepare(cached, &mut |share| {
@@ -405,11 +405,9 @@ pub(crate) fn attachment(scenario: &Scenario, registry: &Registry) -> Result<Att
 }
 
 fn scheduler(scenario: &Scenario, registry: &Registry) -> Result<Box<dyn Scheduler>, RunError> {
-    let scheduler = scenario.host.entry("scheduler");
-    let entry = registry
-        .find::<SchedulerEntry>(&scheduler.name)
-        .expect("a checked scenario names a registered scheduler");
-    Ok((entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?)
+    let choice = field::<EntryChoice>(&scenario.host, "scheduler");
+    let (entry, own) = registry.chosen::<SchedulerEntry>(&choice);
+    Ok((entry.build)(own).map_err(|list| section(scenario, "host", list))?)
 }
 
 /// What submits requests to the system.
@@ -428,7 +426,7 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
         false => tenants(scenario, registry, host, capacity)?,
     };
     warnings.before.extend(warnings::without_effect(scenario, registry));
-    warnings.before.extend(memory::shortage(scenario));
+    warnings.before.extend(memory::shortage(scenario, registry));
     Ok(Parts { system, submitter, warnings })
 }
 
@@ -498,7 +496,7 @@ fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submissi
         return Ok(Submission::OneAtATime);
     }
     if mode == Mode::Open && !source.has_times() && is_untimed(scenario) {
-        let message = "neither the workload nor the system has times (`timing = \"none\"`): \
+        let message = "neither the workload nor the system has times (`timing.kind = \"none\"`): \
                        requests follow each other in a closed loop";
         opened.warnings.before.push(message.to_owned());
         return Ok(Submission::Closed);
@@ -513,7 +511,7 @@ fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submissi
     if mode == Mode::Closed && source.waits() {
         let message = "this workload waits for completions itself: use \"open\"";
         let problem = Problem::new("mode", message);
-        let asked = scenario.workload.text_opt("mode").is_some();
+        let asked = scenario.workload.has("mode");
         let key = if asked { scenario.workload_key.as_str() } else { "host" };
         return Err(section(scenario, key, vec![problem]).into());
     }
@@ -590,7 +588,7 @@ pub fn add_slowdowns(
 fn tenant_infos(scenario: &Scenario) -> Vec<TenantInfo> {
     let info = |tenant: &Tenant| TenantInfo {
         name: tenant.name.clone(),
-        weight: tenant.settings.count("weight") as u32,
+        weight: field(&tenant.settings, "weight"),
     };
     scenario.tenants.iter().map(info).collect()
 }
@@ -598,7 +596,7 @@ fn tenant_infos(scenario: &Scenario) -> Vec<TenantInfo> {
 /// Whether no device of the scenario models time.
 fn is_untimed(scenario: &Scenario) -> bool {
     let mut devices = scenario.components.iter().filter(|device| device.children.is_empty());
-    devices.all(|device| device.settings.text_opt("timing") == Some("none"))
+    devices.all(|device| device.settings.value("timing").is_some_and(|it| it.word() == "none"))
 }
 
 fn warmup(scenario: &Scenario) -> Warmup {

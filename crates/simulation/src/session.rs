@@ -7,7 +7,7 @@
 //! request outstanding nothing is simulated until the next one is submitted, because a run ends
 //! with its last completion.
 
-use crate::error::RunError;
+use crate::error::{RunError, plugin_fault};
 use crate::faults::{self, FaultOrder};
 use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
@@ -122,7 +122,7 @@ impl Session {
             scenario.run.state = None;
         }
         let scenario = &scenario;
-        drop(registry.take_plugin_error());
+        drop(plugin_fault(registry));
         let Attachment { system, host, scheduler } = run::attachment(scenario, registry)?;
         let host = HostOptions {
             outstanding_max: u64::MAX,
@@ -336,8 +336,7 @@ impl Session {
                 failed
             }
         };
-        let plugin_error = registry.take_plugin_error();
-        let fault = plugin_error.map(Fault::Invariant).or(ended.err());
+        let fault = plugin_fault(registry).or(ended.err());
         self.assembled.conclude(
             &self.scenario,
             registry,

@@ -6,6 +6,7 @@ use crate::scenario::{HOST, RunSettings, Scenario, Tenant, WORKLOAD};
 use crate::zones;
 use hybridsim_config::effect;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::ComponentInfo;
 use hybridsim_observe::RunResults;
@@ -58,8 +59,8 @@ pub fn without_effect_untimed(scenario: &Scenario, registry: &Registry) -> Vec<S
         if component.settings.is_given("idle_after") {
             add(&format!("component.{}.idle_after", component.name), "there is no idle time");
         }
-        if component.settings.text_opt("bit_errors").is_some_and(|model| model != "none") {
-            add(&format!("component.{}.bit_errors", component.name), "data have no age");
+        if component.settings.value("errors").is_some_and(|it| it.word() != "none") {
+            add(&format!("component.{}.errors", component.name), "data have no age");
         }
     }
     for key in ["times", "time_scale"].iter().filter(|key| scenario.workload.is_given(key)) {
@@ -73,10 +74,10 @@ pub fn without_effect_untimed(scenario: &Scenario, registry: &Registry) -> Vec<S
 
 /// Weights of workloads that are served in turn.
 pub fn unused_weights(scenario: &Scenario) -> Option<String> {
-    if scenario.host.text_opt("arbitration") == Some("weighted-round-robin") {
+    if scenario.host_word("arbitration") == "weighted-round-robin" {
         return None;
     }
-    let weighted = |tenant: &&Tenant| tenant.settings.count_opt("weight") > Some(1);
+    let weighted = |tenant: &&Tenant| field::<u64>(&tenant.settings, "weight") > 1;
     let names: Vec<_> =
         scenario.tenants.iter().filter(weighted).map(|tenant| tenant.name.as_str()).collect();
     (!names.is_empty()).then(|| {
@@ -97,6 +98,9 @@ pub fn add(
     results: &mut RunResults,
 ) {
     let mut warnings = idle_policies(scenario, components);
+    // A key that cannot have an effect has been reported.
+    let keys: Vec<_> = results.warnings.iter().filter_map(|it| it.split(' ').next()).collect();
+    warnings.retain(|it| !keys.iter().any(|key| it.split(':').next() == Some(key)));
     let erased = |path: &str| {
         let flash = results.components.get(path).and_then(|it| it.flash.as_ref());
         flash.is_some_and(|flash| flash.erases > 0)
@@ -195,7 +199,7 @@ fn failed_requests(count: u64, results: &RunResults) -> Option<String> {
 fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
     let (lost, every) = (results.requests_lost, scenario.run.power_cut_every?);
     let share = lost as f64 / (results.requests + lost).max(1) as f64;
-    let remedy = match scenario.host.text("mode") {
+    let remedy = match scenario.host_word("mode").as_str() {
         "open" => "; or replay the workload in a closed loop (host.mode = \"closed\")",
         _ => "",
     };

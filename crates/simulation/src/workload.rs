@@ -3,6 +3,7 @@
 use crate::error::{RunError, section};
 use crate::scenario::{Scenario, Tenant};
 use hybridsim_config::param::{EntryChoice, Problem};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units::write_bytes;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
@@ -99,8 +100,8 @@ pub fn open_in_order(
 
 /// The warning about a generator that accesses next to nothing.
 fn small_span(choice: &EntryChoice) -> Option<String> {
-    let span = choice.settings.bytes_opt("span").filter(|span| *span < SPAN_BYTES_MIN)?;
-    Some(format!(
+    let span = field::<Option<u64>>(&choice.settings, "span")?;
+    (span < SPAN_BYTES_MIN).then(|| format!(
         "all requests access the same {span} bytes: `workload.generator.span` is the extent of the \
          addresses, not the size of a request"
     ))
@@ -146,8 +147,8 @@ fn replay(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Rep
 fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
     let replay = replay(scenario, registry, capacity)?;
     let mut before = Vec::new();
-    let one_at_a_time = !replay.has_times() && scenario.host.text("mode") == "open";
-    if one_at_a_time && !scenario.workload.flag("fit") {
+    let one_at_a_time = !replay.has_times() && scenario.host_word("mode") == "open";
+    if one_at_a_time && !field::<bool>(&scenario.workload, "fit") {
         let message = format!(
             "{} has no arrival times, so it can only be replayed in a closed loop; write \
              `mode = \"closed\"` under [host], or pass --set host.mode=closed, or --fit \
@@ -196,7 +197,7 @@ pub fn open_tenants<'a>(
 
 /// First sector and sectors of the part of the system that a workload addresses.
 fn namespace(view: &Scenario, tenant: &Tenant, capacity: u64) -> Result<(u64, u64), RunError> {
-    let start = tenant.settings.bytes_opt("namespace_start").unwrap_or(0);
+    let start = field::<Option<u64>>(&tenant.settings, "namespace_start").unwrap_or(0);
     let problem = |key, message: String| {
         let problem = Problem::new(key, message);
         Err(RunError::Scenario(section(view, &view.workload_key, vec![problem])))
@@ -207,7 +208,7 @@ fn namespace(view: &Scenario, tenant: &Tenant, capacity: u64) -> Result<(u64, u6
         let message = format!("must be a multiple of 512 bytes within the device ({whole})");
         return problem("namespace_start", message);
     }
-    let size = tenant.settings.bytes_opt("namespace_size").unwrap_or(rest);
+    let size = field::<Option<u64>>(&tenant.settings, "namespace_size").unwrap_or(rest);
     if !size.is_multiple_of(SECTOR_BYTES) || size == 0 || size > rest {
         let rest = write_bytes(rest);
         let message = format!("must be a multiple of 512 bytes, at most {rest} from its start");

@@ -7,6 +7,7 @@
 
 use crate::build;
 pub use crate::error::RunError;
+use crate::error::plugin_fault;
 use crate::memory;
 use crate::progress::{MeteredSource, OnProgress, ReportTimer, RunProgress, WorkloadProgress};
 use crate::run::{label, report, state_keys};
@@ -129,14 +130,14 @@ pub fn count(
     options: Options<'_>,
 ) -> Result<Counted, RunError> {
     // An error of an earlier run in this thread does not concern this one.
-    drop(registry.take_plugin_error());
+    drop(plugin_fault(registry));
     check(scenario)?;
     let (path, mut ssd) = build::only_ssd(scenario, registry)?;
     let workload::Opened { source, warnings, .. } =
         workload::open_in_order(scenario, registry, ssd.capacity())?;
     let Options { mut on_progress, cache } = options;
     let constants = ssd.info().constants;
-    let cache = cache.filter(|_| memory::holds_states_twice(scenario));
+    let cache = cache.filter(|_| memory::holds_states_twice(scenario, registry));
     let mut cached =
         cache.as_ref().map(|cache| CachedStates::new(cache, state_keys(scenario, registry)));
     let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
@@ -156,15 +157,14 @@ pub fn count(
     let mut timer = ReportTimer::default();
     let ended = prepared.and_then(|()| {
         counting.run(scenario.run.warmup_requests, &mut || {
-            if let Some(message) = registry.take_plugin_error() {
-                return Err(Fault::Invariant(message));
+            if let Some(fault) = plugin_fault(registry) {
+                return Err(fault);
             }
             let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(SimTime::ZERO));
             if go_on { Ok(()) } else { Err(Fault::Interrupted) }
         })
     });
-    let plugin_error = registry.take_plugin_error();
-    let ended = plugin_error.map_or(ended, |message| Err(Fault::Invariant(message)));
+    let ended = plugin_fault(registry).map_or(ended, Err);
     let mut results = counting.results();
     let erases = counting.erases();
     drop(counting);
@@ -173,7 +173,7 @@ pub fn count(
     results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     let mut notes = warnings::without_effect_untimed(scenario, registry);
     notes.extend(warnings.list());
-    notes.extend(memory::shortage(scenario));
+    notes.extend(memory::shortage(scenario, registry));
     let erased = |_: &str| erases > 0;
     notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));
     let fault = ended.err();

@@ -5,31 +5,49 @@ use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::diagnostic::Diagnostic;
 use hybridsim_config::param::{EntryChoice, Settings};
 use hybridsim_config::units::write_bytes;
-use hybridsim_flash::capacity_bytes;
-use hybridsim_flash::zns::{ZNS_KIND, is_status};
+use hybridsim_engine::{ComponentTree, SECTOR_BYTES};
+use hybridsim_flash::zns::{ZONE_SECTORS, is_status};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::{Component, CustomResult};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
+use std::ops::Range;
 
-/// Zoned devices below a component: none writes zones in order or resets them.
-pub fn children(scenario: &Scenario, component: &ScenarioComponent) -> Vec<Diagnostic> {
-    let children = component.children.iter().map(|&child| &scenario.components[child]);
-    let zoned = children.filter(|child| child.description.name == ZNS_KIND);
-    let diagnostic = |child: &ScenarioComponent| Diagnostic {
-        span: Some(component.span.clone()),
-        key: format!("component.{}", component.name),
-        message: format!(
-            "`{}` is a `{ZNS_KIND}`, whose zones a `{}` neither writes in order nor resets",
-            child.name, component.description.name
-        ),
-        help: Some(format!("use it as the whole system: system = \"{}\"", child.name)),
+/// Zones below `component`, built as `tree`, that does not forward zone commands: it neither writes
+/// zones in order nor resets them.
+pub fn children(
+    scenario: &Scenario,
+    component: &ScenarioComponent,
+    tree: &ComponentTree,
+) -> Vec<Diagnostic> {
+    if tree.component.accepts_zone_commands() {
+        return Vec::new();
+    }
+    let zoned = component.children.iter().zip(&tree.children).filter_map(|(&child, tree)| {
+        let device = ZonedDevice::below(scenario, child, tree, 0).into_iter().next()?;
+        Some((&scenario.components[child], device.component.description.name))
+    });
+    let diagnostic = |(child, device): (&ScenarioComponent, &str)| {
+        let is = match child.description.name {
+            kind if kind == device => format!("is a `{kind}`"),
+            kind => format!("is a `{kind}` above a `{device}`"),
+        };
+        let (name, kind) = (&child.name, component.description.name);
+        Diagnostic {
+            span: Some(component.span.clone()),
+            key: format!("component.{}", component.name),
+            message: format!(
+                "`{name}` {is}, whose zones a `{kind}` neither writes in order nor resets"
+            ),
+            help: Some(format!("use it as the whole system: system = \"{name}\"")),
+        }
     };
     zoned.map(diagnostic).collect()
 }
 
 /// What zoned devices refused, by status, to be added to a warning; empty if nothing.
 pub fn refusals(results: &RunResults) -> String {
-    let zoned = results.components.iter().filter(|(_, it)| it.kind == ZNS_KIND);
+    let has_zones = |it: &Component| it.constants.contains_key(ZONE_SECTORS);
+    let zoned = results.components.iter().filter(|(_, it)| has_zones(it));
     let refused = |(path, it): (&String, &Component)| {
         let statuses = it.custom.iter().filter(|(name, _)| is_status(name));
         let of = |(name, it): (&String, &CustomResult)| {
@@ -39,7 +57,13 @@ pub fn refusals(results: &RunResults) -> String {
     };
     let all: Vec<String> = zoned.flat_map(refused).collect();
     if all.is_empty() {
-        return String::new();
+        let latencies = &results.latency_ns;
+        let managed = [&latencies.zone_reset, &latencies.zone_finish];
+        let unzoned = !results.components.values().any(has_zones);
+        return match unzoned && managed.iter().any(|it| it.count > 0) {
+            true => "; no device has zones, so that zone commands fail".to_owned(),
+            false => String::new(),
+        };
     }
     format!(
         "; {}: a zone is written from its write pointer on, as the generator `zones` does",
@@ -47,30 +71,98 @@ pub fn refusals(results: &RunResults) -> String {
     )
 }
 
-/// Generators of zoned loads over a zoned device: their zones have to be its zones, and within its
-/// limits.
-pub fn load(scenario: &Scenario) -> Vec<Diagnostic> {
-    let device = &scenario.components[scenario.system];
-    if device.description.name != ZNS_KIND {
-        return Vec::new();
+/// A zoned device, and its sectors in the address space of the system.
+struct ZonedDevice<'a> {
+    component: &'a ScenarioComponent,
+    range: Range<u64>,
+}
+
+impl ZonedDevice<'_> {
+    /// The devices below component number `at`, built as `tree`, that begins at sector `start`:
+    /// the address spaces below what forwards zone commands follow one another.
+    fn below<'a>(
+        scenario: &'a Scenario,
+        at: usize,
+        tree: &ComponentTree,
+        mut start: u64,
+    ) -> Vec<ZonedDevice<'a>> {
+        let component = &scenario.components[at];
+        if !tree.has_zones() {
+            return Vec::new();
+        }
+        if tree.children.is_empty() {
+            let range = start..start + tree.component.capacity();
+            return vec![ZonedDevice { component, range }];
+        }
+        let mut found = Vec::new();
+        for (&child, tree) in component.children.iter().zip(&tree.children) {
+            found.extend(Self::below(scenario, child, tree, start));
+            start += tree.component.capacity();
+        }
+        found
     }
-    let alone = scenario.source.generator.iter().map(|it| ("workload.generator".to_owned(), it));
-    let tenants = scenario.tenants.iter().filter_map(|tenant| {
-        let key = format!("workload.{}.generator", tenant.name);
-        tenant.source.generator.as_ref().map(|it| (key, it))
-    });
-    let loads: Vec<(String, &EntryChoice)> =
-        alone.chain(tenants).filter(|(_, choice)| choice.name == ZONES).collect();
-    let mut problems = Vec::new();
-    for (key, choice) in &loads {
-        problems.extend(sizes(key, &choice.settings, &device.settings));
+}
+
+/// A generator of zoned loads, with its key and the bytes of the system that it addresses.
+struct ZonedLoad<'a> {
+    key: String,
+    settings: &'a Settings,
+    region: Range<u64>,
+}
+
+impl<'a> ZonedLoad<'a> {
+    /// The load of `choice` in a namespace of `size` bytes from `first` on.
+    fn new(key: &str, choice: &'a EntryChoice, (first, size): (u64, Option<u64>)) -> Self {
+        let start = first.saturating_add(choice.settings.bytes("start"));
+        let end =
+            |from: u64, size: Option<u64>| size.map_or(u64::MAX, |it| from.saturating_add(it));
+        let end = end(start, choice.settings.bytes_opt("span")).min(end(first, size));
+        Self { key: format!("{key}.generator"), settings: &choice.settings, region: start..end }
     }
-    problems.extend(limits(&loads, device));
+
+    fn all(scenario: &'a Scenario) -> Vec<Self> {
+        let is_zoned = |choice: &&EntryChoice| choice.name == ZONES;
+        let alone = scenario.source.generator.as_ref().filter(is_zoned);
+        let tenants = scenario.tenants.iter().filter_map(|tenant| {
+            let choice = tenant.source.generator.as_ref().filter(is_zoned)?;
+            let of = |key| tenant.settings.bytes_opt(key);
+            let namespace = (of("namespace_start").unwrap_or(0), of("namespace_size"));
+            Some(Self::new(&format!("workload.{}", tenant.name), choice, namespace))
+        });
+        alone.map(|it| Self::new("workload", it, (0, None))).into_iter().chain(tenants).collect()
+    }
+
+    /// How many of its bytes are on `device`.
+    fn bytes_on(&self, device: &ZonedDevice<'_>) -> u64 {
+        let Range { start, end } = device.range;
+        let (start, end) = (start.saturating_mul(SECTOR_BYTES), end.saturating_mul(SECTOR_BYTES));
+        self.region.end.min(end).saturating_sub(self.region.start.max(start))
+    }
+}
+
+/// Generators of zoned loads over the zoned devices of `system`: their zones have to be those of
+/// the devices, and within their limits.
+pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
+    let all = ZonedLoad::all(scenario);
+    let mut problems: Vec<Diagnostic> = Vec::new();
+    for device in ZonedDevice::below(scenario, scenario.system, system, 0) {
+        let loads: Vec<&ZonedLoad<'_>> = all.iter().filter(|it| it.bytes_on(&device) > 0).collect();
+        let sizes = loads.iter().flat_map(|load| sizes(load, &device.component.settings));
+        let found: Vec<Diagnostic> = sizes.chain(limits(&loads, &device)).collect();
+        // Devices of one kind have the same problems.
+        for it in found {
+            if !problems.iter().any(|known| (&known.key, &known.message) == (&it.key, &it.message))
+            {
+                problems.push(it);
+            }
+        }
+    }
     problems
 }
 
 /// Sizes of zones that are not the device's.
-fn sizes(key: &str, load: &Settings, device: &Settings) -> Vec<Diagnostic> {
+fn sizes(load: &ZonedLoad<'_>, device: &Settings) -> Vec<Diagnostic> {
+    let ZonedLoad { key, settings: load, .. } = load;
     let capacity = device.bytes("zone_capacity");
     let size = device.bytes_opt("zone_size").unwrap_or(capacity);
     let ours = load.bytes("zone_size");
@@ -91,25 +183,24 @@ fn sizes(key: &str, load: &Settings, device: &Settings) -> Vec<Diagnostic> {
 }
 
 /// More zones than the device has active, or explicitly open, at a time.
-fn limits(loads: &[(String, &EntryChoice)], device: &ScenarioComponent) -> Vec<Diagnostic> {
-    let Some((key, first)) = loads.first() else { return Vec::new() };
-    let capacity = capacity_bytes(ZNS_KIND, &device.settings).unwrap_or(0);
+fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic> {
+    let Some(ZonedLoad { key, settings: first, .. }) = loads.first() else { return Vec::new() };
     let all = |only_open: bool| -> u64 {
-        let counted = loads.iter().filter(|(_, it)| !only_open || it.settings.flag("open"));
+        let counted = loads.iter().filter(|it| !only_open || it.settings.flag("open"));
         counted
-            .map(|(_, it)| match only_open {
+            .map(|it| match only_open {
                 true => it.settings.count("active"),
-                false => zones_active(&it.settings, capacity),
+                false => zones_active(it.settings, it.bytes_on(device)),
             })
             .sum()
     };
-    let partly = first.settings.number("fill") < 1.0 && !first.settings.flag("finish");
+    let partly = first.number("fill") < 1.0 && !first.flag("finish");
     let checks = [
         ("max_active_zones", all(false), "active", "finish zones, or lower `active`"),
         ("max_open_zones", all(true), "explicitly open", "lower `active`, or do without `open`"),
     ];
     let beyond = |(limit, count, what, help): (&str, u64, &str, &str)| {
-        let max = device.settings.count_opt(limit).filter(|max| count > *max)?;
+        let max = device.component.settings.count_opt(limit).filter(|max| count > *max)?;
         let why = if partly { "; zones left with `fill` below 1 stay active" } else { "" };
         Some(Diagnostic {
             span: None,

@@ -2,12 +2,14 @@
 //!
 //! Prints the best of several rounds, in millions per second of one core.
 
-use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::check;
+use hybridsim_config::param::Value;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 use hybridsim_workload::native::{Header, NativeReader, NativeWriter};
 use hybridsim_workload::profile::Profiler;
 use hybridsim_workload::record::{Record, RecordReader};
-use hybridsim_workload::shape::replay;
+use hybridsim_workload::shape::{self, replay};
 use hybridsim_workload::synthetic::addresses::{Popularity, Region};
 use hybridsim_workload::synthetic::arrivals::{Interarrival, Limits};
 use hybridsim_workload::synthetic::histogram::{Histogram, Sizes};
@@ -123,17 +125,9 @@ fn main() {
         black_box(profiler.finish(&[]));
         RECORDS
     });
-    let settings = Settings::default()
-        .and("times", Value::Text("recorded".to_owned()))
-        .and("time_scale", Value::Number(1.0))
-        .and("loops", Value::Count(1))
-        .and("first", Value::Count(1))
+    let settings = check::defaults(shape::PARAMS, &Registry::default())
         .and("volume_layout", Value::Text("overlay".to_owned()))
-        .and("address_unit", Value::Bytes(512))
-        .and("size_scale", Value::Count(1))
-        .and("address_offset", Value::Bytes(0))
-        .and("address", Value::Text("wrap".to_owned()))
-        .and("granule", Value::Bytes(1 << 20));
+        .and("address", Value::Text("wrap".to_owned()));
     measure("replay of a native trace", || {
         let bytes = Rc::clone(&bytes);
         let open = move || {

@@ -1,7 +1,7 @@
 //! A calibration as a preset.
 
 use super::{Calibration, Estimate, Line};
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// A preset of a device of `capacity` bytes with these parameters, every value with its source.
 pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
@@ -10,39 +10,37 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
     let block = known.page_bytes * pages_per_block;
     let blocks = capacity.div_ceil(block).max(8);
     let mut text = String::new();
-    let mut line = |key: &str, value: String, comment: &str| {
-        let setting = format!("{key} = {value}");
-        let _ = writeln!(text, "{setting:<32} # {comment}");
-    };
-    line("kind", "\"ssd\"".to_owned(), &format!("{name}, from {} readings", calibration.readings));
-    line("timing", "\"serial\"".to_owned(), "L(n) = n R + C (konanki, section 5.2)");
-    line("ftl", "\"fmax\"".to_owned(), "assumed: latencies do not identify it");
-    line("program_order", "\"any\"".to_owned(), "as that translation layer needs");
+    let out = &mut text;
+    let readings = format!("{name}, from {} readings", calibration.readings);
+    line(out, "kind", "\"ssd\"", &readings);
+    line(out, "timing", "\"serial\"", "L(n) = n R + C (konanki, section 5.2)");
+    line(out, "ftl", "\"fmax\"", "assumed: latencies do not identify it");
+    line(out, "program_order", "\"any\"", "as that translation layer needs");
     for key in ["channels", "dies_per_channel", "planes_per_die"] {
-        line(key, "1".to_owned(), "one operation at a time");
+        line(out, key, "1", "one operation at a time");
     }
     // An eighth more than the capacity, for the translation layer.
-    line("blocks_per_plane", (blocks + blocks / 8 + 2).to_string(), "the capacity and an eighth");
-    line("pages_per_block", pages_per_block.to_string(), "assumed");
-    line("page_size", format!("\"{} B\"", known.page_bytes), "as given");
-    line("over_provisioning", "0.125".to_owned(), "that eighth");
+    line(out, "blocks_per_plane", blocks + blocks / 8 + 2, "the capacity and an eighth");
+    line(out, "pages_per_block", pages_per_block, "assumed");
+    line(out, "page_size", format!("\"{} B\"", known.page_bytes), "as given");
+    line(out, "over_provisioning", "0.125", "that eighth");
     let (read, read_overhead) = parts(calibration.read.as_ref(), "reads were not measured");
     let (program, write_overhead) = parts(calibration.write.as_ref(), "writes were not measured");
     let or_read = |value: &(String, String), read: &(String, String)| match value.0.is_empty() {
         true => (read.0.clone(), format!("assumed as for the other direction: {}", value.1)),
         false => value.clone(),
     };
-    for (key, own, other) in [
-        ("read_time", &read, &program),
-        ("program_time", &program, &read),
-        ("read_overhead", &read_overhead, &write_overhead),
-        ("write_overhead", &write_overhead, &read_overhead),
-    ] {
+    let measured = |out: &mut String, key, own, other| {
         let (value, comment) = or_read(own, other);
-        line(key, value, &comment);
-    }
+        line(out, key, value, &comment);
+    };
+    measured(out, "read_time", &read, &program);
+    measured(out, "program_time", &program, &read);
     let erase = format!("\"{:.0} ns\"", known.erase_ns);
-    line("erase_time", erase, "as given: it cannot be measured from outside");
+    line(out, "erase_time", erase, "as given: it cannot be measured from outside");
+    out.push_str("\n[controller]\n");
+    measured(out, "read_overhead", &read_overhead, &write_overhead);
+    measured(out, "write_overhead", &write_overhead, &read_overhead);
     for scattered in &calibration.scattered {
         let comment = with_margin(&scattered.erases, " erases", 3);
         let _ = writeln!(
@@ -53,6 +51,12 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
         );
     }
     text
+}
+
+/// Adds `key = value  # comment`.
+fn line(text: &mut String, key: &str, value: impl Display, comment: &str) {
+    let setting = format!("{key} = {value}");
+    let _ = writeln!(text, "{setting:<32} # {comment}");
 }
 
 /// Time per page and overhead as (value, comment), empty values where nothing was measured.

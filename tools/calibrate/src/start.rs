@@ -32,7 +32,7 @@ pub(crate) struct Start<'r> {
     /// `queue_depth` of the scenario's `[host]`, where it is written.
     pub queue_depth: Option<u64>,
     pub registry: &'r Registry,
-    /// The parameters written in its source.
+    /// The paths of the parameters written in its source.
     written: BTreeSet<String>,
     seed: u64,
 }
@@ -117,9 +117,9 @@ impl<'r> Start<'r> {
         resolved.parse().expect("what is written can be read")
     }
 
-    /// Whether parameter `key` is written where the component comes from.
-    pub fn writes(&self, key: &str) -> bool {
-        self.written.contains(key)
+    /// Whether the parameter at `path` is written where the component comes from.
+    pub fn writes(&self, path: &str) -> bool {
+        self.written.contains(path)
     }
 
     /// The component as a preset below the comment `head`; `source` says where a parameter's value
@@ -132,17 +132,53 @@ impl<'r> Start<'r> {
     ) -> String {
         let mut text = String::new();
         head.lines().for_each(|line| text += &format!("# {line}\n"));
-        for (key, value) in &self.table() {
-            let comment = source(key).or_else(|| {
-                let own = self.writes(key) && !is_fitted(key);
-                (own || key == "kind").then(|| format!("from {}", self.name))
-            });
-            if let Some(comment) = comment {
-                let _ = writeln!(text, "{key} = {}  # {comment}", pretty(value, 0));
-            }
-        }
-        text
+        let comment = |path: &str| {
+            source(path).or_else(|| {
+                let own = self.writes(path) && !is_fitted(path);
+                (own || path == KIND).then(|| format!("from {}", self.name))
+            })
+        };
+        let (own, sections) = sections("", &self.table(), &comment);
+        text + &own + &sections
     }
+}
+
+/// The key of a component's kind, and of an entry's.
+const KIND: &str = "kind";
+
+/// The keys of the table at `path` that have a comment, and the sections of the tables in it. The
+/// kind of an entry has the comment of the parameter that chooses it.
+fn sections(
+    path: &str,
+    table: &Table,
+    comment: &dyn Fn(&str) -> Option<String>,
+) -> (String, String) {
+    let (mut own, mut below) = (String::new(), String::new());
+    for (key, value) in table {
+        let at = match path {
+            "" => key.clone(),
+            _ if key == KIND => path.to_owned(),
+            _ => format!("{path}.{key}"),
+        };
+        let (mut line, mut section) = (None, None);
+        match value {
+            Toml::Table(inner) => {
+                let (keys, sections) = sections(&at, inner, comment);
+                let is_kind_only = keys.starts_with("kind = ") && keys.lines().count() == 1;
+                if is_kind_only && sections.is_empty() {
+                    line = Some(&inner[KIND]);
+                } else if !keys.is_empty() || !sections.is_empty() {
+                    section = Some(format!("\n[{at}]\n{keys}{sections}"));
+                }
+            }
+            value => line = Some(value),
+        }
+        if let Some((value, comment)) = line.zip(comment(&at)) {
+            let _ = writeln!(own, "{key} = {}  # {comment}", pretty(value, 0));
+        }
+        below.extend(section);
+    }
+    (own, below)
 }
 
 /// The scenario's component of the kind, if there is one and only one.
@@ -170,11 +206,24 @@ fn only<'a>(
     }
 }
 
-/// The keys `own` and the preset below it have.
+/// The paths of the keys that `own` and the preset below it have.
 fn keys(own: Option<&Table>, preset: Option<&str>, base: &Path) -> BTreeSet<String> {
     let below = preset.and_then(|preset| presets::load(preset, base).ok());
     let below: Table = below.and_then(|source| source.text.parse().ok()).unwrap_or_default();
-    own.into_iter().chain([&below]).flat_map(Table::keys).cloned().collect()
+    let mut found = BTreeSet::new();
+    own.into_iter().chain([&below]).for_each(|table| paths("", table, &mut found));
+    found
+}
+
+/// Adds the paths of the keys of `table`, which is at `path`, and of the tables in it.
+fn paths(path: &str, table: &Table, found: &mut BTreeSet<String>) {
+    for (key, value) in table {
+        let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if let Toml::Table(inner) = value {
+            paths(&at, inner, found);
+        }
+        found.insert(at);
+    }
 }
 
 /// `value` as TOML, long lists broken into lines of at most about a hundred characters.

@@ -7,16 +7,22 @@
 
 #[cfg(unix)]
 pub mod client;
+pub mod coverage;
 pub mod input;
+mod keys;
 pub mod seeds;
 
+use coverage::Coverage;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::{Description, Registry};
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Stream};
-use hybridsim_simulation::build::ZNS_KIND;
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
+use keys::Open;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -25,8 +31,8 @@ use toml::{Table, Value};
 pub enum Verdict {
     /// It ran, and every check held.
     Passed,
-    /// The combination was rejected with a clear message, as impossible ones must be.
-    Refused,
+    /// The combination was rejected with a clear message, as impossible ones must be: with this one.
+    Refused(String),
     /// A check failed.
     Failed {
         /// The scenario, to run again.
@@ -36,11 +42,25 @@ pub enum Verdict {
     },
 }
 
-/// Draws system number `seed` and runs it.
-pub fn one(registry: &Registry, seed: u64) -> Verdict {
+/// Draws system number `seed` and runs it; `coverage` counts its keys and its verdict.
+pub fn one(registry: &Registry, seed: u64, coverage: &mut Coverage) -> Verdict {
+    let (scenario, keys) = drawn(registry, seed);
+    // A panic is a failure with a scenario as well.
+    let verdict = catch_unwind(AssertUnwindSafe(|| run(registry, seed, scenario.clone())));
+    let verdict = verdict.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
+        Verdict::Failed { scenario, reason: format!("panicked: {text}") }
+    });
+    coverage.add(keys, &verdict);
+    verdict
+}
+
+/// The scenario of system number `seed`, and the keys that it gives.
+fn drawn(registry: &Registry, seed: u64) -> (String, BTreeSet<String>) {
     let mut draw = Draw::new(registry, seed);
     let system = draw.component(ANY, 0);
-    run(registry, seed, draw.scenario(seed, &system))
+    (draw.scenario(seed, &system), draw.drawn)
 }
 
 fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
@@ -59,12 +79,12 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         return run(registry, seed, lines.map(|line| format!("{line}\n")).collect());
     }
     let done = match run::run(&checked, registry, run::Options::default()) {
-        Err(RunError::Scenario(_)) => return Verdict::Refused,
+        Err(RunError::Scenario(problems)) => return Verdict::Refused(problems.to_string()),
         Err(RunError::Trace(reason)) => return Verdict::Failed { scenario, reason },
         Ok(done) => done,
     };
-    if matches!(done.fault, Some(Fault::PowerFailureUnsupported { .. })) {
-        return Verdict::Refused;
+    if let Some(fault @ Fault::PowerFailureUnsupported { .. }) = &done.fault {
+        return Verdict::Refused(fault.to_string());
     }
     // A device may correctly report that it is full or worn out.
     let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
@@ -82,29 +102,41 @@ struct Draw<'a> {
     stream: Stream,
     components: Table,
     count: u32,
+    /// Tables that are being drawn, the innermost last.
+    open: Vec<Open>,
+    /// The share of optional keys to draw.
+    share: f64,
+    /// Every key that was drawn, as [`coverage::label`] writes it.
+    drawn: BTreeSet<String>,
 }
 
 /// Depth of the deepest system.
 const DEPTH_MAX: u32 = 3;
+/// Shares of optional keys: the more of them, the more systems are refused.
+const SHARES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
 /// The sample that stands for a child of any kind.
 const ANY: &str = "any";
 
 impl<'a> Draw<'a> {
     fn new(registry: &'a Registry, seed: u64) -> Self {
-        let stream = Stream::new(seed, "fuzz");
-        Self { registry, stream, components: Table::new(), count: 0 }
+        let mut stream = Stream::new(seed, "fuzz");
+        let share = SHARES[stream.below(SHARES.len() as u64) as usize];
+        let (components, drawn) = (Table::new(), BTreeSet::new());
+        Self { registry, stream, components, count: 0, open: Vec::new(), share, drawn }
     }
 
     fn scenario(&mut self, seed: u64, system: &str) -> String {
         let depth = 1 + self.stream.below(32);
         let mut mode = if self.stream.chance(0.5) { "open" } else { "closed" };
-        let scheduler = self.entry("scheduler");
+        let scheduler = self.entry("scheduler", 0);
         let mut generator = self.generator();
         let mut power = String::new();
-        let keys = &self.components[system];
-        if keys["kind"].as_str() == Some(ZNS_KIND) && self.stream.chance(0.7) {
+        let mut system = system.to_owned();
+        let kind = self.components[&system]["kind"].as_str().unwrap_or_default();
+        if self.has_zones(kind) && self.stream.chance(0.7) {
             // It waits for completions, so no power failures.
-            (mode, generator) = ("open", self.zones(system));
+            (mode, generator) = ("open", self.zones(&system));
+            system = self.above_zones(system);
         } else if self.stream.chance(1.0 / 3.0) {
             power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
         }
@@ -149,106 +181,26 @@ impl<'a> Draw<'a> {
         )
     }
 
-    /// Adds a component of `kind` with its children; returns its name.
-    fn component(&mut self, kind: &str, depth: u32) -> String {
-        let fits = |entry: &Description| match kind {
-            ANY if entry.name == ZNS_KIND => depth == 0,
-            ANY => depth < DEPTH_MAX || !entry.params.iter().any(is_child),
-            kind => entry.name == kind,
+    /// Adds a component that forwards zone commands to `device`, in one of three systems; returns
+    /// the name of the system.
+    fn above_zones(&mut self, device: String) -> String {
+        let keys = match self.stream.below(3) {
+            0 => format!("kind = \"io-queue\"\ndevice = \"{device}\"\n"),
+            1 => {
+                let same = self.components[&device].clone();
+                self.components.insert("second".to_owned(), same);
+                format!("kind = \"concat\"\nmembers = [\"{device}\", \"second\"]\n")
+            }
+            _ => return device,
         };
-        let entries: Vec<_> = self.registry.descriptions("component").filter(fits).collect();
-        assert!(!entries.is_empty(), "there is no component of kind {kind}");
-        let entry = self.pick(&entries);
-        self.count += 1;
-        let name = format!("c{}", self.count);
-        let mut keys = Table::from_iter([("kind".to_owned(), Value::from(entry.name))]);
-        for param in entry.params {
-            let value = self.value(entry.name, param, depth);
-            keys.extend(value.map(|value| (param.name.to_owned(), value)));
-        }
-        self.components.insert(name.clone(), keys.into());
-        name
+        let keys: Table = keys.parse().expect("it is TOML");
+        self.components.insert("above".to_owned(), keys.into());
+        "above".to_owned()
     }
 
-    /// A value for `param` of a component of `kind`: a sample or an entry where there are any, else
-    /// a value within its range if it has no default.
-    fn value(&mut self, kind: &str, param: &Param, depth: u32) -> Option<Value> {
-        let samples: Vec<&'a Value> = self.registry.samples(kind, param).iter().collect();
-        let sample = (!samples.is_empty()).then(|| self.pick(&samples));
-        let optional = param.default.is_some();
-        match param.kind {
-            // Optional children, such as journals and spares, would make every system large.
-            Kind::Component | Kind::Components if optional && self.stream.chance(0.75) => None,
-            Kind::Component => {
-                let kind = sample.and_then(Value::as_str).unwrap_or(ANY);
-                Some(self.component(kind, depth + 1).into())
-            }
-            Kind::Components => {
-                let kinds: Vec<&str> = match sample.and_then(Value::as_array) {
-                    Some(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-                    // Four suit every array; other numbers are rejected now and then.
-                    None if depth > 0 || self.stream.chance(0.6) => vec![ANY; 4],
-                    None => vec![ANY; 2 + self.stream.below(5) as usize],
-                };
-                let names = kinds.iter().map(|kind| self.component(kind, depth + 1).into());
-                Some(Value::Array(names.collect()))
-            }
-            _ if sample.is_some() => sample.cloned(),
-            Kind::Entry(_) if optional && self.stream.chance(0.3) => None,
-            Kind::Entry(category) => Some(self.entry(category)),
-            _ if optional => None,
-            kind => Some(self.within(kind)),
-        }
-    }
-
-    /// An entry of `category` with its required parameters.
-    fn entry(&mut self, category: &str) -> Value {
-        let entries: Vec<_> = self.registry.descriptions(category).collect();
-        assert!(!entries.is_empty(), "nothing is registered as {category}");
-        let entry = self.pick(&entries);
-        let mut keys = self.required(entry.params);
-        if keys.is_empty() {
-            return entry.name.into();
-        }
-        keys.insert("kind".to_owned(), entry.name.into());
-        keys.into()
-    }
-
-    fn required(&mut self, params: &[Param]) -> Table {
-        let required = params.iter().filter(|param| param.default.is_none());
-        required.map(|param| (param.name.to_owned(), self.within(param.kind))).collect()
-    }
-
-    /// A small value of `kind`.
-    fn within(&mut self, kind: Kind) -> Value {
-        match kind {
-            Kind::Count { min, max } => {
-                let count = min.saturating_add(self.stream.below(4)).min(max);
-                i64::try_from(count).unwrap_or(i64::MAX).into()
-            }
-            Kind::Number { min, max } => {
-                let low = if min <= 0.0 && max >= 0.0 { 0.0 } else { min };
-                (low + self.stream.unit() * (max - low).min(1.0)).into()
-            }
-            Kind::Duration => self.pick(&["0us", "50us", "2ms"]).into(),
-            Kind::Bytes => self.pick(&["4KiB", "64KiB", "1MiB"]).into(),
-            Kind::Rate => "100MB/s".into(),
-            Kind::Rpm => "7200rpm".into(),
-            Kind::Power => "1W".into(),
-            Kind::Energy => "1uJ".into(),
-            Kind::Flag => self.stream.chance(0.5).into(),
-            Kind::Choice(words) => self.pick(words).into(),
-            Kind::Text | Kind::Component => "text".into(),
-            Kind::Entry(category) => self.entry(category),
-            Kind::Components => Value::Array(Vec::new()),
-            Kind::Counts => Value::from(vec![1, 2]),
-            Kind::Numbers => Value::from(vec![1.0, 2.0]),
-            Kind::Curve => {
-                let point = |at: f64, time: &str| Value::Array(vec![at.into(), time.into()]);
-                Value::Array(vec![point(1.0, "1ms"), point(100.0, "4ms")])
-            }
-            Kind::Tables(params) => Value::Array(vec![self.required(params).into()]),
-        }
+    /// Whether `kind` is one of devices with zones.
+    fn has_zones(&self, kind: &str) -> bool {
+        self.registry.find::<ComponentEntry>(kind).is_some_and(|entry| entry.has_zones)
     }
 }
 

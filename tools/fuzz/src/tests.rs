@@ -1,8 +1,11 @@
 //! Entries from outside are fuzzed as they are registered, and samples belong to parameters.
 
 use super::*;
+use crate::coverage::Coverage;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Settings};
+use hybridsim_config::params::field;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 use hybridsim_simulation::registry::standard;
 use std::cell::Cell;
@@ -14,14 +17,15 @@ thread_local! {
 /// A concatenation with required parameters of every kind.
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let entry = standard().find::<ComponentEntry>("concat").expect("it is registered");
-    let first = input.settings.text("first").to_owned();
-    let rest = input.settings.texts("others").iter().cloned();
+    let first: String = field(input.settings, "first");
+    let rest: Vec<String> = field(input.settings, "others");
     let members =
         hybridsim_config::param::Value::Texts(std::iter::once(first).chain(rest).collect());
     let settings = &Settings::default().and("members", members);
-    assert!((2..=9).contains(&input.settings.count("units")));
-    assert!((5.0..=7.0).contains(&input.settings.number("number")));
-    assert!(input.settings.tables("tables").iter().all(|table| table.bytes("bytes") > 0));
+    assert!((2..=9).contains(&field::<u64>(input.settings, "units")));
+    assert!((5.0..=7.0).contains(&field::<f64>(input.settings, "number")));
+    let tables: Vec<Settings> = field(input.settings, "tables");
+    assert!(tables.iter().all(|table| field::<u64>(table, "bytes") > 0));
     let built = (entry.build)(&BuildInput { settings, ..*input });
     BUILT.set(BUILT.get() + u64::from(built.is_ok()));
     built
@@ -53,7 +57,7 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
     let mut registry = standard();
     let (name, summary, origin) = ("outside", "", "");
     let description = Description { name, summary, origin, params: PARAMS };
-    registry.add(ComponentEntry { description, build });
+    registry.add(ComponentEntry::new(description, build));
     // The top of every system.
     let runs = |seed| {
         let mut draw = Draw::new(&registry, seed);
@@ -64,11 +68,21 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
     for seed in 1..=12 {
         match runs(seed) {
             Verdict::Passed => passed += 1,
-            Verdict::Refused => {}
+            Verdict::Refused(_) => {}
             Verdict::Failed { scenario, reason } => panic!("{reason}\n{scenario}"),
         }
     }
     assert!(passed >= 3 && BUILT.get() >= passed, "{passed} passed");
+}
+
+#[test]
+fn nearly_every_key_is_drawn() {
+    let registry = standard();
+    let mut coverage = Coverage::new(&registry);
+    for seed in 1..=2000 {
+        coverage.add(drawn(&registry, seed).1, &Verdict::Passed);
+    }
+    assert!(coverage.shares()[0] > 0.95, "{coverage}");
 }
 
 #[test]
@@ -93,14 +107,11 @@ fn the_power_does_not_fail_where_acknowledged_writes_may_be_lost() {
 #[test]
 fn samples_belong_to_parameters_of_registered_components() {
     let registry = standard();
+    let coverage = Coverage::new(&registry);
     let mut checked = 0;
-    for (kind, key) in registry.sampled() {
-        let entry = registry.descriptions("component").find(|entry| entry.name == kind);
-        let entry = entry.unwrap_or_else(|| panic!("there is no component `{kind}`"));
-        let param =
-            entry.params.iter().find(|param| param.name == key || param.formerly.contains(&key));
-        let param = param.unwrap_or_else(|| panic!("{kind} has no parameter `{key}`"));
-        assert!(!registry.samples(kind, param).is_empty(), "{kind}.{key} is no list of values");
+    for (owner, key) in registry.sampled() {
+        let label = coverage::label(owner, key);
+        assert!(coverage.never().any(|known| known == label), "there is no key {label}");
         checked += 1;
     }
     assert!(checked > 30, "{checked}");

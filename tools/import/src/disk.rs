@@ -159,12 +159,12 @@ impl Link {
         self.read_ms.max(self.write_ms)
     }
 
-    /// `host_rate` of a device with one rate for both directions.
-    pub(crate) fn host_rate(self, lines: &mut TomlTable) {
+    /// The host rate, at the path `key`, of a device with one rate for both directions.
+    pub(crate) fn host_rate(self, key: &str, lines: &mut TomlTable) {
         let sector_ms = self.slowest_ms();
         if sector_ms > 0.0 {
             let comment = format!("a sector in {sector_ms} ms, the slowest link");
-            lines.set("host_rate", rate(sector_ms), comment);
+            lines.set(key, rate(sector_ms), comment);
         }
     }
 }

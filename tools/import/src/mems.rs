@@ -65,7 +65,7 @@ pub(crate) fn lines(block: &Block, above: Link, log: &mut ImportLog) -> Result<T
     }
     settling(block, &mut lines, log)?;
     power(block, &mut lines)?;
-    above.and(Link::of(block)?).host_rate(&mut lines);
+    above.and(Link::of(block)?).host_rate("host_rate", &mut lines);
     let depth = block.need("Max queue length")?.whole_in(0, 65_536)?.max(1);
     lines.set("queue_depth", depth.to_string(), "Max queue length");
     match block.get("Scheduler") {

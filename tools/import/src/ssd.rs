@@ -20,11 +20,17 @@ pub const SSD: ParameterTable = ParameterTable {
             ),
         ),
         row("Block count", Described("nothing: the geometry decides")),
-        row("Bus transaction latency", Described("added to `read_overhead`, `write_overhead`")),
-        row("Bulk sector transfer time", Described("`host_rate`, unless the bus is slower")),
+        row("Bus transaction latency", Described("added to the overheads of `controller`")),
+        row(
+            "Bulk sector transfer time",
+            Described("`controller.host_rate`, unless the bus is slower"),
+        ),
         row("Never disconnect", Described("nothing: the SSD has its own link")),
         row("Print stats", OutputOnly),
-        row("Command overhead", Described("`read_overhead`, `write_overhead`")),
+        row(
+            "Command overhead",
+            Described("`controller.read_overhead`, `controller.write_overhead`"),
+        ),
         row("Timing model", Described("nothing: channels, dies and planes work in parallel")),
         row("Flash chip elements", Described("`channels`, with `Elements per gang`")),
         row("Page size", Described("`page_size`, in bytes")),
@@ -48,7 +54,7 @@ pub const SSD: ParameterTable = ParameterTable {
         row("Planes per package", Described("`planes_per_die`, of all dies of an element")),
         row("Blocks per plane", Described("`blocks_per_plane`")),
         row("Plane block mapping", Described("nothing: blocks of a plane are interchangeable")),
-        row("Copy back", Choice("copy", &[(0, "channel"), (1, "plane")])),
+        row("Copy back", Choice("copy_back.within", &[(0, "none"), (1, "plane")])),
         row("Number of parallel units", Described("`dies_per_channel`, with `Elements per gang`")),
         row("Elements per gang", Described("`dies_per_channel`: a gang shares a channel")),
         row(
@@ -134,7 +140,7 @@ pub(crate) fn lines(block: &Block, above: Link, log: &mut ImportLog) -> Result<T
     collection(&geometry, block, &mut lines, log)?;
     lines.set("precondition", "\"fill\"", "DiskSim starts with every exported page written");
     times(block, &mut lines, log)?;
-    above.and(Link::of(block)?).host_rate(&mut lines);
+    above.and(Link::of(block)?).host_rate("controller.host_rate", &mut lines);
     convert(&SSD, block, &mut lines, log)?;
     if let Some(queue) = block.get("Scheduler") {
         let queue = queue.block()?;
@@ -194,7 +200,7 @@ fn times(block: &Block, lines: &mut TomlTable, log: &ImportLog) -> Result<()> {
     let time = |key: &str| block.get(key).map_or(Ok(0.0), ms_of);
     let overhead = time("Command overhead")? + time("Bus transaction latency")?;
     let from = ("Command overhead", block.need("Command overhead")?);
-    for key in ["read_overhead", "write_overhead"] {
+    for key in ["controller.read_overhead", "controller.write_overhead"] {
         lines.from(key, ms(overhead), from, log);
     }
     let item = block.need("Chip xfer latency")?;

@@ -38,7 +38,7 @@ pub const SIMPLE: ParameterTable = ParameterTable {
         row("Bulk sector transfer time", Described("`rate`, unless the bus is slower")),
         row("Never disconnect", Described("nothing: the device has its own bus")),
         row("Print stats", OutputOnly),
-        row("Max queue length", Described("`servers`: one request at a time")),
+        row("Max queue length", Described("`queue_depth`: one request at a time")),
         row("Scheduler", Described("nothing: the host schedules")),
     ],
 };
@@ -211,7 +211,7 @@ pub(crate) fn simple(block: &Block, bus_ms: f64, log: &mut ImportLog) -> Result<
     if sector_ms > 0.0 {
         lines.set("rate", rate(sector_ms), format!("a sector in {sector_ms} ms"));
     }
-    lines.set("servers", "1", "");
+    lines.set("queue_depth", "1", "");
     convert(&SIMPLE, block, &mut lines, log)?;
     if let Some(queue) = block.get("Scheduler") {
         check_names(&DRIVE_QUEUE, queue.block()?, log);

@@ -135,7 +135,7 @@ fn add(batch: &mut Vec<PageAccess>, record: &Record, page_sectors: u64) -> bool 
     let kind = match record.request.op {
         Op::Read => Access::Read,
         Op::Write => Access::Write,
-        Op::Flush | Op::Trim => return true,
+        Op::Flush | Op::Trim | Op::Zone(_) => return true,
     };
     let numbers = block_numbers(&record.request, page_sectors);
     if numbers.end > PAGES_END {

@@ -73,7 +73,7 @@ fn note(sample: &mut Sample, record: &Record, page_sectors: u64) -> bool {
     let write = match record.request.op {
         Op::Read => false,
         Op::Write => true,
-        Op::Flush | Op::Trim => return false,
+        Op::Flush | Op::Trim | Op::Zone(_) => return false,
     };
     blocks(&record.request, page_sectors).for_each(|page| sample.note(page, write));
     true

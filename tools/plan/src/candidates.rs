@@ -4,10 +4,10 @@ use crate::prices::{Device, Prices, Role};
 use crate::{Bounds, Demand};
 use hybridsim_config::diagnostic::{Diagnostics, SourceText};
 use hybridsim_config::param::Settings;
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_mrc::{Curve, Curves};
-use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::{build, presets};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,7 @@ pub struct FirstCut {
 /// # Errors
 /// A preset that is missing, or is no disk, SSD or cache.
 pub fn first_cut(
+    registry: &Registry,
     prices: &Prices,
     demand: &Demand,
     curves: &Curves,
@@ -73,7 +74,8 @@ pub fn first_cut(
     bounds: &Bounds,
 ) -> Result<FirstCut, String> {
     let own = caches.iter().map(|preset| replacement_of(preset)).collect::<Result<Vec<_>, _>>()?;
-    let holds = prices.device.iter().map(capacity).collect::<Result<Vec<_>, String>>()?;
+    let holds = prices.device.iter().map(|device| capacity(registry, device));
+    let holds = holds.collect::<Result<Vec<_>, String>>()?;
     let of =
         |role| (0..).zip(&prices.device).filter(move |it: &(usize, &Device)| it.1.role == role);
     let mut all = Vec::new();
@@ -91,7 +93,7 @@ pub fn first_cut(
         });
     }
     for (flash, device) in of(Role::Flash) {
-        let drive = Drive::new(device, demand.data_bytes)?;
+        let drive = Drive::new(registry, device, demand.data_bytes)?;
         let share = demand.data_bytes as f64 / drive.bytes as f64;
         let filled = format!(
             "{}precondition = \"fill\"\nprecondition_fill = {}\n",
@@ -110,7 +112,7 @@ pub fn first_cut(
             scenario: format!("system = \"flash\"\n{}", component("flash", device, &filled)),
         });
         for (disk, under) in of(Role::Disk) {
-            let pair = Pair { disk: (disk, under), flash: (flash, device) };
+            let pair = Pair { registry, disk: (disk, under), flash: (flash, device) };
             for (preset, own) in caches.iter().zip(&own) {
                 pair.cached(preset, own.as_deref(), curves, &mut all)?;
             }
@@ -143,12 +145,12 @@ pub fn replacement_of(preset: &str) -> Result<Option<String>, String> {
 
 /// The capacity of a device; `None` for flash without a largest size on sale. A disk is simulated
 /// as its preset has it, so `size_max` cannot enlarge it.
-fn capacity(device: &Device) -> Result<Option<u64>, String> {
+fn capacity(registry: &Registry, device: &Device) -> Result<Option<u64>, String> {
     if device.role == Role::Flash {
         return Ok(device.largest());
     }
-    let (scenario, registry) = checked(device)?;
-    let system = build::system(&scenario, &registry)
+    let scenario = checked(registry, device)?;
+    let system = build::system(&scenario, registry)
         .map_err(|problems| format!("device `{}`: {problems}", device.name))?;
     let bytes = system.component.capacity() * SECTOR_BYTES;
     match device.largest().filter(|largest| *largest > bytes) {
@@ -163,18 +165,17 @@ fn capacity(device: &Device) -> Result<Option<u64>, String> {
 }
 
 /// A device alone as a scenario.
-fn checked(device: &Device) -> Result<(Scenario, Registry), String> {
+fn checked(registry: &Registry, device: &Device) -> Result<Scenario, String> {
     let text = format!("system = \"device\"\n{}", component("device", device, ""));
     let source = SourceText { name: device.preset.clone(), text };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
-    let registry = standard();
-    let scenario = Scenario::check_system(input, &registry)
-        .map_err(|problems: Diagnostics| format!("device `{}`: {problems}", device.name))?;
-    Ok((scenario, registry))
+    Scenario::check_system(input, registry)
+        .map_err(|problems: Diagnostics| format!("device `{}`: {problems}", device.name))
 }
 
 /// A disk and its cache.
 struct Pair<'p> {
+    registry: &'p Registry,
     disk: (usize, &'p Device),
     flash: (usize, &'p Device),
 }
@@ -223,7 +224,7 @@ impl Pair<'_> {
         miss_ratio: Option<f64>,
     ) -> Result<Candidate, String> {
         let ((disk, under), (flash, device)) = (self.disk, self.flash);
-        let drive = Drive::new(device, wanted)?;
+        let drive = Drive::new(self.registry, device, wanted)?;
         let replacement =
             policy.as_ref().map_or(String::new(), |it| format!("replacement = {it:?}\n"));
         let scenario = format!(
@@ -303,11 +304,11 @@ struct Drive {
 
 impl Drive {
     /// A drive of which `used` bytes are used.
-    fn new(device: &Device, used: u64) -> Result<Self, String> {
-        let (scenario, _) = checked(device)?;
+    fn new(registry: &Registry, device: &Device, used: u64) -> Result<Self, String> {
+        let scenario = checked(registry, device)?;
         let component = &scenario.components[scenario.system];
         let over = match component.description.name {
-            "ssd" => component.settings.number("over_provisioning"),
+            "ssd" => field::<f64>(&component.settings, "over_provisioning"),
             _ => 0.0,
         };
         if over <= 0.0 {
@@ -323,8 +324,9 @@ impl Drive {
     /// A drive of at least `bytes`.
     fn scaled(settings: &Settings, over: f64, bytes: u64) -> Self {
         let counts = ["channels", "dies_per_channel", "planes_per_die"];
-        let planes: u64 = counts.iter().map(|name| settings.count(name)).product();
-        let (page, most) = (settings.bytes("page_size"), settings.count("pages_per_block"));
+        let planes: u64 = counts.iter().map(|name| field::<u64>(settings, name)).product();
+        let page: u64 = field(settings, "page_size");
+        let most: u64 = field(settings, "pages_per_block");
         let blocks_min = (SPARE_BLOCKS * (1.0 + over) / over).ceil() as u64;
         let pages = (bytes as f64 * (1.0 + over) / page as f64).ceil() as u64;
         let per_block = pages.div_ceil(planes * BLOCKS.max(blocks_min));
@@ -348,6 +350,17 @@ pub fn short(bytes: u64) -> String {
 mod tests {
     use super::*;
     use hybridsim_mrc::Point;
+    use hybridsim_simulation::registry::standard;
+
+    fn first_cut(
+        prices: &Prices,
+        demand: &Demand,
+        curves: &Curves,
+        caches: &[String],
+        bounds: &Bounds,
+    ) -> Result<FirstCut, String> {
+        super::first_cut(&standard(), prices, demand, curves, caches, bounds)
+    }
 
     fn curve(policy: &str, misses: &[f64]) -> Curve {
         let points = (1..).zip(misses).map(|(at, miss)| Point {
@@ -473,20 +486,22 @@ mod tests {
 
     #[test]
     fn a_scaled_drive_has_the_capacity_wanted() {
+        let registry = standard();
         for device in Prices::standard().device.iter().filter(|it| it.role == Role::Flash) {
             for gib in [1, 8, 40] {
-                let drive = Drive::new(device, gib << 30).expect("a preset of an SSD");
+                let drive = Drive::new(&registry, device, gib << 30).expect("a preset of an SSD");
                 let (least, bytes) = ((SPARE_TIMES * gib) << 30, drive.bytes);
                 assert!(bytes >= least && bytes < least * 3 / 2, "{bytes} {gib}");
             }
-            let full = Drive::new(device, 600 << 30).expect("larger than the smallest on sale");
+            let full =
+                Drive::new(&registry, device, 600 << 30).expect("larger than the smallest on sale");
             assert!((600 << 30..700 << 30).contains(&full.bytes), "{}", full.bytes);
         }
         let mut odd = Prices::standard().device[0].clone();
-        assert!(Drive::new(&odd, 1).err().expect("a disk").contains("must be an `ssd`"));
+        assert!(Drive::new(&registry, &odd, 1).err().expect("a disk").contains("must be an `ssd`"));
         assert!(replacement_of("sata-ssd").expect_err("an SSD").contains("is not a"));
         odd.preset = "no-such".to_owned();
-        assert!(Drive::new(&odd, 1).err().expect("none").contains("there is no preset"));
+        assert!(Drive::new(&registry, &odd, 1).err().expect("none").contains("there is no preset"));
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("mine.toml");
         odd.preset = file.display().to_string();
@@ -494,7 +509,7 @@ mod tests {
                            program_time = \"200us\"\nerase_time = \"2ms\"\n";
         let drive = |text: &str| {
             std::fs::write(&file, format!("{SSD}{text}")).expect("a file");
-            Drive::new(&odd, 1 << 30).map(|drive| drive.bytes)
+            Drive::new(&registry, &odd, 1 << 30).map(|drive| drive.bytes)
         };
         let two = drive("over_provisioning = 1\nplanes_per_die = 2").expect("an SSD");
         assert_eq!(drive("over_provisioning = 1").expect("two planes by default"), two);

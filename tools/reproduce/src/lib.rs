@@ -63,31 +63,13 @@ pub fn all() -> impl Iterator<Item = &'static Experiment> {
     EXPERIMENTS.iter().copied().flatten()
 }
 
-/// Numbers that earlier versions named the papers by, and the keys that replaced them.
-const NUMBERS: [(&str, &str); 5] = [
-    ("000", "konanki"),
-    ("001", "bisson-fqueue"),
-    ("002", "flashsim"),
-    ("003", "op-fcl"),
-    ("004", "chang-slc-mlc"),
-];
-
-/// `id` with the key of its paper where it starts with the paper's former number.
-fn with_key(id: &str) -> String {
-    let (source, rest) = id.split_at(id.find('/').unwrap_or(id.len()));
-    let key = NUMBERS.iter().find(|(number, _)| *number == source).map_or(source, |(_, key)| key);
-    format!("{key}{rest}")
-}
-
 /// The experiments `ids` name: a whole source (`flashsim`) or one of its experiments
-/// (`flashsim/fig6`);
-/// all without any. The former number of a paper (`002`) stands for its key.
+/// (`flashsim/fig6`); all without any.
 ///
 /// # Errors
 /// The id that names nothing.
 pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let names = |id: &str, experiment: &Experiment| {
-        let id = with_key(id);
         let rest = experiment.id.strip_prefix(id.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -135,9 +117,8 @@ mod tests {
         };
         assert_eq!(check(&[]), Ok(all().count()));
         assert_eq!(check(&["flashsim/table3"]), Ok(1));
-        assert_eq!(check(&["002/table3"]), Ok(1));
         assert!(check(&["konanki"]).is_ok_and(|found| found > 0 && found < all().count()));
-        assert_eq!(check(&["002/"]), check(&["flashsim"]));
+        assert_eq!(check(&["flashsim/"]), check(&["flashsim"]));
         assert_eq!(check(&["00"]), Err("00".to_owned()));
         assert_eq!(check(&["flashsim/fig"]), Err("flashsim/fig".to_owned()));
     }

@@ -367,7 +367,7 @@ impl Plan {
         });
         point.has_tenant_traces =
             scenario.tenants.iter().any(|tenant| tenant.source.trace.is_some());
-        point.memory = hybridsim_simulation::memory::needed(&scenario);
+        point.memory = hybridsim_simulation::memory::needed(&scenario, registry);
         Ok(())
     }
 }

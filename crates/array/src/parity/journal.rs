@@ -7,24 +7,16 @@
 //! earlier entries' stripes have been written. When the journal device fails, the array continues
 //! without a journal.
 
-use super::super::rebuild::{self, Members};
-use super::ParityArray;
+use super::super::rebuild::Members;
 use super::op::{Purpose, StripeOp};
+use super::{Parameters, ParityArray, Trims, WriteOrder};
 use hybridsim_config::build::BuildInput;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::Problem;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Completion, Ctx, Flags, Lba, Loader, Op, Request, Saver, SimTime, StateError,
 };
 use std::collections::VecDeque;
-
-/// The journal device.
-pub const JOURNAL: Param = Param::optional(
-    "journal",
-    Kind::Component,
-    "A device that holds stripe writes until they have completed (write journal): closes the write \
-     hole; excludes `trim = \"pass\"` and `write_order = \"early\"`",
-);
 
 /// Marks the tags of journal requests; the other bits are the operation, or [`ALL`].
 pub(super) const JOURNAL_TAG: u64 = 1 << 61;
@@ -71,20 +63,22 @@ impl Journal {
     /// The journal configured in `input`, for stripes of `stripe_sectors` sectors with parity.
     pub(super) fn read(
         input: &BuildInput<'_>,
+        params: &Parameters,
         stripe_sectors: u64,
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
-        let child = rebuild::journal_of(input)?;
+        params.journal.as_ref()?;
+        let child = input.children.len().checked_sub(1)?;
         let capacity = input.children[child].capacity;
         if capacity <= stripe_sectors {
             let message = format!("must hold more than the {stripe_sectors} sectors of a stripe");
             problems.push(Problem::new("journal", message));
         }
-        for (key, word) in [("trim", "pass"), ("write_order", "early")] {
-            if input.settings.text(key) == word {
-                problems
-                    .push(Problem::new(key, format!("`{word}` cannot be combined with a journal")));
-            }
+        if params.trim == Trims::Pass {
+            problems.push(Problem::new("trim", "`pass` cannot be combined with a journal"));
+        }
+        if params.write_order == WriteOrder::Early {
+            problems.push(Problem::new("write_order", "`early` cannot be combined with a journal"));
         }
         Some(Self {
             child,

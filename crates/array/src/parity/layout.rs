@@ -24,34 +24,17 @@ pub trait Layout: Debug {
     fn stripes(&self, rows: u64) -> u64;
 }
 
-/// How parity rotates over the members, with DiskSim's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
-    /// Parity goes from the last member to the first, data starts behind it (DiskSim's 1).
-    LeftSymmetric,
-    /// Parity goes from the last member to the first, data starts at the first (DiskSim's 2).
-    LeftAsymmetric,
-    /// Parity goes from the first member to the last, data starts at the first (DiskSim's 3).
-    RightAsymmetric,
-    /// Parity goes from the first member to the last, data starts behind it (DiskSim's 4).
-    RightSymmetric,
-    /// Parity stays on the last members (RAID 4).
-    Fixed,
-}
-
-impl Rotation {
-    /// Names of the rotations of RAID 5 and 6.
-    pub const NAMES: &'static [&'static str] =
-        &["left-symmetric", "left-asymmetric", "right-asymmetric", "right-symmetric"];
-
-    /// The rotation called `name`, one of [`Rotation::NAMES`].
-    pub fn named(name: &str) -> Self {
-        match name {
-            "left-symmetric" => Self::LeftSymmetric,
-            "left-asymmetric" => Self::LeftAsymmetric,
-            "right-asymmetric" => Self::RightAsymmetric,
-            _ => Self::RightSymmetric,
-        }
+hybridsim_config::choices! {
+    /// How parity rotates over the members, with DiskSim's numbers.
+    pub enum Rotation {
+        /// Parity goes from the last member to the first, data starts behind it (DiskSim's 1).
+        LeftSymmetric = "left-symmetric",
+        /// Parity goes from the last member to the first, data starts at the first (DiskSim's 2).
+        LeftAsymmetric = "left-asymmetric",
+        /// Parity goes from the first member to the last, data starts at the first (DiskSim's 3).
+        RightAsymmetric = "right-asymmetric",
+        /// Parity goes from the first member to the last, data starts behind it (DiskSim's 4).
+        RightSymmetric = "right-symmetric",
     }
 }
 
@@ -62,8 +45,8 @@ pub struct Rotated {
     pub columns: usize,
     /// Parity units of a stripe, 1 or 2.
     pub parities: usize,
-    /// Their rotation.
-    pub rotation: Rotation,
+    /// Their rotation; without it they stay on the last members (RAID 4).
+    pub rotation: Option<Rotation>,
     /// Stripes after which they rotate by one member.
     pub rows: u64,
 }
@@ -73,14 +56,14 @@ impl Rotated {
     fn parity(&self, stripe: u64) -> usize {
         let turn = (stripe / self.rows % self.columns as u64) as usize;
         match self.rotation {
-            Rotation::LeftSymmetric | Rotation::LeftAsymmetric => self.columns - 1 - turn,
-            Rotation::RightSymmetric | Rotation::RightAsymmetric => turn,
-            Rotation::Fixed => self.columns - self.parities,
+            Some(Rotation::LeftSymmetric | Rotation::LeftAsymmetric) => self.columns - 1 - turn,
+            Some(Rotation::RightSymmetric | Rotation::RightAsymmetric) => turn,
+            None => self.columns - self.parities,
         }
     }
 
     fn is_symmetric(&self) -> bool {
-        matches!(self.rotation, Rotation::LeftSymmetric | Rotation::RightSymmetric)
+        matches!(self.rotation, Some(Rotation::LeftSymmetric | Rotation::RightSymmetric))
     }
 }
 
@@ -115,7 +98,7 @@ mod tests {
     use super::*;
 
     /// One line per stripe, one word per column.
-    fn table(rotation: Rotation, columns: usize, parities: usize) -> Vec<String> {
+    fn table(rotation: Option<Rotation>, columns: usize, parities: usize) -> Vec<String> {
         let layout = Rotated { columns, parities, rotation, rows: 1 };
         let line = |stripe| {
             let word = |column| match layout.unit_on(stripe, column).expect("every column") {
@@ -131,17 +114,17 @@ mod tests {
     fn single_parity_goes_round_as_the_words_say() {
         // By hand, for four members; the numbers are data units within the stripe.
         let check = |rotation, expect: [&str; 4]| assert_eq!(table(rotation, 4, 1), expect);
-        check(Rotation::LeftSymmetric, ["0 1 2 P", "1 2 P 0", "2 P 0 1", "P 0 1 2"]);
-        check(Rotation::LeftAsymmetric, ["0 1 2 P", "0 1 P 2", "0 P 1 2", "P 0 1 2"]);
-        check(Rotation::RightAsymmetric, ["P 0 1 2", "0 P 1 2", "0 1 P 2", "0 1 2 P"]);
-        check(Rotation::RightSymmetric, ["P 0 1 2", "2 P 0 1", "1 2 P 0", "0 1 2 P"]);
-        check(Rotation::Fixed, ["0 1 2 P"; 4]);
+        check(Some(Rotation::LeftSymmetric), ["0 1 2 P", "1 2 P 0", "2 P 0 1", "P 0 1 2"]);
+        check(Some(Rotation::LeftAsymmetric), ["0 1 2 P", "0 1 P 2", "0 P 1 2", "P 0 1 2"]);
+        check(Some(Rotation::RightAsymmetric), ["P 0 1 2", "0 P 1 2", "0 1 P 2", "0 1 2 P"]);
+        check(Some(Rotation::RightSymmetric), ["P 0 1 2", "2 P 0 1", "1 2 P 0", "0 1 2 P"]);
+        check(None, ["0 1 2 P"; 4]);
     }
 
     #[test]
     fn parity_may_stay_for_several_stripes() {
         let layout =
-            Rotated { columns: 4, parities: 1, rotation: Rotation::LeftSymmetric, rows: 2 };
+            Rotated { columns: 4, parities: 1, rotation: Some(Rotation::LeftSymmetric), rows: 2 };
         let columns = |unit| (0..8).map(|stripe| layout.position(stripe, unit).column).collect();
         let (first, parity): (Vec<usize>, Vec<usize>) = (columns(0), columns(3));
         assert_eq!(parity, [3, 3, 2, 2, 1, 1, 0, 0]);
@@ -153,28 +136,28 @@ mod tests {
     fn double_parity_goes_round_as_in_linux() {
         let check = |rotation, expect: [&str; 5]| assert_eq!(table(rotation, 5, 2), expect);
         check(
-            Rotation::LeftSymmetric,
+            Some(Rotation::LeftSymmetric),
             ["Q 0 1 2 P", "0 1 2 P Q", "1 2 P Q 0", "2 P Q 0 1", "P Q 0 1 2"],
         );
         check(
-            Rotation::LeftAsymmetric,
+            Some(Rotation::LeftAsymmetric),
             ["Q 0 1 2 P", "0 1 2 P Q", "0 1 P Q 2", "0 P Q 1 2", "P Q 0 1 2"],
         );
         check(
-            Rotation::RightAsymmetric,
+            Some(Rotation::RightAsymmetric),
             ["P Q 0 1 2", "0 P Q 1 2", "0 1 P Q 2", "0 1 2 P Q", "Q 0 1 2 P"],
         );
         check(
-            Rotation::RightSymmetric,
+            Some(Rotation::RightSymmetric),
             ["P Q 0 1 2", "2 P Q 0 1", "1 2 P Q 0", "0 1 2 P Q", "Q 0 1 2 P"],
         );
-        check(Rotation::Fixed, ["0 1 2 P Q"; 5]);
+        check(None, ["0 1 2 P Q"; 5]);
     }
 
     #[test]
     fn left_symmetric_reads_in_order_touch_every_member_in_turn() {
         let layout =
-            Rotated { columns: 5, parities: 1, rotation: Rotation::LeftSymmetric, rows: 1 };
+            Rotated { columns: 5, parities: 1, rotation: Some(Rotation::LeftSymmetric), rows: 1 };
         for first in 0..40u64 {
             let column = |at: u64| layout.position(at / 4, (at % 4) as usize).column;
             let mut seen: Vec<_> = (first..first + 5).map(column).collect();

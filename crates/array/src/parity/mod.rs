@@ -37,16 +37,16 @@ mod op;
 mod plan;
 mod versions;
 
-use super::rebuild::{self, Members, PACE, Step};
-use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
+use super::rebuild::{self, Members, Step};
+use super::redundant::{Redundant, RedundantArray, Shared};
+use super::resync::{self, Resync};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, joined};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Inject, Injected, LatencyBreakdown,
-    Loader, Op, Outcome, PendingRequest, PowerFailure, Request, RequestId, SECTOR_BYTES, Saver,
-    SimTime, StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Loader, Op,
+    PendingRequest, PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
 };
 use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
@@ -56,73 +56,54 @@ use rustc_hash::FxHashSet;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// Stripe unit.
-pub const CHUNK: Param =
-    Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Contiguous bytes on one member (stripe unit)");
+hybridsim_config::choices! {
+    /// The time at which new data are written.
+    enum WriteOrder { Together = "together", Early = "early" }
+}
 
-/// How parity is updated.
-pub const SMALL_WRITE: Param = Param::with(
-    "small_write",
-    Kind::Choice(SmallWrite::NAMES),
-    "\"cheaper\"",
-    "How the parity of a partial-stripe write is computed: from old data and parity, from the rest \
-     of the stripe, whichever reads less, or by break_point",
-);
+hybridsim_config::choices! {
+    /// Handling of trims.
+    enum Trims { Ignore = "ignore", Pass = "pass" }
+}
 
-/// DiskSim's criterion.
-pub const BREAK_POINT: Param = Param::with(
-    "break_point",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.5",
-    "With `small_write = \"break-point\"`: writes to a smaller share of a stripe's data units \
-     read and modify, others reconstruct (DiskSim's \"RMW vs. reconstruct\")",
-)
-.needs(&[Needs::Is("small_write", &["break-point"])]);
+hybridsim_config::choices! {
+    /// Use of parity that may not match the data.
+    enum UnsyncedParity { Refuse = "refuse", Trust = "trust" }
+}
 
-/// Order of data and parity writes.
-pub const WRITE_ORDER: Param = Param::with(
-    "write_order",
-    Kind::Choice(&["together", "early"]),
-    "\"together\"",
-    "together: new data and parity are written when all that parity needs has been read \
-     (DiskSim's \"Synch writes for safety\"); early: a read-modify-write of one unit writes its \
-     data as soon as the old data has been read",
-);
-
-/// Handling of trims.
-pub const TRIM: Param = Param::with(
-    "trim",
-    Kind::Choice(&["ignore", "pass"]),
-    "\"ignore\"",
-    "ignore: members never see a trim; pass: trims of full stripes reach them, which is safe only \
-     if every member and spare reads trimmed sectors as zeros",
-);
-
-/// Whether parity is trusted after a power failure.
-pub const UNSYNCED_PARITY: Param = Param::with(
-    "unsynced_parity",
-    Kind::Choice(&["refuse", "trust"]),
-    "\"refuse\"",
-    "After a power failure, requests that need the data of a missing member from parity that may \
-     not match: refuse: they fail and are reported (`write_hole_sectors`); trust: the data are \
-     computed from that parity, right or wrong, as by an array forced to start",
-);
-
-/// Size of the stripe cache.
-pub const IN_PROGRESS: Param = Param::with(
-    "in_progress",
-    Kind::Count { min: 1, max: 65_536 },
-    "4096",
-    "Stripes that requests operate on at a time (the controller's stripe cache); others wait",
-);
-
-/// Parameters of all arrays with parity, besides their devices and [`CHUNK`].
-pub const PARAMS: &[Param] = &joined::<
-    { WRITES.len() + PACE.len() + resync::PARAMS.len() + CONSISTENCY.len() },
->(&[WRITES, PACE, resync::PARAMS, CONSISTENCY]);
-const WRITES: &[Param] =
-    &[SMALL_WRITE, BREAK_POINT, WRITE_ORDER, TRIM, IN_PROGRESS, rebuild::FAILURES];
-const CONSISTENCY: &[Param] = &[UNSYNCED_PARITY, journal::JOURNAL];
+hybridsim_config::params! {
+    /// Parameters of all arrays with parity.
+    pub struct Parameters includes { redundancy: rebuild::Parameters } {
+        chunk: u64 = Kind::Bytes, default "\"64KiB\"",
+            "Contiguous bytes on one member (stripe unit)";
+        small_write: SmallWrite = Kind::Choice(SmallWrite::NAMES), default "\"cheaper\"",
+            "How the parity of a partial-stripe write is computed: from old data and parity, from \
+             the rest of the stripe, whichever reads less, or by break_point";
+        break_point: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.5"
+            needs &[Needs::Is("small_write", &["break-point"])],
+            "With `small_write = \"break-point\"`: writes to a smaller share of a stripe's data \
+             units read and modify, others reconstruct (DiskSim's \"RMW vs. reconstruct\")";
+        write_order: WriteOrder = Kind::Choice(WriteOrder::NAMES), default "\"together\"",
+            "together: new data and parity are written when all that parity needs has been read \
+             (DiskSim's \"Synch writes for safety\"); early: a read-modify-write of one unit \
+             writes its data as soon as the old data has been read";
+        trim: Trims = Kind::Choice(Trims::NAMES), default "\"ignore\"",
+            "ignore: members never see a trim; pass: trims of full stripes reach them, which is \
+             safe only if every member and spare reads trimmed sectors as zeros";
+        in_progress: usize = Kind::Count { min: 1, max: 65_536 }, default "4096",
+            "Stripes that requests operate on at a time (the controller's stripe cache); others \
+             wait";
+        unsynced_parity: UnsyncedParity = Kind::Choice(UnsyncedParity::NAMES), default "\"refuse\""
+            needs &[Needs::Not("resync", &["none"])],
+            "After a power failure, requests that need the data of a missing member from parity \
+             that may not match: refuse: they fail and are reported (`write_hole_sectors`); \
+             trust: the data are computed from that parity, right or wrong, as by an array forced \
+             to start";
+        journal: Option<String> = Kind::Component, optional,
+            "A device that holds stripe writes until they have completed (write journal): closes \
+             the write hole; excludes `trim = \"pass\"` and `write_order = \"early\"`";
+    }
+}
 
 /// A stripe's units.
 #[derive(Debug)]
@@ -155,6 +136,7 @@ pub struct ParityArray {
     /// Stripes in the array.
     stripes: u64,
     small_write: SmallWrite,
+    break_point: f64,
     writes_early: bool,
     pass_trims: bool,
     in_progress: usize,
@@ -181,9 +163,6 @@ pub struct ParityArray {
     matrix: Vec<u64>,
 }
 
-/// Marks the tag of a flush; the other bits are its request.
-const FLUSH_TAG: u64 = 1 << 63;
-
 /// The largest chunk: a stripe's sectors fit 32 bits.
 const CHUNK_SECTORS_MAX: u64 = 1 << 21;
 /// The most members.
@@ -196,13 +175,14 @@ const COLUMNS_MAX: usize = 1 << 10;
 /// All problems found.
 pub fn build(
     input: &BuildInput<'_>,
+    params: &Parameters,
     columns_min: usize,
     shape: impl FnOnce(usize, &mut Vec<Problem>) -> Shape,
 ) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
-    let (columns, smallest) = rebuild::columns_of(input);
+    let (redundancy, has_journal) = (&params.redundancy, params.journal.is_some());
+    let (columns, smallest) = rebuild::columns_of(input, redundancy, has_journal);
     let mut problems = Vec::new();
-    let chunk = chunk_of(settings.bytes("chunk"), smallest, &mut problems);
+    let chunk = chunk_of(params.chunk, smallest, &mut problems);
     if columns < columns_min {
         let message = format!("needs at least {columns_min} devices, found {columns}");
         problems.push(Problem::new("members", message));
@@ -218,7 +198,7 @@ pub fn build(
         problems.push(Problem::new("members", "Q parity covers at most 255 data units"));
     }
     let bound = shape.layout.stripes(smallest / chunk);
-    let reserved = resync::reserve(settings, bound, chunk, &mut problems);
+    let reserved = resync::reserve(&redundancy.resync, bound, chunk, &mut problems);
     let stripes = shape.layout.stripes(smallest.saturating_sub(reserved) / chunk);
     if stripes == 0 {
         problems.push(Problem::new("members", "are too small for the array's layout"));
@@ -228,21 +208,24 @@ pub fn build(
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
     let width = (shape.data + shape.parities) as u64;
-    let journal = Journal::read(input, chunk.saturating_mul(width), &mut problems);
-    let members = Members::read(input, stripes, chunk, &mut problems);
+    let journal = Journal::read(input, params, chunk.saturating_mul(width), &mut problems);
+    let columns = (columns, has_journal);
+    let members = Members::read(input, redundancy, columns, (stripes, chunk), &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let resync = Resync::read(input, (stripes, chunk), (smallest - reserved, reserved));
-    Ok(Box::new(ParityArray {
+    let resync =
+        Resync::read(&redundancy.resync, (stripes, chunk), (smallest - reserved, reserved));
+    Ok(Box::new(Redundant(ParityArray {
         shape,
         chunk,
         stripes,
-        small_write: SmallWrite::read(settings),
-        writes_early: settings.text("write_order") == "early",
-        pass_trims: settings.text("trim") == "pass",
-        in_progress: settings.count("in_progress") as usize,
-        trusts_parity: settings.text("unsynced_parity") == "trust",
+        small_write: params.small_write,
+        break_point: params.break_point,
+        writes_early: params.write_order == WriteOrder::Early,
+        pass_trims: params.trim == Trims::Pass,
+        in_progress: params.in_progress,
+        trusts_parity: params.unsynced_parity == UnsyncedParity::Trust,
         members,
         resync,
         journal,
@@ -256,7 +239,7 @@ pub fn build(
         flushes: 0,
         locks: RangeLocks::default(),
         matrix: Vec::new(),
-    }))
+    })))
 }
 
 /// Sectors of a chunk; 1 when it is invalid.
@@ -291,42 +274,6 @@ impl ParityArray {
         self.pending.insert(StripedRequest { pending, at: range.0, end: range.1 }) as u32
     }
 
-    /// An operation or flush of a request is done; `breakdown` covers the time since it arrived.
-    fn part_done(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        slot: u32,
-        breakdown: LatencyBreakdown,
-        failed: bool,
-    ) {
-        let parent = &mut self.pending[slot as usize];
-        if !parent.pending.one_done(failed) || parent.at < parent.end {
-            return;
-        }
-        let StripedRequest { pending, .. } = self.pending.remove(slot as usize);
-        if pending.failed {
-            Members::report_unserved(ctx, pending.request.sectors);
-        }
-        pending.complete(ctx, breakdown);
-    }
-
-    fn flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let present = |array: &Self, column| array.members.present(column);
-        let count = (0..self.members.columns()).filter_map(|column| present(self, column)).count();
-        if count == 0 {
-            Members::report_unserved(ctx, request.sectors);
-            ctx.fail_request(id, LatencyBreakdown::NONE);
-            return;
-        }
-        self.flushes += count;
-        let parent = self.open(id, request, (0, 0), count as u32);
-        for column in 0..self.members.columns() {
-            if let Some(child) = present(self, column) {
-                ctx.issue(child, *request, FLUSH_TAG | u64::from(parent));
-            }
-        }
-    }
-
     fn trim(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let sectors = self.stripe_sectors();
         let from = request.lba.0.next_multiple_of(sectors);
@@ -340,39 +287,6 @@ impl ParityArray {
     }
 
     /// Whether more columns are degraded than parity can reconstruct.
-    fn is_beyond_redundancy(&self) -> bool {
-        self.members.degraded() > self.shape.parities
-    }
-
-    fn report_if_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
-        if self.is_beyond_redundancy() {
-            self.members.report_beyond_redundancy(ctx);
-        }
-    }
-
-    /// Whether the member served `done`; a member that failed it leaves the array.
-    fn served(&mut self, ctx: &mut Ctx<'_>, done: &Completion) -> bool {
-        if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
-            self.members.fail(ctx, done.child);
-            self.report_if_beyond_redundancy(ctx);
-        }
-        !self.members.has_failed(done.child)
-    }
-
-    /// Advances all operations until they wait for members.
-    fn advance(&mut self, ctx: &mut Ctx<'_>) {
-        while !self.resync.is_reading() && !self.is_replaying() {
-            if let Some(op) = self.ready.pop_front() {
-                self.begin(ctx, op);
-            } else if !self.admit(ctx)
-                && !self.start_resync_step(ctx)
-                && !self.start_rebuild_step(ctx)
-            {
-                return;
-            }
-        }
-    }
-
     /// Starts the next operation of the oldest request in the queue.
     fn admit(&mut self, ctx: &mut Ctx<'_>) -> bool {
         if self.active >= self.in_progress {
@@ -431,7 +345,7 @@ impl ParityArray {
     }
 }
 
-impl Component for ParityArray {
+impl RedundantArray for ParityArray {
     fn capacity(&self) -> u64 {
         self.stripes * self.stripe_sectors()
     }
@@ -450,79 +364,70 @@ impl Component for ParityArray {
         }
     }
 
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.members.start(ctx);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
+    fn members(&self) -> &Members {
+        &self.members
     }
 
-    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        match request.op {
-            Op::Flush => self.flush(ctx, id, request),
-            Op::Trim => self.trim(ctx, id, request),
-            Op::Read | Op::Write => {
-                let parent = self.open(id, request, (request.lba.0, request.end().0), 0);
-                self.queue.push_back(parent);
-            }
+    fn shared(&mut self) -> Shared<'_> {
+        let Self { members, resync, ready, flushes, .. } = self;
+        Shared { members, resync, ready, flushes }
+    }
+
+    fn is_beyond_redundancy(&self) -> bool {
+        self.members.degraded() > self.shape.parities
+    }
+
+    fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if request.op == Op::Trim {
+            return self.trim(ctx, id, request);
         }
-        self.advance(ctx);
+        let parent = self.open(id, request, (request.lba.0, request.end().0), 0);
+        self.queue.push_back(parent);
     }
 
-    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        let served = self.served(ctx, done);
+    fn open_flush(&mut self, id: RequestId, request: &Request, parts: u32) -> u32 {
+        self.open(id, request, (0, 0), parts)
+    }
+
+    fn part_done(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        breakdown: LatencyBreakdown,
+        failed: bool,
+    ) {
+        let parent = &mut self.pending[slot as usize];
+        if !parent.pending.one_done(failed) || parent.at < parent.end {
+            return;
+        }
+        let StripedRequest { pending, .. } = self.pending.remove(slot as usize);
+        if pending.failed {
+            Members::report_unserved(ctx, pending.request.sectors);
+        }
+        pending.complete(ctx, breakdown);
+    }
+
+    fn completed(&mut self, ctx: &mut Ctx<'_>, done: &Completion, served: bool) {
         if done.tag & JOURNAL_TAG != 0 {
             self.journal_done(ctx, done);
         } else if done.tag == REPLAY_TAG {
             self.replay_done(ctx, done);
-        } else if done.tag == BITMAP_TAG {
-            let ready = &mut self.ready;
-            self.resync.completion(ctx, &self.members, done, |owner| ready.push_back(owner));
-        } else if done.tag & FLUSH_TAG == 0 {
-            self.unit_done(ctx, done, served);
         } else {
-            self.flushes -= 1;
-            let failed = self.is_beyond_redundancy();
-            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
+            self.unit_done(ctx, done, served);
         }
-        self.advance(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        if token == BITMAP_TOKEN {
-            self.resync.wake(ctx, &self.members);
-            return;
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
+        while !self.resync.is_reading() && !self.is_replaying() {
+            if let Some(op) = self.ready.pop_front() {
+                self.begin(ctx, op);
+            } else if !self.admit(ctx)
+                && !self.start_resync_step(ctx)
+                && !self.start_rebuild_step(ctx)
+            {
+                return;
+            }
         }
-        self.members.wake(ctx, token);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
-    }
-
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
-
-    fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
-}
-
-impl Inject for ParityArray {
-    fn supported(&self) -> &'static [&'static str] {
-        rebuild::FAULTS
-    }
-
-    fn check(&self, fault: &Injected) -> Result<(), String> {
-        self.members.check_fault(fault)
-    }
-
-    fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected) {
-        self.members.inject(ctx, fault);
-        self.report_if_beyond_redundancy(ctx);
-        self.advance(ctx);
     }
 }
 

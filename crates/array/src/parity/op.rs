@@ -3,6 +3,7 @@
 use super::super::rebuild::Members;
 use super::ParityArray;
 use super::plan::{Plan, Situation};
+use crate::redundant::RedundantArray;
 use hybridsim_engine::{
     Completion, Ctx, DataSlice, Flags, LatencyAccount, LatencyBreakdown, LatencyPhase, Lba, Op,
     Request, SimDuration, SimTime,
@@ -430,7 +431,7 @@ impl ParityArray {
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
         let span = op.span(chunk);
         let situation = self.situation(index, span);
-        let plan = situation.choose(self.small_write);
+        let plan = situation.choose(self.small_write, self.break_point);
         self.ops[index as usize].plan = plan;
         if situation.parities == 0 {
             return;

@@ -1,7 +1,5 @@
 //! How the parity of a write is computed, and so what has to be read.
 
-use hybridsim_config::param::Settings;
-
 /// How an operation obtains its data or parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
@@ -15,32 +13,17 @@ pub enum Plan {
     Solve,
 }
 
-/// Which plan a write of part of a stripe prefers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SmallWrite {
-    /// The one with fewer reads; read-modify-write on a tie.
-    Cheaper,
-    /// Always read-modify-write.
-    Modify,
-    /// Always reconstruct-write.
-    Reconstruct,
-    /// Read-modify-write below this share of the data units.
-    BreakPoint(f64),
-}
-
-impl SmallWrite {
-    /// Names of the choices.
-    pub const NAMES: &'static [&'static str] =
-        &["cheaper", "read-modify-write", "reconstruct-write", "break-point"];
-
-    /// The choice in `settings`.
-    pub fn read(settings: &Settings) -> Self {
-        match settings.text("small_write") {
-            "read-modify-write" => Self::Modify,
-            "reconstruct-write" => Self::Reconstruct,
-            "break-point" => Self::BreakPoint(settings.number("break_point")),
-            _ => Self::Cheaper,
-        }
+hybridsim_config::choices! {
+    /// Which plan a write of part of a stripe prefers.
+    pub enum SmallWrite {
+        /// The one with fewer reads; read-modify-write on a tie.
+        Cheaper = "cheaper",
+        /// Always read-modify-write.
+        Modify = "read-modify-write",
+        /// Always reconstruct-write.
+        Reconstruct = "reconstruct-write",
+        /// Read-modify-write below a share of the data units.
+        BreakPoint = "break-point",
     }
 }
 
@@ -62,8 +45,8 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// Chooses a plan.
-    pub fn choose(&self, preferred: SmallWrite) -> Plan {
+    /// Chooses a plan; `break_point` is the share of [`SmallWrite::BreakPoint`].
+    pub fn choose(&self, preferred: SmallWrite, break_point: f64) -> Plan {
         if self.parities == 0 || self.kept == 0 {
             return Plan::Reconstruct;
         }
@@ -77,7 +60,7 @@ impl Situation {
             SmallWrite::Cheaper => self.touched + self.parities <= self.kept,
             SmallWrite::Modify => true,
             SmallWrite::Reconstruct => false,
-            SmallWrite::BreakPoint(share) => (self.touched as f64) < share * self.data as f64,
+            SmallWrite::BreakPoint => (self.touched as f64) < break_point * self.data as f64,
         };
         if modify { Plan::Modify } else { Plan::Reconstruct }
     }
@@ -97,7 +80,7 @@ mod tests {
             ..Situation::default()
         };
         let check = |data, touched, parities, preferred, expect| {
-            assert_eq!(healthy(data, touched, parities).choose(preferred), expect);
+            assert_eq!(healthy(data, touched, parities).choose(preferred, 0.5), expect);
         };
         check(4, 1, 1, SmallWrite::Cheaper, Plan::Modify); // 2 reads against 3
         check(3, 1, 1, SmallWrite::Cheaper, Plan::Modify); // even
@@ -107,8 +90,8 @@ mod tests {
         check(8, 7, 1, SmallWrite::Modify, Plan::Modify);
         check(8, 8, 1, SmallWrite::Modify, Plan::Reconstruct); // nothing to read
         check(8, 1, 1, SmallWrite::Reconstruct, Plan::Reconstruct);
-        check(8, 3, 1, SmallWrite::BreakPoint(0.5), Plan::Modify);
-        check(8, 4, 1, SmallWrite::BreakPoint(0.5), Plan::Reconstruct);
+        check(8, 3, 1, SmallWrite::BreakPoint, Plan::Modify);
+        check(8, 4, 1, SmallWrite::BreakPoint, Plan::Reconstruct);
         check(8, 1, 0, SmallWrite::Modify, Plan::Reconstruct); // no parity left
     }
 
@@ -119,7 +102,7 @@ mod tests {
                 Situation { data: 4, touched: 2, parities: 1, kept: 2, ..Default::default() };
             let situation = Situation { misses_touched, misses_kept, ..base };
             for preferred in [SmallWrite::Cheaper, SmallWrite::Modify, SmallWrite::Reconstruct] {
-                assert_eq!(situation.choose(preferred), expect);
+                assert_eq!(situation.choose(preferred, 0.5), expect);
             }
         };
         check(false, true, Plan::Modify);

@@ -20,46 +20,42 @@ mod bitmap;
 use super::range_set::RangeSet;
 use super::rebuild::{self, Members};
 use bitmap::Bitmap;
-use hybridsim_config::build::BuildInput;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Resync mode.
-pub const RESYNC: Param = Param::with(
-    "resync",
-    Kind::Choice(&["full", "bitmap", "none"]),
-    "\"full\"",
-    "What is resynchronised after a power failure: full: everything; bitmap: the regions marked in \
-     a write-intent bitmap (Linux md); none: nothing. At the pace of a rebuild; copies also before \
-     they are read",
-);
+hybridsim_config::choices! {
+    /// Scope of the resynchronisation after a power failure.
+    #[derive(Serialize, Deserialize)]
+    enum Mode { Full = "full", Bitmap = "bitmap", None = "none" }
+}
 
-/// Region per bit.
-pub const BITMAP_REGION: Param = Param::with(
-    "bitmap_region",
-    Kind::Bytes,
-    "\"64MiB\"",
-    "With `resync = \"bitmap\"`: bytes of a member per bit, at least a chunk (of mirrors: at least \
-     `rebuild_step`)",
-)
-.needs(&[Needs::Is("resync", &["bitmap"])]);
+hybridsim_config::params! {
+    /// Parameters of the resynchronisation.
+    pub struct Parameters includes { bitmap: BitmapParameters where BITMAP } {
+        resync: Mode = Kind::Choice(Mode::NAMES), default "\"full\"",
+            "Scope of the resynchronisation after a power failure: full: everything; bitmap: the \
+             regions marked in a write-intent bitmap (Linux md); none: nothing. At the pace of a \
+             rebuild; copies also before they are read";
+    }
+}
 
-/// Delay before a bit is cleared.
-pub const BITMAP_CLEAR_AFTER: Param = Param::with(
-    "bitmap_clear_after",
-    Kind::Duration,
-    "\"5s\"",
-    "With `resync = \"bitmap\"`: time without writes after which a region's bit is cleared, at \
-     least 1ms",
-)
-.needs(&[Needs::Is("resync", &["bitmap"])]);
+const BITMAP: &[Needs] = &[Needs::Is("resync", &["bitmap"])];
 
-/// The parameters of this module.
-pub const PARAMS: &[Param] = &[RESYNC, BITMAP_REGION, BITMAP_CLEAR_AFTER];
+hybridsim_config::params! {
+    /// Parameters of the write-intent bitmap.
+    struct BitmapParameters {
+        bitmap_region: u64 = Kind::Bytes, default "\"64MiB\"",
+            "With `resync = \"bitmap\"`: bytes of a member per bit, at least a chunk (of mirrors: \
+             at least `rebuild_step`)";
+        bitmap_clear_after: SimDuration = Kind::Duration, default "\"5s\"",
+            "With `resync = \"bitmap\"`: time without writes after which a region's bit is \
+             cleared, at least 1ms";
+    }
+}
 
 const CLEAR_AFTER_MIN: SimDuration = SimDuration::from_ms(1);
 
@@ -72,13 +68,6 @@ pub const BITMAP_TOKEN: u64 = u64::MAX - 1;
 const BITS: u64 = SECTOR_BYTES * 8;
 /// The longest bitmap, in sectors.
 const BITMAP_SECTORS_MAX: u64 = 1 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Mode {
-    Full,
-    Bitmap,
-    None,
-}
 
 /// The steps that may be inconsistent, and the progress of their repair.
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,22 +83,22 @@ pub struct Resync {
 }
 
 /// Steps per bit.
-fn region_steps(settings: &Settings, step_sectors: u64) -> u64 {
-    let region = settings.bytes("bitmap_region") / SECTOR_BYTES;
+fn region_steps(params: &BitmapParameters, step_sectors: u64) -> u64 {
+    let region = params.bitmap_region / SECTOR_BYTES;
     region.div_ceil(step_sectors.max(1)).max(1)
 }
 
 /// Sectors reserved on every member for the bitmap of an array of `steps` steps.
 pub fn reserve(
-    settings: &Settings,
+    params: &Parameters,
     steps: u64,
     step_sectors: u64,
     problems: &mut Vec<Problem>,
 ) -> u64 {
-    if settings.text("resync") != "bitmap" {
+    if params.resync != Mode::Bitmap {
         return 0;
     }
-    let sectors = steps.div_ceil(region_steps(settings, step_sectors)).div_ceil(BITS).max(1);
+    let sectors = steps.div_ceil(region_steps(&params.bitmap, step_sectors)).div_ceil(BITS).max(1);
     if sectors > BITMAP_SECTORS_MAX {
         let message = format!("makes a bitmap of {sectors} sectors; use larger regions");
         problems.push(Problem::new("bitmap_region", message));
@@ -121,19 +110,14 @@ impl Resync {
     /// For an array of `steps` steps of `step_sectors` sectors, with `sectors` sectors for the
     /// bitmap from `at` on of each member ([`reserve`]).
     pub fn read(
-        input: &BuildInput<'_>,
+        params: &Parameters,
         (steps, step_sectors): (u64, u64),
         (at, sectors): (u64, u64),
     ) -> Self {
-        let settings = input.settings;
-        let mode = match settings.text("resync") {
-            "full" => Mode::Full,
-            "bitmap" => Mode::Bitmap,
-            _ => Mode::None,
-        };
+        let mode = params.resync;
         let bitmap = (mode == Mode::Bitmap).then(|| {
-            let region_steps = region_steps(settings, step_sectors);
-            let clear_after = settings.duration("bitmap_clear_after").max(CLEAR_AFTER_MIN);
+            let region_steps = region_steps(&params.bitmap, step_sectors);
+            let clear_after = params.bitmap.bitmap_clear_after.max(CLEAR_AFTER_MIN);
             Bitmap::new((at, sectors), region_steps, clear_after)
         });
         let (unsynced, running) = (RangeSet::default(), Vec::new());

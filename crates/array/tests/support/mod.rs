@@ -26,6 +26,8 @@ pub fn entry(name: &str) -> &'static ComponentEntry {
 pub fn settings(chunk_sectors: u64) -> Settings {
     let text = |word: &str| Value::Text(word.to_owned());
     Settings::default()
+        .and("members", Value::Texts(Vec::new()))
+        .and("spares", Value::Texts(Vec::new()))
         .and("chunk", Value::Bytes(chunk_sectors * 512))
         .and("copies", Value::Count(2))
         .and("width", Value::Count(3))
@@ -118,7 +120,7 @@ impl Component for Device {
             Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
             Op::Write => self.contents.write(lba.0, ctx.data().versions(data, sectors)),
             Op::Trim => self.contents.clear(lba.0, u64::from(sectors)),
-            Op::Flush => {}
+            Op::Flush | Op::Zone(_) => {}
         }
         let wait = start.since(ctx.now());
         let breakdown = LatencyBreakdown::NONE

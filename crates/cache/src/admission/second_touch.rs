@@ -2,10 +2,18 @@
 
 use super::{Admission, AdmissionEntry};
 use crate::replacement::ghost::Ghost;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        remembered: usize = Kind::Count { min: 1, max: 1 << 28 }, default "65536",
+            "Blocks of 4 KiB remembered as written once.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
@@ -13,15 +21,10 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
         name: "second-touch",
         summary: "admits writes of sectors that were written recently before",
         origin: "Huang et al., MSST 2013 (LARC), for writes",
-        params: &[Param::with(
-            "remembered",
-            Kind::Count { min: 1, max: 1 << 28 },
-            "65536",
-            "Blocks of 4 KiB remembered as written once",
-        )],
+        params: Parameters::PARAMS,
     },
     build: |settings| {
-        let remembered = settings.count("remembered") as usize;
+        let remembered = Parameters::from_settings(settings).remembered;
         Ok(Box::new(SecondTouch { once: Ghost::default(), remembered }))
     },
 };

@@ -2,10 +2,20 @@
 
 use super::{Admission, AdmissionEntry};
 use crate::streams::Streams;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        cutoff_sectors: u64 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "256",
+            "A sequential stream bypasses the cache after this many sectors of 512 bytes.";
+        streams: usize = Kind::Count { min: 1, max: 1024 }, default "16",
+            "Streams tracked at once.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
@@ -13,24 +23,11 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
         name: "sequential",
         summary: "writes of sequential streams bypass the cache",
         origin: "op-fcl (128 KB, one stream); several streams as in bcache",
-        params: &[
-            Param::with(
-                "cutoff_sectors",
-                Kind::Count { min: 1, max: u32::MAX as u64 },
-                "256",
-                "A sequential stream bypasses the cache after this many sectors of 512 bytes",
-            ),
-            Param::with(
-                "streams",
-                Kind::Count { min: 1, max: 1024 },
-                "16",
-                "Streams tracked at once",
-            ),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings| {
-        let count = settings.count("streams") as usize;
-        Ok(Box::new(Sequential(Streams::new(count, settings.count("cutoff_sectors")))))
+        let params = Parameters::from_settings(settings);
+        Ok(Box::new(Sequential(Streams::new(params.streams, params.cutoff_sectors))))
     },
 };
 

@@ -5,10 +5,19 @@
 //! data there.
 
 use super::{Admission, AdmissionEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        threshold_sectors: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "255",
+            "Longest write, in sectors of 512 bytes, that always goes to the cache; slightly less \
+             than the largest request, which is 256 sectors on most systems.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
@@ -16,25 +25,22 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
         name: "threshold",
         summary: "writes longer than a threshold bypass the cache unless part of them is cached",
         origin: "konanki, section 3.3 and figure 4.9",
-        params: &[Param::with(
-            "threshold_sectors",
-            Kind::Count { min: 1, max: u32::MAX as u64 },
-            "255",
-            "Longest write, in sectors of 512 bytes, that always goes to the cache; slightly less \
-             than the largest request, which is 256 sectors on most systems",
-        )],
+        params: Parameters::PARAMS,
     },
-    build: |settings| Ok(Box::new(Threshold { sectors: settings.count("threshold_sectors") })),
+    build: |settings| {
+        let sectors = Parameters::from_settings(settings).threshold_sectors;
+        Ok(Box::new(Threshold { sectors }))
+    },
 };
 
 /// The longest write admitted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Threshold {
-    sectors: u64,
+    sectors: u32,
 }
 
 impl Admission for Threshold {
     fn admit(&mut self, request: &Request, _pages: u64, cached: u64) -> bool {
-        u64::from(request.sectors) <= self.sectors || cached > 0
+        request.sectors <= self.sectors || cached > 0
     }
 }

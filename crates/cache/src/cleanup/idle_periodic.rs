@@ -2,10 +2,18 @@
 //! page destages all pages on demand (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        idle: SimDuration = Kind::Duration, default "\"1s\"",
+            "Idle time after which cleanup starts.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
@@ -13,14 +21,11 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
         name: "idle-periodic",
         summary: "destages all pages after an idle time, else on demand",
         origin: "konanki, section 3.3 (named as an alternative)",
-        params: &[Param::with(
-            "idle",
-            Kind::Duration,
-            "\"1s\"",
-            "Idle time after which cleanup starts",
-        )],
+        params: Parameters::PARAMS,
     },
-    build: |settings, _| Ok(Box::new(IdlePeriodic { idle: settings.duration("idle") })),
+    build: |settings, _| {
+        Ok(Box::new(IdlePeriodic { idle: Parameters::from_settings(settings).idle }))
+    },
 };
 
 /// The idle time.

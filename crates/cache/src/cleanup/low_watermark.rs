@@ -2,9 +2,19 @@
 //! requests are served (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        low: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.1",
+            "Share of free pages below which cleanup starts.";
+        high: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.2",
+            "Share of free pages at which it ends.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
@@ -12,28 +22,15 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
         name: "low-watermark",
         summary: "destages pages in the background when few are free",
         origin: "konanki, section 3.3 (named as an alternative)",
-        params: &[
-            Param::with(
-                "low",
-                Kind::Number { min: 0.0, max: 1.0 },
-                "0.1",
-                "Share of free pages below which cleanup starts",
-            ),
-            Param::with(
-                "high",
-                Kind::Number { min: 0.0, max: 1.0 },
-                "0.2",
-                "Share of free pages at which it ends",
-            ),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, pages| {
-        let share = |name| (settings.number(name) * f64::from(pages)).ceil() as u32;
-        let (low, high) = (share("low"), share("high"));
-        if settings.number("high") < settings.number("low") {
+        let Parameters { low, high } = Parameters::from_settings(settings);
+        if high < low {
             return Err(vec![Problem::new("high", "must not be less than `low`")]);
         }
-        Ok(Box::new(LowWatermark { low, high }))
+        let free = |share: f64| (share * f64::from(pages)).ceil() as u32;
+        Ok(Box::new(LowWatermark { low: free(low), high: free(high) }))
     },
 };
 

@@ -6,9 +6,18 @@
 //! give: by default a write waits only when its own pages do not fit.
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        free_min: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
+            "Share of the pages that a write has to leave free; below it all pages are destaged \
+             first (figure 4.9's threshold).";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
@@ -16,17 +25,11 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
         name: "on-demand-complete",
         summary: "a write that finds no free page destages all pages; requests wait",
         origin: "konanki, section 3.3",
-        params: &[Param::with(
-            "free_min",
-            Kind::Number { min: 0.0, max: 1.0 },
-            "0.0",
-            "Share of the pages that a write has to leave free; below it all pages are destaged \
-             first (figure 4.9's threshold)",
-        )],
+        params: Parameters::PARAMS,
     },
     build: |settings, pages| {
-        let free_min = (settings.number("free_min") * f64::from(pages)).ceil() as u32;
-        Ok(Box::new(OnDemandComplete { free_min }))
+        let free_min = Parameters::from_settings(settings).free_min;
+        Ok(Box::new(OnDemandComplete { free_min: (free_min * f64::from(pages)).ceil() as u32 }))
     },
 };
 

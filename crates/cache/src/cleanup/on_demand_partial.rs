@@ -3,9 +3,17 @@
 //! Other requests are served meanwhile (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
+
+hybridsim_config::params! {
+    /// The parameters.
+    struct Parameters {
+        batch_pages: u32 = Kind::Count { min: 1, max: u32::MAX as u64 - 1 }, default "1",
+            "Fewest pages destaged; more give longer disk writes and rarer cleanups.";
+    }
+}
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
@@ -13,15 +21,10 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
         name: "on-demand-partial",
         summary: "a write that finds no free page destages just enough pages",
         origin: "konanki, section 3.3 (named as an alternative)",
-        params: &[Param::with(
-            "batch_pages",
-            Kind::Count { min: 1, max: u32::MAX as u64 - 1 },
-            "1",
-            "Fewest pages destaged; more give longer disk writes and rarer cleanups",
-        )],
+        params: Parameters::PARAMS,
     },
     build: |settings, _| {
-        Ok(Box::new(OnDemandPartial { batch: settings.count("batch_pages") as u32 }))
+        Ok(Box::new(OnDemandPartial { batch: Parameters::from_settings(settings).batch_pages }))
     },
 };
 

@@ -14,13 +14,15 @@
 //! page with an outstanding write-back, so newer data are never overwritten by older ones.
 
 mod pages;
-mod params;
 mod serve;
 mod write_back;
 
+use crate::flush::{self, Flush};
+use crate::paged::CACHED_PAGE_BYTES;
 use crate::paged::directory::bits;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Built, Problem};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
@@ -39,57 +41,118 @@ const PAGE_SECTORS_MAX: u64 = 64;
 /// Largest cache in pages.
 const PAGES_MAX: u64 = 1 << 24;
 
+hybridsim_config::choices! {
+    /// Replacement policies.
+    enum Order {
+        Lru = "lru",
+        Fifo = "fifo",
+        Slru = "slru",
+        Random = "random",
+        Lifo = "lifo",
+    }
+}
+
+hybridsim_config::choices! {
+    /// When a write completes, and whether its data stay in the cache.
+    enum Scheme {
+        Back = "back",
+        Early = "early",
+        Through = "through",
+        Sync = "sync",
+    }
+}
+
+hybridsim_config::choices! {
+    /// Pages that may be evicted.
+    enum Allocation { Clean = "clean", Strict = "strict" }
+}
+
+hybridsim_config::choices! {
+    /// Sectors that a read which misses fetches besides.
+    enum Prefetch {
+        None = "none",
+        FrontOfPage = "front-of-line",
+        RestOfPage = "rest-of-line",
+        WholePage = "whole-line",
+    }
+}
+
+/// Only these schemes have dirty pages.
+const WRITES_BACK: Needs = Needs::Is("write_scheme", &["back", "early"]);
+
+hybridsim_config::params! {
+    /// The parameters of a memory cache.
+    pub struct Parameters {
+        pub device: String = Kind::Component, required, "The device behind the cache.";
+        size: u64 = Kind::Bytes, required, "Cache size.";
+        page_size: u64 = Kind::Bytes, default "\"4KiB\"",
+            "Cache page size: a multiple of 512 bytes, at most 32 KiB.";
+        replacement: Order = Kind::Choice(Order::NAMES), default "lru",
+            "Replacement policy: which page is evicted.";
+        protected_share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.5"
+            needs &[Needs::Is("replacement", &["slru"])],
+            "With `slru`: share of the pages in the protected segment, which holds pages used \
+             again.";
+        write_scheme: Scheme = Kind::Choice(Scheme::NAMES), default "back",
+            "back: a write completes in the cache; early: likewise, and its write-back starts at \
+             once; through: a write completes when the device has it, and stays in the cache; \
+             sync: likewise, without staying in the cache.";
+        allocation: Allocation = Kind::Choice(Allocation::NAMES), default "clean"
+            needs &[WRITES_BACK],
+            "clean: evict the first clean page in eviction order; strict: evict the first page, \
+             and wait for its write-back if it is dirty.";
+        flush: Flush = Kind::Choice(Flush::NAMES), default "demand" needs &[WRITES_BACK],
+            "demand: write back when pages have to be evicted; periodic: also every \
+             `flush_period`.";
+        flush_period: SimDuration = Kind::Duration, default "\"30s\""
+            needs &[WRITES_BACK, Needs::Is("flush", &["periodic"])],
+            "Interval of periodic write-backs.";
+        flush_idle: Option<SimDuration> = Kind::Duration, optional needs &[WRITES_BACK],
+            "Dirty pages are also written back when no request has arrived for so long.";
+        flush_cluster: u64 = Kind::Count { min: 1, max: 4096 }, default "8" needs &[WRITES_BACK],
+            "Most adjacent pages written back together.";
+        read_prefetch: Prefetch = Kind::Choice(Prefetch::NAMES), default "none",
+            "What a read that misses fetches besides: the front of its first page, the rest of its \
+             last page, or all of its pages.";
+        reads_wait: bool = Kind::Flag, default "false",
+            "Whether a read that misses waits until its pages can be allocated, for which dirty \
+             pages are written back; otherwise it is sent to the device at once.";
+        shared_read_locks: bool = Kind::Flag, default "true",
+            "Whether reads of the same page are served concurrently.";
+    }
+}
+
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "memory-cache",
         summary: "A controller's memory cache in front of a device: pages written back or through",
         origin: "DiskSim 4.0, disksim_cachemem",
-        params: params::PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Back,
-    Early,
-    Through,
-    Sync,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Prefetch {
-    None,
-    FrontOfPage,
-    RestOfPage,
-    WholePage,
-}
+)
+.with_memory(|settings, _| {
+    let pages = settings.bytes("size") / settings.bytes("page_size").max(1);
+    pages.saturating_mul(CACHED_PAGE_BYTES)
+});
 
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let page = settings.bytes("page_size");
+    let page = params.page_size;
     let sectors = page / SECTOR_BYTES;
     if !page.is_multiple_of(SECTOR_BYTES) || !(1..=PAGE_SECTORS_MAX).contains(&sectors) {
         let message = format!("{page} bytes; must be a multiple of 512 bytes, 512B to 32KiB");
         problems.push(Problem::new("page_size", message));
     }
-    let pages = settings.bytes("size") / page.max(1);
+    let pages = params.size / page.max(1);
     if !(1..=PAGES_MAX).contains(&pages) {
         let message = format!("holds {pages} pages; a cache has 1 to {PAGES_MAX}");
         problems.push(Problem::new("size", message));
     }
-    let idle = settings.duration_opt("flush_idle");
-    for (name, time) in [
-        ("flush_idle", idle.unwrap_or(SimDuration::MAX)),
-        ("flush_period", settings.duration("flush_period")),
-    ] {
-        let used = name == "flush_idle" || settings.text("flush") == "periodic";
-        if used && time.is_zero() {
-            problems.push(Problem::new(name, "must be more than 0"));
-        }
-    }
+    let flush = (params.flush, params.flush_period);
+    let period = flush::period(flush, params.flush_idle, &mut problems);
     let [device] = input.children else {
         problems.push(Problem::new("device", "takes one device"));
         return Err(problems);
@@ -97,38 +160,22 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let protected = (settings.number("protected_share") * pages as f64) as usize;
-    let order = match settings.text("replacement") {
-        "fifo" => EvictionOrder::Fifo,
-        "slru" => EvictionOrder::Slru(protected),
-        "random" => EvictionOrder::Random,
-        "lifo" => EvictionOrder::Lifo,
-        _ => EvictionOrder::Lru,
+    let order = match params.replacement {
+        Order::Lru => EvictionOrder::Lru,
+        Order::Fifo => EvictionOrder::Fifo,
+        Order::Slru => EvictionOrder::Slru((params.protected_share * pages as f64) as usize),
+        Order::Random => EvictionOrder::Random,
+        Order::Lifo => EvictionOrder::Lifo,
     };
-    let strict = settings.text("allocation") == "strict";
+    let strict = params.allocation == Allocation::Strict;
     let stream = Stream::new(input.seed, input.path);
     Ok(Box::new(MemoryCache {
         capacity: device.capacity,
         positioner: device.positioner.clone(),
         page_sectors: sectors,
         pages: PageTable::new(pages as u32, order, strict, stream),
-        scheme: match settings.text("write_scheme") {
-            "early" => Scheme::Early,
-            "through" => Scheme::Through,
-            "sync" => Scheme::Sync,
-            _ => Scheme::Back,
-        },
-        period: (settings.text("flush") == "periodic").then(|| settings.duration("flush_period")),
-        idle,
-        cluster: settings.count("flush_cluster"),
-        prefetch: match settings.text("read_prefetch") {
-            "front-of-line" => Prefetch::FrontOfPage,
-            "rest-of-line" => Prefetch::RestOfPage,
-            "whole-line" => Prefetch::WholePage,
-            _ => Prefetch::None,
-        },
-        reads_wait: settings.flag("reads_wait"),
-        shares: settings.flag("shared_read_locks"),
+        period,
+        params,
         contents: Contents::default(),
         ops: Slab::new(),
         pinned: Vec::new(),
@@ -162,13 +209,8 @@ pub struct MemoryCache {
     positioner: Option<Rc<dyn Positioner>>,
     page_sectors: u64,
     pages: PageTable,
-    scheme: Scheme,
     period: Option<SimDuration>,
-    idle: Option<SimDuration>,
-    cluster: u64,
-    prefetch: Prefetch,
-    reads_wait: bool,
-    shares: bool,
+    params: Parameters,
     contents: Contents,
     ops: Slab<Operation>,
     /// By operation, the pages it has pinned.
@@ -313,7 +355,7 @@ impl Component for MemoryCache {
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         self.last_request = ctx.now();
-        self.enter(id, request, self.shares && request.op == Op::Read);
+        self.enter(id, request, self.params.shared_read_locks && request.op == Op::Read);
         self.advance(ctx);
         self.set_timers(ctx);
     }
@@ -349,7 +391,7 @@ impl Component for MemoryCache {
             self.wanted = self.pages.writes();
         } else {
             self.idle_set = false;
-            let idle = self.idle.unwrap_or(SimDuration::ZERO);
+            let idle = self.params.flush_idle.unwrap_or(SimDuration::ZERO);
             if now >= self.last_request + idle {
                 self.wanted = self.pages.writes();
             } else {

@@ -21,7 +21,7 @@ impl MemoryCache {
 
     /// Whether a write completes in the cache.
     pub(super) fn keeps_writes(&self) -> bool {
-        matches!(self.scheme, Scheme::Back | Scheme::Early)
+        matches!(self.params.write_scheme, Scheme::Back | Scheme::Early)
     }
 
     /// Pins the cached pages of an operation until [`MemoryCache::unpin`].
@@ -61,7 +61,10 @@ impl MemoryCache {
             first = first.min(start + u64::from(missing.trailing_zeros()));
             last = last.max(start + 64 - u64::from(missing.leading_zeros()));
         }
-        if misses > 0 && self.reads_wait && !self.broken && !self.can_allocate(ctx, index, &request)
+        if misses > 0
+            && self.params.reads_wait
+            && !self.broken
+            && !self.can_allocate(ctx, index, &request)
         {
             return false;
         }
@@ -73,13 +76,13 @@ impl MemoryCache {
         // Its pages that are cached have been used, too, whatever is missing of the others.
         self.touch(&request);
         let step = self.page_sectors;
-        if matches!(self.prefetch, Prefetch::RestOfPage | Prefetch::WholePage) {
+        if matches!(self.params.read_prefetch, Prefetch::RestOfPage | Prefetch::WholePage) {
             last = last.next_multiple_of(step).min(self.capacity);
         }
-        if matches!(self.prefetch, Prefetch::FrontOfPage | Prefetch::WholePage) {
+        if matches!(self.params.read_prefetch, Prefetch::FrontOfPage | Prefetch::WholePage) {
             first = first / step * step;
         }
-        if self.reads_wait && self.numbers(&request).count() <= self.pages.count() {
+        if self.params.reads_wait && self.numbers(&request).count() <= self.pages.count() {
             // Reserves the pages it has waited for.
             self.numbers(&request).for_each(|number| _ = self.pages.allocate(number));
         }
@@ -221,7 +224,7 @@ impl MemoryCache {
             self.pages.touch(slot);
         }
         self.unpin(index);
-        if self.scheme == Scheme::Early {
+        if self.params.write_scheme == Scheme::Early {
             self.wanted = self.pages.writes();
         }
         ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
@@ -255,7 +258,7 @@ impl MemoryCache {
         let (lba, end) = (request.lba.0, request.end().0);
         let keeps = request.op == Op::Write
             && outcome == Outcome::Done
-            && self.scheme != Scheme::Sync
+            && self.params.write_scheme != Scheme::Sync
             && self.numbers(&request).count() <= self.pages.count();
         for number in self.numbers(&request) {
             let new = self.bits_of(number, lba, end);

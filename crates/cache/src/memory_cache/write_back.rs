@@ -26,7 +26,7 @@ impl MemoryCache {
         let since = page.since;
         let from = page.number * self.page_sectors + u64::from(page.dirty.trailing_zeros());
         let mut end = from;
-        for number in page.number..page.number.saturating_add(self.cluster) {
+        for number in page.number..page.number.saturating_add(self.params.flush_cluster) {
             let Some(slot) = self.pages.find(number) else { break };
             let page = *self.pages.get(slot);
             if page.flushing || page.pins > 0 {
@@ -125,7 +125,7 @@ impl MemoryCache {
         {
             ctx.wake_after(period, PERIOD);
         }
-        if let Some(idle) = self.idle
+        if let Some(idle) = self.params.flush_idle
             && dirty
             && !std::mem::replace(&mut self.idle_set, true)
         {

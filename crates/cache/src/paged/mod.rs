@@ -8,3 +8,6 @@ pub mod directory;
 pub mod locks;
 pub mod split;
 pub mod trimmed;
+
+/// Memory for directory, order and locks of a page in a cache, about.
+pub const CACHED_PAGE_BYTES: u64 = 96;

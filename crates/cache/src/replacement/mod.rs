@@ -18,6 +18,7 @@ pub mod w_tinylfu;
 use crate::policy_state::PolicyState;
 use counting::{Contents, PageAccess};
 use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::{Description, Entry};
 use serde::{Deserialize, Serialize};
 
@@ -147,7 +148,7 @@ pub fn too_few_victims(
 
 /// The name of `entry` in messages: its own, or the class it is written in.
 pub fn policy_name(entry: &ReplacementEntry, settings: &Settings) -> String {
-    settings.text_opt("class").unwrap_or(entry.description.name).to_owned()
+    field::<Option<String>>(settings, "class").unwrap_or(entry.description.name.to_owned())
 }
 
 /// All replacement policies.

@@ -9,20 +9,21 @@ use crate::rotation::Rotation;
 use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// How far a drive reads ahead after a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadAheadLimit {
-    /// Not at all.
-    None,
-    /// To the end of the track.
-    Track,
-    /// To the end of the cylinder.
-    Cylinder,
-    /// Until the segment is full.
-    Segment,
-    /// To the end of the track if the segment has space for that; to the end of the next one when
-    /// a recent read was on the previous track.
-    NextTrack,
+hybridsim_config::choices! {
+    /// How far a drive reads ahead after a read.
+    pub enum ReadAheadLimit {
+        /// Not at all.
+        None = "none",
+        /// To the end of the track.
+        Track = "track",
+        /// To the end of the cylinder.
+        Cylinder = "cylinder",
+        /// Until the segment is full.
+        Segment = "segment",
+        /// To the end of the track if the segment has space for that; to the end of the next one
+        /// when a recent read was on the previous track.
+        NextTrack = "next-track",
+    }
 }
 
 /// Read-ahead policy of a drive.

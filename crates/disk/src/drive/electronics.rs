@@ -5,112 +5,91 @@
 //! transfer data at the speed of the medium and no time is counted twice. With a single drive on a
 //! bus, its `host_rate` can represent both: the slower of the two rates.
 
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::Kind;
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
-/// The parameters of the electronics.
-pub(super) const PARAMS: &[Param] = &[
-    Param::with(
-        "read_hit_overhead",
-        Kind::Duration,
-        "\"0us\"",
-        "Command time of a read found in the buffer.",
-    ),
-    Param::with(
-        "read_miss_overhead",
-        Kind::Duration,
-        "\"0us\"",
-        "Command time of reads from the medium.",
-    ),
-    Param::with(
-        "write_hit_overhead",
-        Kind::Duration,
-        "\"0us\"",
-        "Command time of a write taken into the buffer.",
-    ),
-    Param::with(
-        "write_miss_overhead",
-        Kind::Duration,
-        "\"0us\"",
-        "Command time of writes to the medium.",
-    ),
-    Param::optional(
-        "read_hit_overhead_after_write",
-        Kind::Duration,
-        "As `read_hit_overhead`, when the command before was a write.",
-    ),
-    Param::optional(
-        "read_miss_overhead_after_write",
-        Kind::Duration,
-        "As `read_miss_overhead`, when the command before was a write.",
-    ),
-    Param::optional(
-        "write_hit_overhead_after_write",
-        Kind::Duration,
-        "As `write_hit_overhead`, when the command before was a write.",
-    ),
-    Param::optional(
-        "write_miss_overhead_after_write",
-        Kind::Duration,
-        "As `write_miss_overhead`, when the command before was a write.",
-    ),
-    Param::optional(
-        "host_rate",
-        Kind::Rate,
-        "Rate of the host link. Without it data pass at the speed of the medium, and a bus above \
-         the drive adds its own time.",
-    ),
-    Param::optional("host_write_rate", Kind::Rate, "As `host_rate`, for writes."),
-    Param::with(
-        "read_watermark",
-        FRACTION,
-        "0",
-        "Part of a read that must be in the buffer before it goes over the link.",
-    ),
-    Param::with(
-        "read_watermark_of",
-        Kind::Choice(&["request", "segment"]),
-        "\"request\"",
-        "What `read_watermark` is a part of: the read, or a segment of the buffer, whatever the \
-         read asks for.",
-    ),
-    time("read_completion_overhead", "To report a read complete."),
-    time("write_completion_overhead", "To report a write complete."),
-    time("data_preparation_overhead", "To prepare data for the link."),
-    time("first_reselect_overhead", "To connect to the host again, the first time in a command."),
-    time("other_reselect_overhead", "As `first_reselect_overhead`, every other time."),
-    time("read_disconnect_overhead", "To leave the link to others after a read command."),
-    Param::optional(
-        "read_disconnect_overhead_after_write",
-        Kind::Duration,
-        "As `read_disconnect_overhead`, when the command before was a write.",
-    ),
-    time("write_disconnect_overhead", "To leave the link to others after the data of a write."),
-    Param::optional(
-        "extra_disconnect_command_overhead",
-        Kind::Duration,
-        "Given, the drive leaves the link also between the command and the data of a write to the \
-         medium that follows another write and does not go on where that ended: command time \
-         before it does.",
-    ),
-    time("extra_disconnect_overhead", "To leave the link before the data of a write."),
-    time("extra_disconnect_delay", "Before it comes back for the data of a write."),
-    time(
-        "extra_disconnect_seek_delay",
-        "From the command time of a write with the extra disconnect until the arm moves.",
-    ),
-    time(
-        "extra_disconnect_second_overhead",
-        "As `write_disconnect_overhead`, for a write with the extra disconnect.",
-    ),
-    time("minimum_seek_delay", "A movement of the arm for a write takes at least so long."),
-];
-
-const FRACTION: Kind = Kind::Number { min: 0.0, max: 1.0 };
-
-const fn time(name: &'static str, help: &'static str) -> Param {
-    Param::with(name, Kind::Duration, "\"0us\"", help)
+hybridsim_config::choices! {
+    /// The base of `read_watermark`.
+    enum WatermarkOf {
+        Request = "request",
+        Segment = "segment",
+    }
 }
+
+hybridsim_config::params! {
+    /// Parameters of the electronics.
+    pub(super) struct Parameters includes {
+        extra: Extra where &[Needs::given("extra_disconnect_command_overhead")],
+    } {
+        read_hit_overhead: SimDuration = Kind::Duration, default "\"0us\"" needs &[BUFFERED],
+            "Command time of a read found in the buffer.";
+        read_miss_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Command time of reads from the medium.";
+        write_hit_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Command time of a write taken into the buffer, of a flush and of a trim.";
+        write_miss_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Command time of writes to the medium.";
+        read_hit_overhead_after_write: Option<SimDuration> = Kind::Duration, optional
+            needs &[BUFFERED],
+            "As `read_hit_overhead`, when the command before was a write.";
+        read_miss_overhead_after_write: Option<SimDuration> = Kind::Duration, optional,
+            "As `read_miss_overhead`, when the command before was a write.";
+        write_hit_overhead_after_write: Option<SimDuration> = Kind::Duration, optional,
+            "As `write_hit_overhead`, when the command before was a write.";
+        write_miss_overhead_after_write: Option<SimDuration> = Kind::Duration, optional,
+            "As `write_miss_overhead`, when the command before was a write.";
+        host_rate: Option<u64> = Kind::Rate, optional,
+            "Rate of the host link. Without it data pass at the speed of the medium, and a bus \
+             above the drive adds its own time.";
+        host_write_rate: Option<u64> = Kind::Rate, optional, "As `host_rate`, for writes.";
+        read_watermark: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",
+            "Part of a read that must be in the buffer before it goes over the link.";
+        read_watermark_of: WatermarkOf = Kind::Choice(WatermarkOf::NAMES), default "\"request\""
+            needs &[Needs::above_zero("read_watermark")],
+            "Base of `read_watermark`: the read, or a segment of the buffer, whatever the read \
+             asks for.";
+        read_completion_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to report a read complete.";
+        write_completion_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to report a write complete.";
+        data_preparation_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to prepare data for the link.";
+        first_reselect_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to connect to the host again, the first time in a command.";
+        read_disconnect_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to leave the link to others after a read command.";
+        read_disconnect_overhead_after_write: Option<SimDuration> = Kind::Duration, optional,
+            "As `read_disconnect_overhead`, when the command before was a write.";
+        write_disconnect_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to leave the link to others after the data of a write.";
+        extra_disconnect_command_overhead: Option<SimDuration> = Kind::Duration, optional,
+            "Given, the drive leaves the link also between the command and the data of a write to \
+             the medium that follows another write and does not go on where that ended: command \
+             time before it does.";
+        minimum_seek_delay: SimDuration = Kind::Duration, default "\"0us\"",
+            "A movement of the arm for a write takes at least so long.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Times of a write for which the drive leaves the link before the data.
+    struct Extra {
+        other_reselect_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "As `first_reselect_overhead`, every other time.";
+        extra_disconnect_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time to leave the link before the data of a write.";
+        extra_disconnect_delay: SimDuration = Kind::Duration, default "\"0us\"",
+            "Time before the drive comes back for the data of a write.";
+        extra_disconnect_seek_delay: SimDuration = Kind::Duration, default "\"0us\"",
+            "From the command time of a write with the extra disconnect until the arm moves.";
+        extra_disconnect_second_overhead: SimDuration = Kind::Duration, default "\"0us\"",
+            "As `write_disconnect_overhead`, for a write with the extra disconnect.";
+    }
+}
+
+/// Reads find data in the buffer.
+const BUFFERED: Needs = Needs::above_zero("cache_segments");
 
 /// Command processing times, by operation, hit or miss, and the operation before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,18 +97,18 @@ pub struct Overheads([[[SimDuration; 2]; 2]; 2]);
 
 impl Overheads {
     /// Reads them from the drive's parameters.
-    pub fn read(settings: &Settings) -> Self {
-        let mut all = [[[SimDuration::ZERO; 2]; 2]; 2];
-        for (op, hit, name, after_write) in [
-            (0, 1, "read_hit_overhead", "read_hit_overhead_after_write"),
-            (0, 0, "read_miss_overhead", "read_miss_overhead_after_write"),
-            (1, 1, "write_hit_overhead", "write_hit_overhead_after_write"),
-            (1, 0, "write_miss_overhead", "write_miss_overhead_after_write"),
-        ] {
-            let usual = settings.duration(name);
-            all[op][hit] = [usual, settings.duration_opt(after_write).unwrap_or(usual)];
-        }
-        Self(all)
+    pub(super) fn read(params: &Parameters) -> Self {
+        let by_before = |usual, after_write: Option<_>| [usual, after_write.unwrap_or(usual)];
+        Self([
+            [
+                by_before(params.read_miss_overhead, params.read_miss_overhead_after_write),
+                by_before(params.read_hit_overhead, params.read_hit_overhead_after_write),
+            ],
+            [
+                by_before(params.write_miss_overhead, params.write_miss_overhead_after_write),
+                by_before(params.write_hit_overhead, params.write_hit_overhead_after_write),
+            ],
+        ])
     }
 }
 
@@ -184,30 +163,34 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Reads it from the drive's parameters.
-    pub fn read(settings: &Settings) -> Self {
-        let time = |name| settings.duration(name);
-        let read_disconnect = time("read_disconnect_overhead");
-        let after_write = settings.duration_opt("read_disconnect_overhead_after_write");
+    /// Reads it from the drive's parameters; a segment of the buffer has `segment` sectors.
+    pub(super) fn read(params: &Parameters, segment: u64) -> Self {
+        let read_disconnect = params.read_disconnect_overhead;
+        let after_write = params.read_disconnect_overhead_after_write;
+        let Extra {
+            other_reselect_overhead,
+            extra_disconnect_overhead,
+            extra_disconnect_delay,
+            extra_disconnect_seek_delay,
+            extra_disconnect_second_overhead,
+        } = params.extra;
         let extra = |command: SimDuration| ExtraDisconnect {
-            seek: command + time("extra_disconnect_seek_delay"),
-            away: command + time("extra_disconnect_overhead") + time("extra_disconnect_delay"),
-            disconnect: time("extra_disconnect_second_overhead"),
+            seek: command + extra_disconnect_seek_delay,
+            away: command + extra_disconnect_overhead + extra_disconnect_delay,
+            disconnect: extra_disconnect_second_overhead,
         };
         Self {
-            read_watermark: settings.number("read_watermark"),
-            watermark_sectors: (settings.text("read_watermark_of") == "segment").then(|| {
-                let sectors = settings.bytes("cache_segment_size") / SECTOR_BYTES;
-                u32::try_from(sectors).unwrap_or(u32::MAX)
-            }),
-            read_completion: time("read_completion_overhead"),
-            write_completion: time("write_completion_overhead"),
-            preparation: time("data_preparation_overhead"),
-            reselect: [time("first_reselect_overhead"), time("other_reselect_overhead")],
+            read_watermark: params.read_watermark,
+            watermark_sectors: (params.read_watermark_of == WatermarkOf::Segment)
+                .then(|| u32::try_from(segment).unwrap_or(u32::MAX)),
+            read_completion: params.read_completion_overhead,
+            write_completion: params.write_completion_overhead,
+            preparation: params.data_preparation_overhead,
+            reselect: [params.first_reselect_overhead, other_reselect_overhead],
             read_disconnect: [read_disconnect, after_write.unwrap_or(read_disconnect)],
-            write_disconnect: time("write_disconnect_overhead"),
-            extra_disconnect: settings.duration_opt("extra_disconnect_command_overhead").map(extra),
-            seek_delay: time("minimum_seek_delay"),
+            write_disconnect: params.write_disconnect_overhead,
+            extra_disconnect: params.extra_disconnect_command_overhead.map(extra),
+            seek_delay: params.minimum_seek_delay,
         }
     }
 }
@@ -222,6 +205,13 @@ pub struct Link {
 }
 
 impl Link {
+    /// Reads them from the drive's parameters.
+    pub(super) fn read(params: &Parameters) -> Self {
+        let read_bytes_per_s = params.host_rate.unwrap_or(0);
+        let write_bytes_per_s = params.host_write_rate.unwrap_or(read_bytes_per_s);
+        Self { read_bytes_per_s, write_bytes_per_s }
+    }
+
     /// The time `sectors` take.
     #[inline]
     fn time(&self, op: Op, sectors: u32) -> SimDuration {

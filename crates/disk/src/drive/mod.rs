@@ -14,7 +14,6 @@ mod reads;
 mod writes;
 
 pub use electronics::{Electronics, Handshake, Link, Overheads};
-pub use params::PARAMS;
 
 use crate::cache::segments::Hit;
 use crate::cache::{ReadAhead, ReadAheadPolicy, Segments, SegmentsSpec};
@@ -39,16 +38,16 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "hard-disk",
         summary: "A hard disk: zones, seek curve, rotation, segmented buffer, power states.",
         origin: "C. Ruemmler and J. Wilkes, An introduction to disk drive modeling, 1994; \
                  vocabulary of DiskSim 4.0",
-        params: PARAMS,
+        params: params::PARAMS,
     },
-    build: params::build,
-};
+    params::build,
+);
 
 /// The parts of a drive.
 pub struct DriveParts {
@@ -374,7 +373,7 @@ impl HardDisk {
         match item.request.op {
             Op::Read => self.serve_read(ctx, &item),
             Op::Write if self.is_cached(&item.request) => self.buffer_queued_write(ctx, &item),
-            Op::Write | Op::Trim | Op::Flush => self.serve_write(ctx, &item),
+            Op::Write | Op::Trim | Op::Flush | Op::Zone(_) => self.serve_write(ctx, &item),
         }
         true
     }
@@ -420,6 +419,7 @@ impl Component for HardDisk {
             Op::Read => self.read_arrived(ctx, item),
             Op::Write => self.write_arrived(ctx, item),
             Op::Flush => self.flush_arrived(ctx, id),
+            Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
             Op::Trim => {
                 // A disk ignores trims: the data stay.
                 let overhead = self.electronics.overhead(Op::Trim, true);

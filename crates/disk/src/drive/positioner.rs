@@ -55,7 +55,7 @@ impl Positioner for DrivePositioner {
                 let takes = self.write_cache && self.prebuffers && !forced(to);
                 takes && goes_on && buffer.takes(start, end)
             }
-            Op::Trim => true,
+            Op::Trim | Op::Zone(_) => true,
             Op::Flush => buffer.dirty() == 0,
         }
     }

@@ -7,20 +7,22 @@
 use super::layout::PhysicalAddress;
 use super::zone::{CYLINDERS_MAX, SECTORS_PER_TRACK_MAX, sector_angle};
 use crate::rotation::{Angle, angle_of_turns};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 
 /// Numbers in a row.
 const COLUMNS: usize = 11;
 
-/// Parameters of one entry of `layout_index`.
-pub const PARAMS: &[Param] = &[Param::required(
-    "rows",
-    Kind::Numbers,
-    "Eleven numbers per row: first sector, first cylinder, angle (turns), sectors in one \
-     repetition, cylinders in one, turn from one to the next, sectors in all, cylinders in all \
-     (negative when they descend), 0 for a track and 1 for a table, number of the track pattern or \
-     table, surface (0 for a table). Sectors and cylinders are counted within the table.",
-)];
+hybridsim_config::params! {
+    /// Parameters of one entry of `layout_index`.
+    pub(super) struct Parameters {
+        rows: Vec<f64> = Kind::Numbers, required,
+            "Eleven numbers per row: first sector, first cylinder, angle (turns), sectors in one \
+             repetition, cylinders in one, turn from one to the next, sectors in all, cylinders in \
+             all (negative when they descend), 0 for a track and 1 for a table, number of the \
+             track pattern or table, surface (0 for a table). Sectors and cylinders are counted \
+             within the table.";
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Track {
@@ -68,12 +70,12 @@ pub(super) struct Index {
 
 impl Index {
     /// Reads `track_patterns` and `layout_index`; `None` when there is no index.
-    pub fn read(settings: &Settings, problems: &mut Vec<Problem>) -> Option<Self> {
-        let tables = settings.tables_opt("layout_index")?;
-        let patterns = settings.counts_opt("track_patterns").unwrap_or_default();
+    pub fn read(params: &super::Parameters, problems: &mut Vec<Problem>) -> Option<Self> {
+        let tables = params.layout_index.as_ref()?;
+        let patterns = params.indexed.track_patterns.as_deref().unwrap_or_default();
         let mut builder = Builder {
             patterns,
-            heads: settings.count("heads"),
+            heads: params.heads.into(),
             tables: Vec::with_capacity(tables.len()),
             extents: Vec::with_capacity(tables.len()),
         };
@@ -82,7 +84,7 @@ impl Index {
             problems.push(Problem::new("track_patterns", "is not a list of triples"));
         }
         for (number, table) in tables.iter().enumerate() {
-            if let Err(message) = builder.table(table.numbers("rows")) {
+            if let Err(message) = builder.table(&Parameters::from_settings(table).rows) {
                 let message = format!("table {number}: {message}");
                 problems.push(Problem::new("layout_index", message));
                 return None;

@@ -2,12 +2,13 @@
 
 use super::index::Index;
 use super::interpolate;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, TrackOrder};
 use super::ranges::Ranges;
 use super::spares::{Piece, Pieces, Sparing};
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
+use super::{Indexed, Interpolated, Parameters};
 use crate::rotation::Angle;
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::Problem;
 use hybridsim_engine::Lba;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -170,39 +171,36 @@ impl Layout {
     ///
     /// # Errors
     /// Everything that is wrong with them.
-    pub fn read(settings: &Settings) -> Result<Self, Vec<Problem>> {
-        let heads = settings.count("heads") as u32;
-        let sectors = settings.count_opt("sectors");
+    pub(crate) fn read(params: &Parameters) -> Result<Self, Vec<Problem>> {
+        let heads = params.heads;
+        let sectors = params.sectors;
         let mut problems = Vec::new();
-        if let Some(index) = Index::read(settings, &mut problems) {
-            let pieces = index_pieces(settings, &index, &mut problems);
+        if let Some(index) = Index::read(params, &mut problems) {
+            let pieces = index_pieces(&params.indexed, &index, &mut problems);
             let size = (heads, index.cylinders);
             return Self::finish(Tracks::Index(index), pieces, size, sectors, problems);
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        let unit = match settings.text("skew_unit") {
-            "turns" => SkewUnit::Turns,
-            _ => SkewUnit::Sectors,
-        };
+        let zoned = &params.zoned;
+        let unit = zoned.skew_unit;
         let skew = Skew {
-            track: settings.number("track_skew"),
-            cylinder: settings.number("cylinder_skew"),
-            band: settings.number_opt("band_skew").unwrap_or(settings.number("cylinder_skew")),
+            track: zoned.track_skew,
+            cylinder: zoned.cylinder_skew,
+            band: zoned.band_skew.unwrap_or(zoned.cylinder_skew),
         };
-        let mapping = match settings.text("mapping") {
-            "surface" => Mapping::Surface { band: settings.count("band_cylinders") as u32 },
-            "serpentine" => Mapping::Serpentine,
-            "serpentine-odd" => Mapping::SerpentineOdd,
-            _ => Mapping::Cylinder,
+        let mapping = match zoned.mapping {
+            TrackOrder::Cylinder => Mapping::Cylinder,
+            TrackOrder::Serpentine => Mapping::Serpentine,
+            TrackOrder::SerpentineOdd => Mapping::SerpentineOdd,
+            TrackOrder::Surface => Mapping::Surface { band: zoned.band_cylinders },
         };
-        let specs = match settings.tables_opt("zones") {
+        let specs = match &zoned.zones {
             Some(tables) => tables.iter().map(|zone| ZoneSpec::read(zone, unit, skew)).collect(),
-            None => interpolated(settings, unit, skew)?,
+            None => interpolated(&zoned.interpolated, unit, skew)?,
         };
-        let range = settings.count("sparing_range_cylinders") as u32;
-        let sparing = Sparing::named(settings.text("sparing"), range);
+        let sparing = Sparing::of(zoned.sparing, zoned.sparing_range_cylinders);
         Self::new(heads, &specs, mapping, sparing, sectors)
     }
 
@@ -319,10 +317,10 @@ fn by_zone(pieces: &[Piece], zones: &[Zone], capacity: u64) -> Vec<Run> {
 }
 
 /// The data of a layout by index: all sectors but the slips, moved ones moved.
-fn index_pieces(settings: &Settings, index: &Index, problems: &mut Vec<Problem>) -> Pieces {
+fn index_pieces(params: &Indexed, index: &Index, problems: &mut Vec<Problem>) -> Pieces {
     let mut pieces = Pieces::default();
-    let slips = settings.counts_opt("slips").unwrap_or_default();
-    let remaps = settings.counts_opt("remaps").unwrap_or_default();
+    let slips = params.slips.as_deref().unwrap_or_default();
+    let remaps = params.remaps.as_deref().unwrap_or_default();
     if !slips.len().is_multiple_of(2) {
         problems.push(Problem::new("slips", "is not a list of pairs"));
     }
@@ -366,23 +364,22 @@ fn order_message(number: usize, spec: &ZoneSpec, free_cylinder: u32) -> String {
 }
 
 fn interpolated(
-    settings: &Settings,
+    params: &Interpolated,
     unit: SkewUnit,
     skew: Skew,
 ) -> Result<Vec<ZoneSpec>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let mut need = |name: &'static str| {
-        let value = settings.count_opt(name);
+    let mut need = |name, value: Option<u32>| {
         if value.is_none() {
             problems.push(Problem::new(name, "needed when no `zones` are given"));
         }
-        value.unwrap_or(1) as u32
+        value.unwrap_or(1)
     };
-    let cylinders = need("cylinders");
-    let density = (need("outer_sectors_per_track"), need("inner_sectors_per_track"));
+    let cylinders = need("cylinders", params.cylinders);
+    let outer = need("outer_sectors_per_track", params.outer_sectors_per_track);
+    let inner = need("inner_sectors_per_track", params.inner_sectors_per_track);
     if problems.is_empty() {
-        let count = settings.count("zone_count") as u32;
-        Ok(interpolate::zones(cylinders, count, density, unit, skew))
+        Ok(interpolate::zones(cylinders, params.zone_count, (outer, inner), unit, skew))
     } else {
         Err(problems)
     }

@@ -3,6 +3,16 @@
 use super::zone::Zone;
 use crate::rotation::Angle;
 
+hybridsim_config::choices! {
+    /// Order of the tracks, without the parameters of [`Mapping`].
+    pub(super) enum TrackOrder {
+        Cylinder = "cylinder",
+        Serpentine = "serpentine",
+        SerpentineOdd = "serpentine-odd",
+        Surface = "surface",
+    }
+}
+
 /// How logical tracks run over cylinders and surfaces within a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {

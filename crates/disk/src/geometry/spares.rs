@@ -9,6 +9,23 @@ use hybridsim_config::param::Problem;
 /// Most pieces a drive may have: what keeps its tables within some ten megabytes.
 const PIECES_MAX: usize = 1 << 20;
 
+hybridsim_config::choices! {
+    /// Schemes of sparing, by the names of DiskSim 4.0.
+    pub(super) enum Scheme {
+        None = "none",
+        ZoneTracks = "zone-tracks",
+        CylinderEnd = "cylinder-end",
+        TrackEnd = "track-end",
+        CylinderEndSlip = "cylinder-end-slip",
+        CylinderFront = "cylinder-front",
+        CylinderFrontSlip = "cylinder-front-slip",
+        DiskEnd = "disk-end",
+        CylinderRange = "cylinder-range",
+        ZoneEnd = "zone-end",
+        ZoneEndSlip = "zone-end-slip",
+    }
+}
+
 /// Where the spare sectors are that a drive keeps for bad ones: the schemes of DiskSim 4.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sparing {
@@ -32,33 +49,18 @@ pub enum Sparing {
 }
 
 impl Sparing {
-    /// The words of the parameter `sparing`.
-    pub const WORDS: &'static [&'static str] = &[
-        "none",
-        "zone-tracks",
-        "cylinder-end",
-        "track-end",
-        "cylinder-end-slip",
-        "cylinder-front",
-        "cylinder-front-slip",
-        "disk-end",
-        "cylinder-range",
-        "zone-end",
-        "zone-end-slip",
-    ];
-
-    /// The scheme called `word`. Those that slip on demand lay sectors out as those that do not:
+    /// The layout of `scheme`. Those that slip on demand lay sectors out as those that do not:
     /// they differ in what a drive does with the next bad sector, and drives here get none.
-    pub fn named(word: &str, range_cylinders: u32) -> Self {
-        match word {
-            "zone-tracks" => Self::ZoneTracks,
-            "cylinder-end" | "cylinder-end-slip" => Self::CylinderEnd,
-            "track-end" => Self::TrackEnd,
-            "cylinder-front" | "cylinder-front-slip" => Self::CylinderFront,
-            "disk-end" => Self::DiskEnd,
-            "cylinder-range" => Self::CylinderRange(range_cylinders.max(1)),
-            "zone-end" | "zone-end-slip" => Self::ZoneEnd,
-            _ => Self::None,
+    pub(super) fn of(scheme: Scheme, range_cylinders: u32) -> Self {
+        match scheme {
+            Scheme::None => Self::None,
+            Scheme::ZoneTracks => Self::ZoneTracks,
+            Scheme::CylinderEnd | Scheme::CylinderEndSlip => Self::CylinderEnd,
+            Scheme::TrackEnd => Self::TrackEnd,
+            Scheme::CylinderFront | Scheme::CylinderFrontSlip => Self::CylinderFront,
+            Scheme::DiskEnd => Self::DiskEnd,
+            Scheme::CylinderRange => Self::CylinderRange(range_cylinders),
+            Scheme::ZoneEnd | Scheme::ZoneEndSlip => Self::ZoneEnd,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::spares::Sparing;
 use crate::rotation::{Angle, angle_of_turns};
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Settings};
 
 /// Most sectors a track may have.
 pub const SECTORS_PER_TRACK_MAX: u64 = 1 << 16;
@@ -15,50 +15,33 @@ const CYLINDER: Kind = Kind::Count { min: 0, max: CYLINDERS_MAX - 1 };
 const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 40 };
 const SKEW: Kind = Kind::Number { min: 0.0, max: SECTORS_PER_TRACK_MAX as f64 };
 
-/// Parameters of one entry of `zones`.
-pub const PARAMS: &[Param] = &[
-    Param::required("first_cylinder", CYLINDER, "First cylinder of the zone."),
-    Param::required("last_cylinder", CYLINDER, "Last cylinder of the zone."),
-    Param::required(
-        "sectors_per_track",
-        Kind::Count { min: 1, max: SECTORS_PER_TRACK_MAX },
-        "Sectors of 512 bytes on each of its tracks.",
-    ),
-    Param::optional("track_skew", SKEW, "As the drive's `track_skew`, for this zone."),
-    Param::optional("cylinder_skew", SKEW, "As the drive's `cylinder_skew`, for this zone."),
-    Param::optional("band_skew", SKEW, "As the drive's `band_skew`, for this zone."),
-    Param::with("spare_sectors", SECTORS, "0", "Sectors at the end of the zone that hold no data."),
-    Param::with(
-        "reserved_sectors",
-        SECTORS,
-        "0",
-        "Sectors at the front of the zone that hold no data of the host; where tracks or \
-         cylinders have `spares`, these are not counted.",
-    ),
-    Param::with(
-        "first_sector_offset",
-        SKEW,
-        "0",
-        "Angle of the zone's first sector, in the unit of the skews.",
-    ),
-    Param::with(
-        "spares",
-        SECTORS,
-        "0",
-        "Spare sectors in each unit of the drive's `sparing`; tracks for `zone-tracks`.",
-    ),
-    Param::optional(
-        "slips",
-        Kind::Counts,
-        "Bad sectors that are left out, counted from the first sector of the zone.",
-    ),
-    Param::optional(
-        "defects",
-        Kind::Counts,
-        "Bad sectors that were moved, in pairs: the sector, and the spare one that holds its \
-         data, both counted from the first sector of the zone.",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of one entry of `zones`.
+    pub(super) struct Parameters {
+        first_cylinder: u32 = CYLINDER, required, "First cylinder of the zone.";
+        last_cylinder: u32 = CYLINDER, required, "Last cylinder of the zone.";
+        sectors_per_track: u32 = Kind::Count { min: 1, max: SECTORS_PER_TRACK_MAX }, required,
+            "Sectors of 512 bytes on each of its tracks.";
+        track_skew: Option<f64> = SKEW, optional, "As the drive's `track_skew`, for this zone.";
+        cylinder_skew: Option<f64> = SKEW, optional,
+            "As the drive's `cylinder_skew`, for this zone.";
+        band_skew: Option<f64> = SKEW, optional, "As the drive's `band_skew`, for this zone.";
+        spare_sectors: u64 = SECTORS, default "0",
+            "Sectors at the end of the zone that hold no data.";
+        reserved_sectors: u64 = SECTORS, default "0",
+            "Sectors at the front of the zone that hold no data of the host; where tracks or \
+             cylinders have `spares`, these are not counted.";
+        first_sector_offset: f64 = SKEW, default "0",
+            "Angle of the zone's first sector, in the unit of the skews.";
+        spares: u64 = SECTORS, default "0",
+            "Spare sectors in each unit of the drive's `sparing`; tracks for `zone-tracks`.";
+        slips: Option<Vec<u64>> = Kind::Counts, optional,
+            "Bad sectors that are left out, counted from the first sector of the zone.";
+        defects: Option<Vec<u64>> = Kind::Counts, optional,
+            "Bad sectors that were moved, in pairs: the sector, and the spare one that holds its \
+             data, both counted from the first sector of the zone.";
+    }
+}
 
 /// A zone as described.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,13 +80,14 @@ pub struct Skew {
     pub band: f64,
 }
 
-/// The unit skews are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkewUnit {
-    /// Sectors of the zone.
-    Sectors,
-    /// Fractions of a revolution.
-    Turns,
+hybridsim_config::choices! {
+    /// The unit skews are written in.
+    pub enum SkewUnit {
+        /// Sectors of the zone.
+        Sectors = "sectors",
+        /// Fractions of a revolution.
+        Turns = "turns",
+    }
 }
 
 impl SkewUnit {
@@ -119,25 +103,25 @@ impl SkewUnit {
 impl ZoneSpec {
     /// Reads one entry of `zones`; skews it leaves out come from `default`, in the same unit.
     pub fn read(settings: &Settings, unit: SkewUnit, default: Skew) -> Self {
-        let sectors_per_track = settings.count("sectors_per_track") as u32;
-        let skew = |name, default| {
-            unit.turns(settings.number_opt(name).unwrap_or(default), sectors_per_track)
-        };
+        let params = Parameters::from_settings(settings);
+        let sectors_per_track = params.sectors_per_track;
+        let skew =
+            |own: Option<f64>, default| unit.turns(own.unwrap_or(default), sectors_per_track);
         Self {
-            first_cylinder: settings.count("first_cylinder") as u32,
-            last_cylinder: settings.count("last_cylinder") as u32,
+            first_cylinder: params.first_cylinder,
+            last_cylinder: params.last_cylinder,
             sectors_per_track,
             skew: Skew {
-                track: skew("track_skew", default.track),
-                cylinder: skew("cylinder_skew", default.cylinder),
-                band: skew("band_skew", default.band),
+                track: skew(params.track_skew, default.track),
+                cylinder: skew(params.cylinder_skew, default.cylinder),
+                band: skew(params.band_skew, default.band),
             },
-            offset: skew("first_sector_offset", 0.0),
-            reserved_sectors: settings.count("reserved_sectors"),
-            spare_sectors: settings.count("spare_sectors"),
-            spares: settings.count("spares"),
-            slips: settings.counts_opt("slips").unwrap_or_default().to_vec(),
-            defects: settings.counts_opt("defects").unwrap_or_default().to_vec(),
+            offset: unit.turns(params.first_sector_offset, sectors_per_track),
+            reserved_sectors: params.reserved_sectors,
+            spare_sectors: params.spare_sectors,
+            spares: params.spares,
+            slips: params.slips.unwrap_or_default(),
+            defects: params.defects.unwrap_or_default(),
         }
     }
 }

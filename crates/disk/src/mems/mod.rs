@@ -6,7 +6,8 @@ use crate::event::DiskEvent;
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
@@ -20,74 +21,60 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "mems",
         summary: "A MEMS store: a spring-mounted sled moved under thousands of probe tips.",
         origin: "J. L. Griffin, S. W. Schlosser, G. R. Ganger and D. F. Nagle, Modeling and \
                  performance of MEMS-based storage devices, 2000 (DiskSim 3 `memsmodel`)",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
 const BITS: Kind = Kind::Count { min: 1, max: 1 << 20 };
+const STANDBY: &[Needs] = &[Needs::given("standby_after")];
 
-/// The parameters of `mems`; the defaults are the paper's device of the first generation.
-pub const PARAMS: &[Param] = &[
-    Param::with("bits_x", BITS, "2500", "Bits each tip covers along X: the cylinders."),
-    Param::with("bits_y", BITS, "2500", "Bits each tip covers along Y, the direction of access."),
-    Param::with(
-        "bit_nm",
-        Kind::Number { min: 1.0, max: 10_000.0 },
-        "40",
-        "Distance between bits, in nanometres.",
-    ),
-    Param::with("tips", BITS, "6400", "Probe tips."),
-    Param::with("active_tips", BITS, "1280", "Tips that work at a time."),
-    Param::with("tips_per_sector", BITS, "64", "Tips over which a sector is striped."),
-    Param::with("tip_sector_bits", BITS, "80", "Bits of a sector under one tip."),
-    Param::with("servo_bits", BITS, "10", "Servo bits before them."),
-    Param::with(
-        "tip_bits_per_s",
-        Kind::Number { min: 1.0, max: 1e12 },
-        "700000",
-        "Bits per second each tip reads or writes.",
-    ),
-    Param::with(
-        "acceleration_m_per_s2",
-        Kind::Number { min: 0.001, max: 1e9 },
-        "803.6",
-        "Acceleration of the sled by its actuators.",
-    ),
-    Param::with(
-        "spring_factor",
-        Kind::Number { min: 0.0, max: 0.99 },
-        "0.75",
-        "Force of the springs at full displacement, as a part of the actuators' force.",
-    ),
-    Param::with(
-        "settle",
-        Kind::Duration,
-        "\"215us\"",
-        "Time to settle after moving along X: one time constant of a sled resonant at 739 Hz.",
-    ),
-    Param::with("command_overhead", Kind::Duration, "\"200us\"", "Command processing time."),
-    Param::optional("host_rate", Kind::Rate, "Rate of the host link; takes no time if absent."),
-    Param::with("scheduler", Kind::Entry("scheduler"), "\"fcfs\"", "Order of the device's queue."),
-    Param::with(
-        "queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "32",
-        "Commands the device can choose from.",
-    ),
-    Param::with("idle_power", Kind::Power, "\"0.1W\"", "Sled held in place (assumed)."),
-    Param::with("seek_power", Kind::Power, "\"0.1W\"", "Moving the sled (assumed)."),
-    Param::with("access_power", Kind::Power, "\"1.4W\"", "Moving data: 1 mW per tip (assumed)."),
-    Param::with("standby_power", Kind::Power, "\"0.05W\"", "Sled at rest (assumed)."),
-    Param::optional("standby_after", Kind::Duration, "Idle time before the sled is let go."),
-    Param::with("restart_time", Kind::Duration, "\"0.5ms\"", "From standby to ready."),
-];
+hybridsim_config::params! {
+    /// Parameters of `mems`; the defaults are the paper's device of the first generation.
+    struct Parameters {
+        bits_x: u32 = BITS, default "2500", "Bits each tip covers along X: the cylinders.";
+        bits_y: u32 = BITS, default "2500",
+            "Bits each tip covers along Y, the direction of access.";
+        bit_nm: f64 = Kind::Number { min: 1.0, max: 10_000.0 }, default "40",
+            "Distance between bits, in nanometres.";
+        tips: u32 = BITS, default "6400", "Probe tips.";
+        active_tips: u32 = BITS, default "1280", "Tips that work at a time.";
+        tips_per_sector: u32 = BITS, default "64", "Tips over which a sector is striped.";
+        tip_sector_bits: u32 = BITS, default "80", "Bits of a sector under one tip.";
+        servo_bits: u32 = BITS, default "10", "Servo bits before them.";
+        tip_bits_per_s: f64 = Kind::Number { min: 1.0, max: 1e12 }, default "700000",
+            "Bits per second each tip reads or writes.";
+        acceleration_m_per_s2: f64 = Kind::Number { min: 0.001, max: 1e9 }, default "803.6",
+            "Acceleration of the sled by its actuators.";
+        spring_factor: f64 = Kind::Number { min: 0.0, max: 0.99 }, default "0.75",
+            "Force of the springs at full displacement, as a part of the actuators' force.";
+        settle: SimDuration = Kind::Duration, default "\"215us\"",
+            "Time to settle after moving along X: one time constant of a sled resonant at 739 Hz.";
+        command_overhead: SimDuration = Kind::Duration, default "\"200us\"",
+            "Command processing time.";
+        host_rate: Option<u64> = Kind::Rate, optional,
+            "Rate of the host link; takes no time if absent.";
+        scheduler: EntryChoice = Kind::Entry("scheduler"), default "\"fcfs\"",
+            "Order of the device's queue.";
+        queue_depth: usize = Kind::Count { min: 1, max: 65_536 }, default "32",
+            "Commands the device can choose from.";
+        idle_power: f64 = Kind::Power, default "\"0.1W\"", "Sled held in place (assumed).";
+        seek_power: f64 = Kind::Power, default "\"0.1W\"", "Moving the sled (assumed).";
+        access_power: f64 = Kind::Power, default "\"1.4W\"", "Moving data: 1 mW per tip (assumed).";
+        standby_power: f64 = Kind::Power, default "\"0.05W\"" needs STANDBY,
+            "Sled at rest (assumed).";
+        standby_after: Option<SimDuration> = Kind::Duration, optional,
+            "Idle time before the sled is let go.";
+        restart_time: SimDuration = Kind::Duration, default "\"0.5ms\"" needs STANDBY,
+            "From standby to ready.";
+    }
+}
 
 /// A MEMS store.
 pub struct Mems {
@@ -109,21 +96,26 @@ pub struct Mems {
 }
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    for name in ["settle", "command_overhead", "standby_after", "restart_time"] {
-        if let Some(time) = settings.duration_opt(name).filter(|time| time.as_s_f64() > 86_400.0) {
+    for (name, time) in [
+        ("settle", Some(params.settle)),
+        ("command_overhead", Some(params.command_overhead)),
+        ("standby_after", params.standby_after),
+        ("restart_time", Some(params.restart_time)),
+    ] {
+        if let Some(time) = time.filter(|time| time.as_s_f64() > 86_400.0) {
             problems.push(Problem::new(name, format!("{time} is longer than a day")));
         }
     }
-    let sled = Sled::new(spec(settings));
+    let sled = Sled::new(spec(&params));
     if sled.is_none() {
         let message = "it holds no sector, or more than 2^50: `active_tips` must be at most \
                        `tips` and at least `tips_per_sector`, and `bits_y` must hold \
                        `tip_sector_bits` and `servo_bits`";
         problems.push(Problem::new("", message));
     }
-    let (scheduler, settings_of_entry) = input.chosen::<SchedulerEntry>("scheduler");
+    let (scheduler, settings_of_entry) = input.registry.chosen::<SchedulerEntry>(&params.scheduler);
     let inside =
         |more: Vec<Problem>| more.into_iter().map(|p| Problem::new("scheduler", p.message));
     let scheduler =
@@ -131,17 +123,14 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (Some(sled), Some(scheduler), true) = (sled, scheduler, problems.is_empty()) else {
         return Err(problems);
     };
-    let spin_down = SpinDown {
-        after: settings.duration_opt("standby_after"),
-        down: SimDuration::ZERO,
-        up: settings.duration("restart_time"),
-    };
+    let spin_down =
+        SpinDown { after: params.standby_after, down: SimDuration::ZERO, up: params.restart_time };
     Ok(Box::new(Mems {
-        overhead: settings.duration("command_overhead"),
-        link_bytes_per_s: settings.rate_opt("host_rate").unwrap_or(0),
+        overhead: params.command_overhead,
+        link_bytes_per_s: params.host_rate.unwrap_or(0),
         scheduler,
         chose: false,
-        depth: settings.count("queue_depth") as usize,
+        depth: params.queue_depth,
         overflow_queue: VecDeque::new(),
         position: sled.locate(0),
         last: Lba(0),
@@ -149,41 +138,40 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         wake_at: SimTime::NEVER,
         clock: StateClock::new(spin_down),
         contents: Contents::default(),
-        info: info(settings, &sled),
+        info: info(&params, &sled),
         sled: Rc::new(sled),
     }))
 }
 
-fn spec(settings: &Settings) -> SledSpec {
-    let count = |name| settings.count(name) as u32;
+fn spec(params: &Parameters) -> SledSpec {
     SledSpec {
-        bits_x: count("bits_x"),
-        bits_y: count("bits_y"),
-        bit_m: settings.number("bit_nm") * 1e-9,
-        tips: count("tips"),
-        active_tips: count("active_tips"),
-        tips_per_sector: count("tips_per_sector"),
-        tip_sector_bits: count("tip_sector_bits"),
-        servo_bits: count("servo_bits"),
-        tip_rate: settings.number("tip_bits_per_s"),
-        acceleration: settings.number("acceleration_m_per_s2"),
-        spring: settings.number("spring_factor"),
-        settle: settings.duration("settle"),
+        bits_x: params.bits_x,
+        bits_y: params.bits_y,
+        bit_m: params.bit_nm * 1e-9,
+        tips: params.tips,
+        active_tips: params.active_tips,
+        tips_per_sector: params.tips_per_sector,
+        tip_sector_bits: params.tip_sector_bits,
+        servo_bits: params.servo_bits,
+        tip_rate: params.tip_bits_per_s,
+        acceleration: params.acceleration_m_per_s2,
+        spring: params.spring_factor,
+        settle: params.settle,
     }
 }
 
-fn info(settings: &Settings, sled: &Sled) -> ComponentInfo {
+fn info(params: &Parameters, sled: &Sled) -> ComponentInfo {
     let mut watts = [0.0; PowerState::COUNT];
-    for (state, name) in [
-        (PowerState::Idle, "idle_power"),
-        (PowerState::Active, "idle_power"),
-        (PowerState::Seek, "seek_power"),
-        (PowerState::Read, "access_power"),
-        (PowerState::Write, "access_power"),
-        (PowerState::Standby, "standby_power"),
-        (PowerState::SpinUp, "seek_power"),
+    for (state, power) in [
+        (PowerState::Idle, params.idle_power),
+        (PowerState::Active, params.idle_power),
+        (PowerState::Seek, params.seek_power),
+        (PowerState::Read, params.access_power),
+        (PowerState::Write, params.access_power),
+        (PowerState::Standby, params.standby_power),
+        (PowerState::SpinUp, params.seek_power),
     ] {
-        watts[state as usize] = settings.number(name);
+        watts[state as usize] = power;
     }
     ComponentInfo {
         kind: "mems",
@@ -266,6 +254,7 @@ impl Component for Mems {
             .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         match request.op {
             // What is acknowledged is on the medium: there is no buffer for writes.
+            Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
             Op::Flush | Op::Trim => {
                 let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, self.overhead);
                 ctx.complete_at(id, now + self.overhead, breakdown);

@@ -1,25 +1,33 @@
 //! Every seek takes the same time.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
+use hybridsim_engine::SimDuration;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
         name: "constant",
         summary: "Every seek takes the same time.",
         origin: "DiskSim seek type `constant`",
-        params: &[
-            Param::required("time", Kind::Duration, "Time of every seek."),
-            Param::optional("write_time", Kind::Duration, "Time before a write, if different."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, _| {
-        let read = Constant(settings.duration("time").as_ns() as f64);
-        let write = settings.duration_opt("write_time").map(|time| Constant(time.as_ns() as f64));
+        let params = Parameters::from_settings(settings);
+        let read = Constant(params.time.as_ns() as f64);
+        let write = params.write_time.map(|time| Constant(time.as_ns() as f64));
         Ok(Box::new(Pair { read, write }))
     },
 };
+
+hybridsim_config::params! {
+    /// Parameters of `constant`.
+    struct Parameters {
+        time: SimDuration = Kind::Duration, required, "Time of every seek.";
+        write_time: Option<SimDuration> = Kind::Duration, optional,
+            "Time before a write, if different.";
+    }
+}
 
 struct Constant(f64);
 
@@ -34,7 +42,6 @@ mod tests {
     use super::*;
     use crate::seek::times;
     use hybridsim_config::param::{Settings, Value};
-    use hybridsim_engine::SimDuration;
 
     #[test]
     fn the_time_is_the_same_everywhere_but_at_zero() {

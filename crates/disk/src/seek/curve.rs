@@ -1,7 +1,7 @@
 //! Lee's three-point curve: everything from the single-cylinder, average and full-stroke times.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 
@@ -10,18 +10,12 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         name: "curve",
         summary: "a sqrt(d-1) + b (d-1) + c, from single, average and full-stroke time.",
         origin: "E. K. Lee and R. H. Katz, An analytic performance model of disk arrays, 1993",
-        params: &[
-            Param::required("single", Kind::Duration, "Time over one cylinder."),
-            Param::required("average", Kind::Duration, "Mean over random pairs of cylinders."),
-            Param::required("full", Kind::Duration, "Time from the first to the last cylinder."),
-            Param::optional("write_single", Kind::Duration, "As `single`, before a write."),
-            Param::optional("write_average", Kind::Duration, "As `average`, before a write."),
-            Param::optional("write_full", Kind::Duration, "As `full`, before a write."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, cylinders| {
-        let read = ["single", "average", "full"].map(|name| settings.duration(name));
-        let own = ["write_single", "write_average", "write_full"].map(|n| settings.duration_opt(n));
+        let params = Parameters::from_settings(settings);
+        let read = [params.single, params.average, params.full];
+        let own = [params.write_single, params.write_average, params.write_full];
         let write = own.iter().any(Option::is_some).then(|| {
             let points: [_; 3] = std::array::from_fn(|i| own[i].unwrap_or(read[i]));
             Lee::new(points, cylinders)
@@ -29,6 +23,20 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         Ok(Box::new(Pair { read: Lee::new(read, cylinders), write }))
     },
 };
+
+hybridsim_config::params! {
+    /// Parameters of `curve`.
+    struct Parameters {
+        single: SimDuration = Kind::Duration, required, "Time over one cylinder.";
+        average: SimDuration = Kind::Duration, required, "Mean over random pairs of cylinders.";
+        full: SimDuration = Kind::Duration, required, "Time from the first to the last cylinder.";
+        write_single: Option<SimDuration> = Kind::Duration, optional,
+            "As `single`, before a write.";
+        write_average: Option<SimDuration> = Kind::Duration, optional,
+            "As `average`, before a write.";
+        write_full: Option<SimDuration> = Kind::Duration, optional, "As `full`, before a write.";
+    }
+}
 
 struct Lee {
     root: f64,

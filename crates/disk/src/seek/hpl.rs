@@ -1,7 +1,7 @@
 //! The six-value curve of HP Laboratories: a root below a distance, a line above it.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 
 const NS_PER_MS: f64 = 1e6;
@@ -11,35 +11,38 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         name: "hpl",
         summary: "V2 + V3 sqrt(d) below distance V1, V4 + V5 d from there on, V6 for d = 1.",
         origin: "C. Ruemmler and J. Wilkes, An introduction to disk drive modeling, 1994",
-        params: &[
-            Param::required(
-                "values",
-                Kind::Numbers,
-                "V1 (cylinders), V2, V3 (ms), V4, V5 (ms), V6 (ms, the single-cylinder seek).",
-            ),
-            Param::optional("write_values", Kind::Numbers, "As `values`, before a write."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, _| {
+        let params = Parameters::from_settings(settings);
         let mut problems = Vec::new();
-        let mut read = |name| values::<6>(settings, name, &mut problems);
-        let (values, write_values) = (read("values"), read("write_values"));
-        match values {
-            Some(values) if problems.is_empty() => {
-                Ok(Box::new(Pair { read: Hpl(values), write: write_values.map(Hpl) }))
+        let read = values("values", &params.values, &mut problems);
+        let write = params.write_values;
+        let write = write.and_then(|write| values("write_values", &write, &mut problems));
+        match read {
+            Some(read) if problems.is_empty() => {
+                Ok(Box::new(Pair { read: Hpl(read), write: write.map(Hpl) }))
             }
             _ => Err(problems),
         }
     },
 };
 
+hybridsim_config::params! {
+    /// Parameters of `hpl`.
+    struct Parameters {
+        values: Vec<f64> = Kind::Numbers, required,
+            "V1 (cylinders), V2, V3 (ms), V4, V5 (ms), V6 (ms, the single-cylinder seek).";
+        write_values: Option<Vec<f64>> = Kind::Numbers, optional, "As `values`, before a write.";
+    }
+}
+
 /// The list parameter `name` with exactly `N` values; reports another length.
 pub(super) fn values<const N: usize>(
-    settings: &Settings,
     name: &'static str,
+    given: &[f64],
     problems: &mut Vec<Problem>,
 ) -> Option<[f64; N]> {
-    let given = settings.numbers_opt(name)?;
     let values = <[f64; N]>::try_from(given).ok();
     if values.is_none() {
         let message = format!("has {} values; it needs exactly {N}", given.len());
@@ -68,7 +71,7 @@ impl Curve for Hpl {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_config::param::Value;
+    use hybridsim_config::param::{Settings, Value};
 
     #[test]
     fn root_branch_line_branch_and_single_seek() {

@@ -2,7 +2,7 @@
 
 use super::hpl::{root_or_line, values};
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
@@ -10,23 +10,17 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         name: "hpl-plus-10",
         summary: "Ten measured values for distances 1 to 10, the `hpl` curve beyond.",
         origin: "DiskSim seek type `hplplus10`",
-        params: &[
-            Param::required("first_ten", Kind::Numbers, "Ten times, for 1 to 10 cylinders (ms)."),
-            Param::required(
-                "values",
-                Kind::Numbers,
-                "V1 (cylinders), V2, V3 (ms), V4, V5 (ms), as in `hpl`.",
-            ),
-            Param::optional("write_first_ten", Kind::Numbers, "As `first_ten`, before a write."),
-            Param::optional("write_values", Kind::Numbers, "As `values`, before a write."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, _| {
+        let params = Parameters::from_settings(settings);
         let mut problems = Vec::new();
-        let first_ten = values::<10>(settings, "first_ten", &mut problems);
-        let tail = values::<5>(settings, "values", &mut problems);
-        let write_ten = values::<10>(settings, "write_first_ten", &mut problems);
-        let write_tail = values::<5>(settings, "write_values", &mut problems);
+        let first_ten = values("first_ten", &params.first_ten, &mut problems);
+        let tail = values("values", &params.values, &mut problems);
+        let write_ten = params.write_first_ten;
+        let write_ten = write_ten.and_then(|ten| values("write_first_ten", &ten, &mut problems));
+        let write_tail = params.write_values;
+        let write_tail = write_tail.and_then(|tail| values("write_values", &tail, &mut problems));
         let (Some(first_ten), Some(tail), true) = (first_ten, tail, problems.is_empty()) else {
             return Err(problems);
         };
@@ -37,6 +31,18 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         Ok(Box::new(Pair { read: PlusTen { first_ten, tail }, write }))
     },
 };
+
+hybridsim_config::params! {
+    /// Parameters of `hpl-plus-10`.
+    struct Parameters {
+        first_ten: Vec<f64> = Kind::Numbers, required, "Ten times, for 1 to 10 cylinders (ms).";
+        values: Vec<f64> = Kind::Numbers, required,
+            "V1 (cylinders), V2, V3 (ms), V4, V5 (ms), as in `hpl`.";
+        write_first_ten: Option<Vec<f64>> = Kind::Numbers, optional,
+            "As `first_ten`, before a write.";
+        write_values: Option<Vec<f64>> = Kind::Numbers, optional, "As `values`, before a write.";
+    }
+}
 
 struct PlusTen {
     first_ten: [f64; 10],

@@ -1,7 +1,7 @@
 //! A straight line from the single-cylinder to the full-stroke seek.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 
@@ -10,23 +10,28 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         name: "linear",
         summary: "A straight line from the single-cylinder to the full-stroke seek.",
         origin: "DiskSim seek type `linear`",
-        params: &[
-            Param::required("single", Kind::Duration, "Time over one cylinder."),
-            Param::required("full", Kind::Duration, "Time from the first to the last cylinder."),
-            Param::optional("write_single", Kind::Duration, "As `single`, before a write."),
-            Param::optional("write_full", Kind::Duration, "As `full`, before a write."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, cylinders| {
-        let (single, full) = (settings.duration("single"), settings.duration("full"));
-        let write_single = settings.duration_opt("write_single");
-        let write_full = settings.duration_opt("write_full");
-        let write = (write_single.is_some() || write_full.is_some()).then(|| {
-            Line::new(write_single.unwrap_or(single), write_full.unwrap_or(full), cylinders)
-        });
+        let params = Parameters::from_settings(settings);
+        let (single, full) = (params.single, params.full);
+        let own = (params.write_single, params.write_full);
+        let write = (own != (None, None))
+            .then(|| Line::new(own.0.unwrap_or(single), own.1.unwrap_or(full), cylinders));
         Ok(Box::new(Pair { read: Line::new(single, full, cylinders), write }))
     },
 };
+
+hybridsim_config::params! {
+    /// Parameters of `linear`.
+    struct Parameters {
+        single: SimDuration = Kind::Duration, required, "Time over one cylinder.";
+        full: SimDuration = Kind::Duration, required, "Time from the first to the last cylinder.";
+        write_single: Option<SimDuration> = Kind::Duration, optional,
+            "As `single`, before a write.";
+        write_full: Option<SimDuration> = Kind::Duration, optional, "As `full`, before a write.";
+    }
+}
 
 struct Line {
     single: f64,

@@ -1,7 +1,7 @@
 //! A measured table, straight lines between and beyond its points.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 
@@ -10,28 +10,33 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
         name: "table",
         summary: "Measured distances and times, straight lines between and beyond them.",
         origin: "DiskSim seek type `extracted`, as DIXtrac measures it",
-        params: &[
-            Param::required("points", Kind::Curve, "Pairs of distance (cylinders) and seek time."),
-            Param::optional("write_points", Kind::Curve, "As `points`, before a write."),
-        ],
+        params: Parameters::PARAMS,
     },
     build: |settings, _| {
+        let params = Parameters::from_settings(settings);
         let mut problems = Vec::new();
-        let read = points(settings, "points", &mut problems);
-        let write = points(settings, "write_points", &mut problems);
-        match read {
-            Some(read) if problems.is_empty() => Ok(Box::new(Pair { read, write })),
-            _ => Err(problems),
-        }
+        let read = measured("points", &params.points, &mut problems);
+        let write = params.write_points;
+        let write = write.map(|write| measured("write_points", &write, &mut problems));
+        if problems.is_empty() { Ok(Box::new(Pair { read, write })) } else { Err(problems) }
     },
 };
 
-fn points(
-    settings: &Settings,
+hybridsim_config::params! {
+    /// Parameters of `table`.
+    struct Parameters {
+        points: Vec<(f64, SimDuration)> = Kind::Curve, required,
+            "Pairs of distance (cylinders) and seek time.";
+        write_points: Option<Vec<(f64, SimDuration)>> = Kind::Curve, optional,
+            "As `points`, before a write.";
+    }
+}
+
+fn measured(
     name: &'static str,
+    given: &[(f64, SimDuration)],
     problems: &mut Vec<Problem>,
-) -> Option<Measured> {
-    let given = settings.curve_opt(name)?;
+) -> Measured {
     if given.is_empty() {
         problems.push(Problem::new(name, "is empty; give at least one [distance, time] pair"));
     }
@@ -42,7 +47,7 @@ fn points(
         problems.push(Problem::new(name, "distances must ascend, each only once"));
     }
     let point = |&(distance, time): &(f64, SimDuration)| (distance, time.as_ns() as f64);
-    Some(Measured(given.iter().map(point).collect()))
+    Measured(given.iter().map(point).collect())
 }
 
 struct Measured(Vec<(f64, f64)>);
@@ -66,7 +71,7 @@ impl Curve for Measured {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_config::param::Value;
+    use hybridsim_config::param::{Settings, Value};
 
     fn curve(points: &[(f64, u64)]) -> Settings {
         let points = points.iter().map(|&(d, us)| (d, SimDuration::from_us(us))).collect();

@@ -1,5 +1,4 @@
-//! A small reader of part tables, a first-come scheduler and a root component: enough to run a
-//! drive from its TOML text. The program's own reader is stricter.
+//! Schedulers and a root component: enough to run a drive from its TOML text.
 #![allow(dead_code)]
 
 pub mod disksim;
@@ -7,9 +6,10 @@ pub mod replay;
 
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings, Value};
-use hybridsim_config::registry::{Description, Entry, Registry};
-use hybridsim_disk::seek::{self, SeekEntry};
+use hybridsim_config::check;
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Registry};
+use hybridsim_disk::seek;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Machine, Request,
@@ -73,119 +73,12 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// Checks `text` against the parameters of its kind; every unknown or missing key is an error.
-pub fn settings(registry: &Registry, text: &str) -> Result<Settings, String> {
-    settings_of(registry, text.parse().map_err(|error| format!("{error}"))?)
-}
-
-/// As [`settings`], of a table that is read already.
-pub fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, String> {
+/// Checks a table against the parameters of its kind.
+fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, String> {
     let kind = table.remove("kind").ok_or("no kind")?;
     let entry = registry.find::<ComponentEntry>(kind.as_str().unwrap_or_default());
-    let entry = entry.ok_or(format!("kind is {kind}"))?;
-    read(registry, &table, entry.description.params)
-}
-
-fn read(registry: &Registry, table: &toml::Table, params: &[Param]) -> Result<Settings, String> {
-    if let Some(key) = table.keys().find(|key| !params.iter().any(|param| param.name == **key)) {
-        return Err(format!("unknown key {key}"));
-    }
-    let mut settings = Settings::default();
-    for param in params {
-        let value = match (table.get(param.name), param.default) {
-            (Some(value), _) => value.clone(),
-            (None, Some("")) => continue,
-            (None, Some(text)) => {
-                let line: toml::Table = format!("x = {text}").parse().expect("a good default");
-                line["x"].clone()
-            }
-            (None, None) => return Err(format!("{} is missing", param.name)),
-        };
-        let value = convert(registry, &value, param.kind);
-        settings.set(param.name, value.map_err(|error| format!("{}: {error}", param.name))?);
-    }
-    Ok(settings)
-}
-
-fn quantity(value: &toml::Value, units: &[(&str, f64)]) -> Result<f64, String> {
-    let text = value.as_str().ok_or("not a quantity")?;
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or("no unit")?;
-    let unit = units.iter().find(|unit| unit.0 == text[end..].trim());
-    let number: f64 = text[..end].parse().map_err(|_| format!("{text} is not a number"))?;
-    Ok(number * unit.ok_or(format!("{text} has another unit"))?.1)
-}
-
-const TIMES: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-const SIZES: &[(&str, f64)] =
-    &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("kB", 1e3), ("MB", 1e6)];
-
-fn convert(registry: &Registry, value: &toml::Value, kind: Kind) -> Result<Value, String> {
-    let number = value.as_float().or(value.as_integer().map(|n| n as f64));
-    let time = |value: &toml::Value| quantity(value, TIMES).map(SimDuration::from_ns_f64);
-    let list = || value.as_array().ok_or("not a list");
-    Ok(match kind {
-        Kind::Count { min, max } => {
-            let n = value.as_integer().and_then(|n| u64::try_from(n).ok()).ok_or("not a count")?;
-            if !(min..=max).contains(&n) {
-                return Err(format!("{n} is not in {min}..={max}"));
-            }
-            Value::Count(n)
-        }
-        Kind::Number { .. } => Value::Number(number.ok_or("not a number")?),
-        Kind::Duration => Value::Duration(time(value)?),
-        Kind::Bytes => Value::Bytes(quantity(value, SIZES)? as u64),
-        Kind::Rate => {
-            let text = value.as_str().and_then(|text| text.strip_suffix("/s")).ok_or("no rate")?;
-            Value::Rate(quantity(&text.into(), SIZES)? as u64)
-        }
-        Kind::Rpm => Value::Number(quantity(value, &[("rpm", 1.0)])?),
-        Kind::Power => Value::Number(quantity(value, &[("W", 1.0)])?),
-        Kind::Flag => Value::Flag(value.as_bool().ok_or("not a flag")?),
-        Kind::Choice(words) => {
-            let word = value.as_str().filter(|w| words.contains(w)).ok_or("not a choice")?;
-            Value::Text(word.to_owned())
-        }
-        Kind::Numbers => {
-            let number = |v: &toml::Value| v.as_float().or(v.as_integer().map(|n| n as f64));
-            Value::Numbers(list()?.iter().map(|v| number(v).expect("numbers")).collect())
-        }
-        Kind::Counts => {
-            let count = |v: &toml::Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
-            Value::Counts(list()?.iter().map(|v| count(v).expect("counts")).collect())
-        }
-        Kind::Curve => {
-            let point = |v: &toml::Value| {
-                let pair = v.as_array().ok_or("not a pair")?;
-                let x = pair[0].as_float().or(pair[0].as_integer().map(|n| n as f64));
-                Ok::<_, String>((x.ok_or("not a number")?, time(&pair[1])?))
-            };
-            Value::Curve(list()?.iter().map(point).collect::<Result<_, _>>()?)
-        }
-        Kind::Tables(params) => {
-            let row = |v: &toml::Value| read(registry, v.as_table().expect("a table"), params);
-            Value::Tables(list()?.iter().map(row).collect::<Result<_, _>>()?)
-        }
-        Kind::Entry(slot) => Value::Entry(entry_choice(registry, value, slot)?),
-        other => return Err(format!("{other:?} is not read here")),
-    })
-}
-
-fn entry_choice(
-    registry: &Registry,
-    value: &toml::Value,
-    slot: &str,
-) -> Result<EntryChoice, String> {
-    let mut table = value.as_table().cloned().unwrap_or_default();
-    let name = match value.as_str() {
-        Some(name) => name.to_owned(),
-        None => table.remove("kind").and_then(|k| k.as_str().map(str::to_owned)).ok_or("kind")?,
-    };
-    let params = match slot {
-        SeekEntry::CATEGORY => registry.find::<SeekEntry>(&name).map(|e| e.description.params),
-        _ => registry.find::<SchedulerEntry>(&name).map(|e| e.description.params),
-    };
-    let params = params.ok_or(format!("no {slot} called {name}"))?;
-    Ok(EntryChoice { name, settings: read(registry, &table, params)? })
+    let params = entry.ok_or(format!("kind is {kind}"))?.description.params;
+    check::read(&table.to_string(), &[params], registry).map_err(|it| it.to_string())
 }
 
 /// Builds the drive described by `text`, at path `path` in a run with seed 1.

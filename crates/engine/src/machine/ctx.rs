@@ -44,7 +44,7 @@ impl Ctx<'_> {
     #[inline]
     pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
         let child_index = child as u16;
-        let Link { node: child, base, capacity, target } =
+        let Link { node: child, base, capacity, target, zone_commands } =
             self.core.tree[self.node.0 as usize].children[child];
         let within = request.end().0 <= capacity && request.sectors > 0;
         let deliver = request.op == Op::Flush || within;
@@ -64,11 +64,22 @@ impl Ctx<'_> {
         request.lba = request.lba.offset(base);
         let id =
             self.core.admit(Sent { request, tag, base, issued: self.core.now, child, child_index });
-        // Otherwise the run ends: components never receive a request outside their capacity.
-        if deliver {
+        if request.is_zone_command() && !zone_commands {
+            self.refuse_zone_command(id);
+        } else if deliver {
+            // Otherwise the run ends: components never receive a request outside their capacity.
             self.core.inbox.push(Message::Request(id));
         }
         id
+    }
+
+    /// Refuses the zone command `id`, just issued, as a device without zones refuses an opcode that
+    /// it does not know. It fails after a tick: repeating it at once must not stop the time.
+    #[cold]
+    fn refuse_zone_command(&mut self, id: RequestId) {
+        let tick = SimDuration::from_ns(1);
+        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick);
+        self.refuse_at(id, self.core.now + tick, breakdown);
     }
 
     /// Sends `command` for the range of `sectors` sectors from `lba` to child number `child`; it

@@ -154,15 +154,17 @@ impl Machine {
         });
         self.components.push(node.component);
         for child in node.children {
-            let (whole, targets) = (child.component.capacity(), child.component.targets());
+            let (capacity, targets) = (child.component.capacity(), child.component.targets());
+            let zone_commands = child.component.accepts_zone_commands();
             let node = self.adopt(child, id);
             let links = &mut self.core.tree[id.0 as usize].children;
+            let link = Link { node, base: 0, capacity, target: false, zone_commands };
             if targets.is_empty() {
-                links.push(Link { node, base: 0, capacity: whole, target: false });
+                links.push(link);
             }
             let mut base = 0;
             for target in targets {
-                links.push(Link { node, base, capacity: target.sectors, target: true });
+                links.push(Link { base, capacity: target.sectors, target: true, ..link });
                 base += target.sectors;
             }
         }

@@ -80,6 +80,8 @@ pub(super) struct Link {
     pub(super) capacity: u64,
     /// Whether it is one of the child's targets.
     pub(super) target: bool,
+    /// Whether the child accepts zone commands ([`crate::Component::accepts_zone_commands`]).
+    pub(super) zone_commands: bool,
 }
 
 /// The machine without its components.

@@ -19,15 +19,16 @@ use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use std::collections::BTreeMap;
 
-/// The order in which the pages of a block may be programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgramOrder {
-    /// Consecutive (large-block SLC, MLC, TLC).
-    Sequential,
-    /// Ascending; pages may be skipped.
-    Ascending,
-    /// Any order (small-block SLC; the chained FTLs rely on it).
-    Any,
+hybridsim_config::choices! {
+    /// The order in which the pages of a block may be programmed.
+    pub enum ProgramOrder {
+        /// Consecutive (large-block SLC, MLC, TLC).
+        Sequential = "sequential",
+        /// Ascending; pages may be skipped.
+        Ascending = "ascending",
+        /// Any order (small-block SLC; the chained FTLs rely on it).
+        Any = "any",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

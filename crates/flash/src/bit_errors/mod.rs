@@ -18,14 +18,17 @@
 
 mod ecc;
 mod params;
+mod power_law;
 
-pub(crate) use params::{PARAMS, initial_cycles, retry_time};
+pub use params::Correction;
 
 use crate::array::Array;
 use crate::event::{Cause, FlashEvent};
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::{FRESH, FlashOp, OpKind};
 use ecc::Ecc;
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -33,40 +36,65 @@ use std::mem;
 
 const NS_PER_DAY: f64 = 86_400e9;
 
-/// The terms of the raw bit error rate. Wear is counted in thousands of erases, age in days.
-#[derive(Clone, Debug)]
-struct ErrorRates {
-    base: f64,
-    wear: f64,
-    wear_exponent: f64,
-    retention: f64,
-    retention_exponent: f64,
-    retention_wear_exponent: f64,
-    read: f64,
-    read_wear_exponent: f64,
-    /// Factors by page type; empty if all pages of a block are alike.
-    types: Vec<f64>,
-    /// Consecutive pages of one type.
-    type_pages: u32,
+/// What a page has been exposed to.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposure {
+    /// Erases of its block, in thousands.
+    pub kilocycles: f64,
+    /// Days since it was programmed.
+    pub days: f64,
+    /// Reads of its block since the erase, retries included.
+    pub reads: u32,
 }
 
-impl ErrorRates {
-    /// The rate of the page at `offset` of a block in this state.
-    fn of(&self, block: &Block, age: SimDuration, offset: u32) -> f64 {
-        let cycles = f64::from(block.cycles) / 1e3;
-        let days = age.as_ns() as f64 / NS_PER_DAY;
-        let worn = self.wear * libm::pow(cycles, self.wear_exponent);
-        let kept = self.retention
-            * libm::pow(cycles, self.retention_wear_exponent)
-            * libm::pow(days, self.retention_exponent);
-        let per_read = self.read * libm::pow(cycles, self.read_wear_exponent);
-        let rate = self.base + worn + kept + per_read * f64::from(block.reads);
-        match self.types.len() {
-            0 => rate,
-            types => rate * self.types[(offset / self.type_pages) as usize % types],
-        }
+/// Raw bit error rates.
+pub trait ErrorRates: std::fmt::Debug {
+    /// The rate of a page on average over the page types.
+    fn rate(&self, of: &Exposure) -> f64;
+}
+
+/// The input of an error model's builder.
+pub struct ErrorInput<'a> {
+    pub settings: &'a Settings,
+    pub geometry: &'a Geometry,
+    /// Consecutive pages of a block that the chip reads in one operation.
+    pub read_pages: u32,
+    /// Whether the timing model reads them at once.
+    pub reads_several_pages: bool,
+    /// Erases of every block before the run.
+    pub initial_cycles: u32,
+    /// The registered name of the FTL, and whether it can refresh blocks.
+    pub ftl: &'static str,
+    pub refreshes: bool,
+    pub seed: u64,
+    pub path: &'a str,
+}
+
+/// An error model, if there is one, or all problems with its parameters.
+pub type BuiltErrors = Result<Option<Box<BitErrors>>, Vec<Problem>>;
+
+/// A registered error model.
+#[derive(Clone, Copy)]
+pub struct ErrorEntry {
+    pub description: Description,
+    /// Problems name keys of the device.
+    pub build: fn(&ErrorInput<'_>) -> BuiltErrors,
+}
+
+impl Entry for ErrorEntry {
+    const CATEGORY: &'static str = "errors";
+    fn description(&self) -> Description {
+        self.description
     }
 }
+
+/// All error models.
+pub const ENTRIES: &[ErrorEntry] = &[NONE, power_law::ENTRY];
+
+const NONE: ErrorEntry = ErrorEntry {
+    description: Description { name: "none", summary: "No bit errors.", origin: "", params: &[] },
+    build: |_| Ok(None),
+};
 
 /// When a read is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -139,11 +167,15 @@ struct State {
 
 /// The model of a device.
 #[derive(Debug)]
-pub(crate) struct BitErrors {
+pub struct BitErrors {
     geometry: Geometry,
-    rates: ErrorRates,
+    rates: Box<dyn ErrorRates>,
+    /// Operations take no time and lose no data.
+    muted: bool,
     ecc: Ecc,
+    ecc_bits: u64,
     retries: Retries,
+    retry_time: Option<SimDuration>,
     refresh: RefreshRules,
     /// Age of data that were written before the run, at its start.
     retention_age: SimDuration,
@@ -151,6 +183,12 @@ pub(crate) struct BitErrors {
     initial_cycles: u32,
     /// Consecutive pages of a block that the chip reads in one operation.
     read_pages: u32,
+    /// Factors of the rate by page type; empty if all pages of a block are alike.
+    types: Vec<f64>,
+    /// Consecutive pages of one type.
+    type_pages: u32,
+    /// Factor of the rate of blocks in SLC mode.
+    slc_factor: f64,
     state: State,
     /// Pages that an earlier operation of the list could not read.
     unread: Vec<u32>,
@@ -222,9 +260,34 @@ impl BitErrors {
     /// Follows `list`, whose operations take no time and do not fail: their pages lose no data, but
     /// those that are lost move.
     pub fn follow_untimed(&mut self, now: SimTime, list: &mut [FlashOp]) {
-        let rates = mem::replace(&mut self.rates, ErrorRates::none());
+        self.muted = true;
         self.follow(now, list, |_| {});
-        self.rates = rates;
+        self.muted = false;
+    }
+
+    /// Bit errors that are corrected in a codeword.
+    pub const fn ecc_bits(&self) -> u64 {
+        self.ecc_bits
+    }
+
+    /// Time that each retry adds to a read, if it is not that of a read.
+    pub const fn retry_time(&self) -> Option<SimDuration> {
+        self.retry_time
+    }
+
+    /// The raw bit error rate of the page at `offset` of `block`, in SLC mode or not.
+    fn rate(&self, block: &Block, age: SimDuration, (offset, slc): (u32, bool)) -> f64 {
+        if self.muted {
+            return 0.0;
+        }
+        let kilocycles = f64::from(block.cycles) / 1e3;
+        let days = age.as_ns() as f64 / NS_PER_DAY;
+        let rate = self.rates.rate(&Exposure { kilocycles, days, reads: block.reads });
+        match self.types.len() {
+            _ if slc => rate * self.slc_factor,
+            0 => rate,
+            types => rate * self.types[(offset / self.type_pages) as usize % types],
+        }
     }
 
     /// Reads `page` for `op`. Returns whether its data are correct in the end.
@@ -250,7 +313,8 @@ impl BitErrors {
                 Programmed::Before => self.retention_age + now.since(SimTime::ZERO),
                 Programmed::At(time) => now.since(time),
             });
-        let mut rate = self.rates.of(block, age, offset);
+        let block = self.state.blocks[number.0 as usize];
+        let mut rate = self.rate(&block, age, (offset, op.slc.source()));
         let mut fails = |rate: f64| {
             let chance = self.ecc.page_fails(rate.min(1.0));
             chance > 0.0 && self.state.stream.chance(chance)
@@ -265,6 +329,7 @@ impl BitErrors {
         // The next page of the chip's page comes with the one before.
         let last = mem::replace(&mut self.state.last_read, page);
         let shares = !offset.is_multiple_of(self.read_pages) && last == page - 1;
+        let block = &mut self.state.blocks[number.0 as usize];
         block.reads = block.reads.saturating_add(u32::from(!shares) + u32::from(retries));
         let by_reads = self.refresh.reads.is_some_and(|most| block.reads >= most);
         let by_retries = self.refresh.retries.is_some_and(|most| retries >= most);
@@ -383,24 +448,6 @@ impl BitErrors {
         }
         mem::swap(&mut self.state, &mut state);
         Ok(())
-    }
-}
-
-impl ErrorRates {
-    /// No errors at all.
-    const fn none() -> Self {
-        Self {
-            base: 0.0,
-            wear: 0.0,
-            wear_exponent: 0.0,
-            retention: 0.0,
-            retention_exponent: 0.0,
-            retention_wear_exponent: 0.0,
-            read: 0.0,
-            read_wear_exponent: 0.0,
-            types: Vec::new(),
-            type_pages: 1,
-        }
     }
 }
 

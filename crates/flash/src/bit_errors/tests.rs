@@ -1,9 +1,18 @@
+use super::power_law::PowerLaw;
 use super::*;
 use crate::geometry::{DieId, Shape};
 use crate::ops::{After, SlcMode};
+use hybridsim_config::check;
+use hybridsim_config::registry::Registry;
+
+/// Rates of a power law with these parameters.
+fn law(keys: &str) -> PowerLaw {
+    let settings = check::read(keys, &[PowerLaw::PARAMS], &Registry::default());
+    PowerLaw::from_settings(&settings.unwrap_or_else(|problems| panic!("{problems}")))
+}
 
 /// A model of one plane of 4 blocks of 8 pages, all written before the run.
-fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
+fn model(rates: PowerLaw, refresh: RefreshRules) -> BitErrors {
     let shape = Shape {
         channels: 1,
         dies_per_channel: 1,
@@ -16,8 +25,14 @@ fn model(rates: ErrorRates, refresh: RefreshRules) -> BitErrors {
     let written = Block { before: 8, cycles: 1_000, ..Block::default() };
     BitErrors {
         geometry: Geometry::new(&shape).expect("a valid shape"),
-        rates,
+        rates: Box::new(rates),
+        muted: false,
+        types: Vec::new(),
+        type_pages: 1,
+        slc_factor: 0.5,
         ecc: Ecc::new(8_192, 72, 4),
+        ecc_bits: 72,
+        retry_time: None,
         retries: Retries { max: 3, factor: 0.5 },
         refresh,
         retention_age: days(10),
@@ -74,41 +89,39 @@ fn follow(model: &mut BitErrors, now: SimTime, list: &[FlashOp]) -> (Vec<u8>, bo
 }
 
 /// Data of before the run cannot be read, and those of the run can.
-fn old_data_are_lost() -> ErrorRates {
-    ErrorRates { retention: 0.1, retention_exponent: 1.0, ..ErrorRates::none() }
+fn old_data_are_lost() -> PowerLaw {
+    law("rber_retention = 0.1\nretention_exponent = 1.0")
 }
 
 #[test]
 fn the_rate_is_the_sum_of_its_terms() {
-    let rates = ErrorRates {
-        base: 1e-5,
-        wear: 3e-5,
-        wear_exponent: 2.0,
-        retention: 1e-4,
-        retention_exponent: 0.5,
-        retention_wear_exponent: 1.0,
-        read: 1e-8,
-        read_wear_exponent: 1.5,
-        types: vec![],
-        type_pages: 2,
-    };
+    let terms = "rber_base = 1e-5\nrber_wear = 3e-5\nwear_exponent = 2.0\nrber_retention = 1e-4\n\
+                 retention_exponent = 0.5\nrber_read = 1e-8\nread_wear_exponent = 1.5\n";
+    let by_wear = format!("{terms}retention_wear_exponent = 1.0");
+    let mut worn = model(law(&by_wear), RefreshRules::default());
+    worn.type_pages = 2;
     let block = Block { reads: 700, cycles: 4_000, ..Block::default() };
     // 1e-5 + 3e-5 * 4^2 + 1e-4 * 4 * sqrt(9) + 1e-8 * 8 * 700.
     let wanted = 1e-5 + 48e-5 + 12e-4 + 5.6e-5;
-    assert!((rates.of(&block, days(9), 0) / wanted - 1.0).abs() < 1e-12);
-    let rates = ErrorRates { types: vec![0.5, 1.0, 1.5], ..rates };
-    let of_types = [0, 1, 2, 5, 6].map(|offset| rates.of(&block, days(9), offset) / wanted);
+    let of = |model: &BitErrors, offset, slc| model.rate(&block, days(9), (offset, slc)) / wanted;
+    assert!((of(&worn, 0, false) - 1.0).abs() < 1e-12);
+    worn.types = vec![0.5, 1.0, 1.5];
+    let of_types = [0, 1, 2, 5, 6].map(|offset| of(&worn, offset, false));
     let factors = [0.5, 0.5, 1.0, 1.5, 0.5];
     assert!(of_types.iter().zip(factors).all(|(a, b)| (a - b).abs() < 1e-12), "{of_types:?}");
+    let slc = [0, 5].map(|offset| of(&worn, offset, true));
+    assert!(
+        slc.iter().all(|rate| (rate - 0.5).abs() < 1e-12),
+        "no page types in SLC mode: {slc:?}"
+    );
     // New flash, just programmed: exponents of zero do not make an error of the power of zero.
-    let new = Block::default();
-    let rates = ErrorRates { types: vec![], retention_wear_exponent: 0.0, ..rates };
-    assert_eq!(rates.of(&new, SimDuration::ZERO, 0), 1e-5);
+    let new = model(law(&format!("{terms}retention_wear_exponent = 0.0")), RefreshRules::default());
+    assert_eq!(new.rate(&Block::default(), SimDuration::ZERO, (0, false)), 1e-5);
 }
 
 #[test]
 fn time_erases_and_reads_count_per_block() {
-    let mut model = model(ErrorRates::none(), RefreshRules::default());
+    let mut model = model(law(""), RefreshRules::default());
     let erase = op(OpKind::Erase, Cause::Gc, 1, 0);
     let program = |page| op(OpKind::Program, Cause::Host, page, FRESH);
     follow(&mut model, day(1), &[read(3), read(8), copy(9, 16), erase, program(8), read(8)]);
@@ -134,7 +147,7 @@ fn what_the_run_adds_to_a_block_of_before_is_new() {
 #[test]
 fn a_page_that_could_not_be_read_stays_unreadable() {
     // Half of the first attempts fail, and retries always do.
-    let rates = ErrorRates { base: 8e-3, ..ErrorRates::none() };
+    let rates = law("rber_base = 8e-3");
     let mut model = model(rates, RefreshRules::default());
     model.retries.factor = 1.0;
     let mut lost = [false; 32];
@@ -153,7 +166,7 @@ fn a_page_that_could_not_be_read_stays_unreadable() {
 
 #[test]
 fn pages_read_in_one_operation_disturb_their_block_once() {
-    let mut model = model(ErrorRates::none(), RefreshRules::default());
+    let mut model = model(law(""), RefreshRules::default());
     model.read_pages = 4;
     // Two pages of the chip, the second of which is read from its second page on and again.
     let pages = [0, 1, 2, 3, 5, 6, 7, 5];
@@ -203,7 +216,7 @@ fn data_that_pass_through_the_controller_are_lost_as_well() {
 #[test]
 fn blocks_are_refreshed_for_reads_age_and_retries() {
     let none = RefreshRules::default();
-    let mut by_reads = model(ErrorRates::none(), RefreshRules { reads: Some(3), ..none });
+    let mut by_reads = model(law(""), RefreshRules { reads: Some(3), ..none });
     follow(&mut by_reads, day(0), &[read(0), read(1), read(8)]);
     assert_eq!(by_reads.next_refresh(day(0)), None);
     follow(&mut by_reads, day(0), &[read(0), read(0)]);
@@ -218,7 +231,7 @@ fn blocks_are_refreshed_for_reads_age_and_retries() {
     assert_eq!(by_reads.next_refresh(day(0)), Some(BlockId(0)));
 
     // Data of before the run are 10 days old when it begins.
-    let mut by_age = model(ErrorRates::none(), RefreshRules { age: Some(days(12)), ..none });
+    let mut by_age = model(law(""), RefreshRules { age: Some(days(12)), ..none });
     let erase = |block| op(OpKind::Erase, Cause::Gc, block, 0);
     follow(&mut by_age, day(1), &[erase(2), program(16), erase(0)]);
     assert_eq!(by_age.next_refresh(day(1)), None);
@@ -236,7 +249,7 @@ fn blocks_are_refreshed_for_reads_age_and_retries() {
 
 #[test]
 fn a_saved_state_draws_the_same_numbers() {
-    let rates = || ErrorRates { base: 8.5e-3, ..ErrorRates::none() };
+    let rates = || law("rber_base = 8.5e-3");
     let list: Vec<FlashOp> = (0..400).map(|number| read(number % 32)).collect();
     let mut whole = model(rates(), RefreshRules::default());
     follow(&mut whole, day(0), &list);

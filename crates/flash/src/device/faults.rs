@@ -3,7 +3,6 @@
 use super::{EndOfLife, FlashBackend, FtlBackend, SsdDevice};
 use crate::ftl::{FtlError, Hint};
 use crate::geometry::Lpn;
-use crate::timing::TimingModel;
 use hybridsim_engine::{Ctx, Inject, Injected, Slowdown};
 
 impl<B: FlashBackend> Inject for SsdDevice<B> {
@@ -36,7 +35,7 @@ impl FtlBackend {
     /// The faults it supports: none of times where it has none, and a raw device is not filled, as
     /// its host has to erase pages before it writes them again.
     pub(super) fn supported_faults(&self) -> &'static [&'static str] {
-        match (matches!(self.timing, TimingModel::None(_)), self.ftl.is_raw()) {
+        match (!self.timing.has_times(), self.properties.is_raw) {
             (false, false) => &["slow", "wear", "fill"],
             (false, true) => &["slow", "wear"],
             (true, false) => &["wear", "fill"],
@@ -65,7 +64,9 @@ impl FtlBackend {
     ) -> Result<(), FtlError> {
         match *fault {
             Injected::Slow { die, factor } => {
-                self.timing.slow_down(die.map(|die| die as u32), Slowdown::by(factor));
+                if let Some((geometry, slow)) = self.timing.slowdowns() {
+                    slow.set(geometry.dies(), die.map(|die| die as u32), Slowdown::by(factor));
+                }
             }
             Injected::Wear { fraction } => {
                 self.flash.wear_out(fraction);

@@ -5,12 +5,12 @@
 use super::split::{PagePart, first_page, split, write_run};
 use super::versions::is_host_read;
 use super::{
-    EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity,
-    report_operations,
+    EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, record_busy, report_activity,
+    report_busy, report_operations,
 };
 use crate::bit_errors::BitErrors;
 use crate::event::FlashEvent;
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, Properties};
 use crate::geometry::Lpn;
 use crate::ops::FlashOps;
 use crate::precondition::{self, Precondition};
@@ -25,13 +25,14 @@ pub struct FtlBackend {
     /// The registered name of the translation layer, for error messages.
     pub(super) ftl_name: &'static str,
     pub(super) ftl: Box<dyn Ftl>,
+    pub(super) properties: Properties,
     pub(super) flash: FlashOps,
     pub(super) sectors_per_page: u32,
     /// Controller time per block examined in search of a victim.
     pub(super) search_time: SimDuration,
     /// Time of a read of the host's memory, where part of the map is.
     pub(super) host_buffer_time: SimDuration,
-    pub(super) timing: TimingModel,
+    pub(super) timing: Box<dyn TimingModel>,
     pub(super) bit_errors: Option<Box<BitErrors>>,
     /// Whether data of the present request could not be read.
     pub(super) unreadable: bool,
@@ -155,7 +156,8 @@ impl FtlBackend {
     fn begin_refresh(&mut self, now: SimTime) -> bool {
         let Some(model) = &mut self.bit_errors else { return false };
         while let Some(block) = model.next_refresh(now) {
-            if self.ftl.refresh(block, &mut self.flash) {
+            let maintenance = self.ftl.maintenance();
+            if maintenance.is_some_and(|it| it.refresh(block, &mut self.flash)) {
                 return true;
             }
             model.defer(block);
@@ -185,7 +187,7 @@ impl FlashBackend for FtlBackend {
     const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
 
     fn pauses_between_steps(&self) -> bool {
-        self.ftl.slc_blocks().is_none()
+        self.properties.slc_blocks.is_none()
     }
 
     fn sectors_per_page(&self) -> u32 {
@@ -193,9 +195,7 @@ impl FlashBackend for FtlBackend {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.detailed_events() {
-            self.timing.record_busy_intervals();
-        }
+        record_busy(ctx, &mut *self.timing);
         if let Some(model) = &mut self.bit_errors {
             model.begin(self.flash.array());
         }
@@ -215,6 +215,7 @@ impl FlashBackend for FtlBackend {
             Op::Trim => self.trim(ctx, request),
             // Writes are acknowledged when they are programmed or in the write buffer.
             Op::Flush => Ok(()),
+            Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
         };
         if result.is_err() {
             // The request fails now, so the rest of it does not wait for the write buffer.
@@ -230,6 +231,10 @@ impl FlashBackend for FtlBackend {
 
     fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
         self.timing.admit_waiting(now)
+    }
+
+    fn programmed(&mut self, now: SimTime, number: u64) -> Option<Scheduled> {
+        self.timing.programmed(now, number)
     }
 
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
@@ -267,9 +272,7 @@ impl FlashBackend for FtlBackend {
 
     #[inline]
     fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        if ctx.detailed_events() {
-            self.timing.report_busy_intervals(ctx.now(), everything, |busy| ctx.emit_record(busy));
-        }
+        report_busy(ctx, &mut *self.timing, everything);
     }
 
     fn report_wear(&self, ctx: &mut Ctx<'_>) {
@@ -290,7 +293,9 @@ impl FlashBackend for FtlBackend {
     /// Operations under way are not cut short.
     fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
         self.timing.drop_waiting();
-        self.ftl.power_lost();
+        if let Some(maintenance) = self.ftl.maintenance() {
+            maintenance.power_lost();
+        }
         Ok(busy_until)
     }
 
@@ -328,7 +333,9 @@ impl FlashBackend for FtlBackend {
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         self.flash.save(to);
-        self.ftl.check_saveable()?;
+        if let Some(error) = &self.properties.unsaveable {
+            return Err(error.clone());
+        }
         self.ftl.save(to);
         self.timing.save(to);
         to.put(&self.precondition_stream);

@@ -8,7 +8,7 @@
 
 use super::split::{PagePart, split};
 use hybridsim_engine::{
-    Contents, Ctx, Durable, InFlightWrites, Op, Request, RequestId, SimTime, Stream,
+    Contents, Ctx, Durable, InFlightWrites, Op, Request, RequestId, SimTime, Stream, ZoneAction,
 };
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl InFlight {
                 self.writes.note(&self.versions, at, versions, durable, now);
                 self.versions.write(at, versions);
             }
-            Op::Trim => {
+            Op::Trim | Op::Zone(ZoneAction::Reset) => {
                 for PagePart { skip, sectors, .. } in split(request, per_page) {
                     if sectors == per_page {
                         let at = request.lba.0 + u64::from(skip);
@@ -45,7 +45,7 @@ impl InFlight {
                     }
                 }
             }
-            Op::Read | Op::Flush => {}
+            Op::Read | Op::Flush | Op::Zone(_) => {}
         }
     }
 

@@ -4,27 +4,23 @@
 //! behind it ([`FtlBackend`]); the kind `slc-mlc-ssd` has two media ([`crate::slc_mlc`]), the kind
 //! `zns-ssd` has zones ([`crate::zns`]).
 
+mod energy_meter;
 mod faults;
 mod ftl_backend;
 mod in_flight;
 mod params;
 mod split;
 mod thermal;
-mod timing_params;
+pub mod throttle;
 mod untimed;
 mod versions;
 mod waiting;
 
+pub(crate) use energy_meter::EnergyMeter;
 pub use ftl_backend::{FtlBackend, Ssd};
-pub use params::{ENTRIES, PARAMS, SSD_KIND, build_ssd};
-pub(crate) use params::{
-    IDLE_AFTER, OPERATION_ENERGY, POWER, check_memory, ssd_capacity_bytes, ssd_table_bytes,
-};
+pub(crate) use params::check_memory;
+pub use params::{DriveParams, ENTRIES, SSD_KIND, SsdParams, build_ssd};
 pub(crate) use split::split;
-pub(crate) use thermal::{EnergyMeter, THERMAL, Thermal};
-pub(crate) use timing_params::{
-    ARRAY_TIMES, SCHEDULING, TIMING_MODEL, operation_times, timing_model,
-};
 pub use untimed::{Served, Untimed};
 
 use crate::array::Array;
@@ -32,7 +28,7 @@ use crate::event::FlashEvent;
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use crate::ops::{FlashOp, FlashOps, OpKind};
-use crate::timing::{Scheduled, Timed};
+use crate::timing::{Scheduled, Timed, TimingModel};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Inject, Injected,
@@ -42,7 +38,7 @@ use hybridsim_engine::{
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use thermal::End;
+use throttle::{End, Throttled};
 use waiting::{WaitingRequest, complete, durable_from};
 
 /// Tokens of the device's timers.
@@ -54,6 +50,8 @@ const PACED: u64 = 4;
 const BACKGROUND_DUE: u64 = 5;
 /// Plus the number of a request in [`SsdDevice::unfinished`].
 const CONTINUES: u64 = 1 << 32;
+/// Plus the timing model's number of a request in [`SsdDevice::programming`].
+const PROGRAMMED: u64 = 1 << 33;
 
 /// What becomes of a request that a backend has served.
 pub enum Fate {
@@ -92,6 +90,11 @@ pub trait FlashBackend {
     /// The logical page: a trim discards whole pages only.
     fn sectors_per_page(&self) -> u32;
 
+    /// Whether it has zones ([`Component::accepts_zone_commands`]).
+    fn has_zones(&self) -> bool {
+        false
+    }
+
     fn start(&mut self, ctx: &mut Ctx<'_>);
 
     /// Executes `request` on a device busy until `busy_until`, and reports its flash operations.
@@ -111,6 +114,12 @@ pub trait FlashBackend {
     /// Admits the first of the writes that wait for the write buffer, as far as it has entries;
     /// `None` if no write waits.
     fn admit_waiting(&mut self, _now: SimTime) -> Option<Scheduled> {
+        None
+    }
+
+    /// Completes the write that is number `number` of the timing model, unless its programs have
+    /// been delayed; `None` if there is no such write.
+    fn programmed(&mut self, _now: SimTime, _number: u64) -> Option<Scheduled> {
         None
     }
 
@@ -204,8 +213,8 @@ pub struct FrontEnd {
     pub idle_after: Option<SimDuration>,
     /// Draws how much of each write in flight survives a power failure.
     pub power_failures: Stream,
-    /// The temperature, where it is simulated.
-    pub thermal: Option<Box<Thermal>>,
+    /// The throttle, if there is one.
+    pub throttled: Option<Throttled>,
     pub info: ComponentInfo,
 }
 
@@ -240,6 +249,9 @@ pub struct SsdDevice<B> {
     in_flight: InFlight,
     /// Writes that wait for the write buffer, in order of arrival. A timer is set for the first.
     waiting: VecDeque<WaitingRequest>,
+    /// Writes that wait for their programs, by their number in the timing model. A timer is set for
+    /// each.
+    programming: BTreeMap<u64, WaitingRequest>,
     /// Requests that continue, and how long each waited for a recovery before.
     unfinished: Vec<(RequestId, Request, SimDuration)>,
 }
@@ -256,7 +268,8 @@ impl<B: FlashBackend> SsdDevice<B> {
             end_of_life: EndOfLife::EndsRun,
         };
         let (in_flight, waiting) = (InFlight::default(), VecDeque::new());
-        Self { backend, front, state, in_flight, waiting, unfinished: Vec::new() }
+        let (programming, unfinished) = (BTreeMap::new(), Vec::new());
+        Self { backend, front, state, in_flight, waiting, programming, unfinished }
     }
 
     pub const fn backend_mut(&mut self) -> &mut B {
@@ -293,6 +306,9 @@ impl<B: FlashBackend> SsdDevice<B> {
             }
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
             Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),
+            Scheduled::Programs { number, until, .. } => {
+                self.await_programs(ctx, (number, WaitingRequest { id, queued }), until);
+            }
         }
         self.report_after(ctx);
     }
@@ -347,7 +363,8 @@ impl<B: FlashBackend> SsdDevice<B> {
                 self.state.busy_until = self.state.busy_until.max(timed.idle_from);
                 complete(ctx, (id, queued), timed);
             }
-            Fate::Scheduled(Scheduled::Waits(_)) | Fate::Refused(_) => {
+            Fate::Scheduled(Scheduled::Waits(_) | Scheduled::Programs { .. })
+            | Fate::Refused(_) => {
                 unreachable!("only a request that arrives waits or is refused")
             }
         }
@@ -393,7 +410,7 @@ impl<B: FlashBackend> SsdDevice<B> {
     fn arrive(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if self.state.recovering.is_some() {
             self.in_flight.waiting.push((id, *request));
-        } else if self.front.thermal.is_some() {
+        } else if self.front.throttled.is_some() {
             self.arrive_throttled(ctx, id, request);
         } else {
             self.serve(ctx, id, request);
@@ -417,7 +434,7 @@ impl<B: FlashBackend> SsdDevice<B> {
         match request.op {
             Op::Write => ctx.fail_request(id, breakdown),
             Op::Trim => ctx.complete(id, breakdown),
-            Op::Read | Op::Flush => return false,
+            Op::Read | Op::Flush | Op::Zone(_) => return false,
         }
         true
     }
@@ -449,8 +466,8 @@ impl<B: FlashBackend> SsdDevice<B> {
 
     #[inline]
     fn report_states(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        if self.front.thermal.is_some() && !everything {
-            self.advance_temperature(ctx);
+        if self.front.throttled.is_some() && !everything {
+            self.advance_throttle(ctx);
         }
         let now = ctx.now();
         let State { states_reported_until: from, busy_until, .. } = self.state;
@@ -485,18 +502,22 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
         self.front.info.clone()
     }
 
+    fn accepts_zone_commands(&self) -> bool {
+        self.backend.has_zones()
+    }
+
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.backend.start(ctx);
         self.check(ctx, Ok(()));
         if B::REPORTS_INITIAL_FREE_BLOCKS {
             self.report_free_blocks(ctx);
         }
-        self.report_temperature(ctx, End::Start);
+        self.report_throttle(ctx, End::Start);
         self.set_idle_timer(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        if self.state.recovering.is_some() || self.front.thermal.is_some() {
+        if self.state.recovering.is_some() || self.front.throttled.is_some() {
             return self.arrive(ctx, id, request);
         }
         self.serve(ctx, id, request);
@@ -516,18 +537,19 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
                 self.state.due_timer_set = false;
                 self.set_idle_timer(ctx);
             }
+            token if token >= PROGRAMMED => self.programmed(ctx, token - PROGRAMMED),
             token if token >= CONTINUES => self.resume(ctx, RequestId((token - CONTINUES) as u32)),
             token => self.background(ctx, token == BACKGROUND_CONTINUES),
         }
         // Any work changes when throttling ends.
-        if self.front.thermal.as_ref().is_some_and(|it| it.holds_requests()) {
+        if self.front.throttled.as_ref().is_some_and(|it| it.holds_requests()) {
             self.serve_delayed(ctx);
         }
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, true);
-        self.report_temperature(ctx, End::Finish);
+        self.report_throttle(ctx, End::Finish);
         self.backend.report_busy(ctx, true);
         self.backend.report_wear(ctx);
     }
@@ -557,8 +579,8 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         self.backend.save(to)?;
         to.put(&self.state);
-        if let Some(thermal) = &self.front.thermal {
-            thermal.save(to);
+        if let Some(throttled) = &self.front.throttled {
+            throttled.save(to);
         }
         Ok(())
     }
@@ -566,8 +588,8 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.backend.restore(from)?;
         self.state = from.take()?;
-        match &mut self.front.thermal {
-            Some(thermal) => thermal.restore(from),
+        match &mut self.front.throttled {
+            Some(throttled) => throttled.restore(from),
             None => Ok(()),
         }
     }
@@ -579,9 +601,10 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
         self.state.recovering = None;
         (self.state.timer_set, self.state.due_timer_set) = (false, false);
         self.waiting.clear();
+        self.programming.clear();
         self.unfinished.clear();
-        if let Some(thermal) = &mut self.front.thermal {
-            thermal.power_lost();
+        if let Some(throttled) = &mut self.front.throttled {
+            throttled.power_lost();
         }
         for (sector, version) in self.in_flight.undo(now, &mut self.front.power_failures) {
             self.backend.restore_sector(sector, version);
@@ -590,7 +613,7 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.advance_temperature(ctx);
+        self.advance_throttle(ctx);
         self.report_states(ctx, true);
         let took = self.backend.recover(ctx);
         let ready = ctx.now() + took;
@@ -608,6 +631,25 @@ pub(crate) fn report_wear<'a>(ctx: &mut Ctx<'_>, arrays: impl IntoIterator<Item 
     }
     for (erases, blocks) in wear {
         ctx.emit(FlashEvent::Wear { erases, blocks: blocks as u32 });
+    }
+}
+
+/// Enables recording of busy intervals where an observer is attached.
+pub(crate) fn record_busy(ctx: &Ctx<'_>, timing: &mut dyn TimingModel) {
+    if ctx.detailed_events()
+        && let Some(busy) = timing.busy(ctx.now(), false)
+    {
+        busy.enable();
+    }
+}
+
+/// Reports busy intervals of dies and channels that are final, or `everything`.
+#[inline]
+pub(crate) fn report_busy(ctx: &mut Ctx<'_>, timing: &mut dyn TimingModel, everything: bool) {
+    if ctx.detailed_events()
+        && let Some(busy) = timing.busy(ctx.now(), everything)
+    {
+        busy.report(|busy| ctx.emit_record(busy));
     }
 }
 

@@ -152,6 +152,12 @@ impl Untimed<'_> {
                 device: self.path.to_owned(),
             });
         }
+        if request.is_zone_command() {
+            return Err(Fault::Device {
+                device: self.path.to_owned(),
+                reason: "it has no zones, and the workload contains zone commands".to_owned(),
+            });
+        }
         let done = match request.op {
             Op::Read => {
                 self.served.reads += 1;
@@ -170,6 +176,7 @@ impl Untimed<'_> {
                 self.served.flushes += 1;
                 Ok(())
             }
+            Op::Zone(_) => unreachable!("refused above"),
         };
         done.map_err(|error| self.device_fault(&error))
     }

@@ -1,10 +1,11 @@
-//! Writes that wait for entries of the write buffer, and the completion of requests.
+//! Writes that wait for entries of the write buffer or for their programs, and the completion of
+//! requests.
 
-use super::{BUFFER_FREED, FlashBackend, SsdDevice};
+use super::{BUFFER_FREED, FlashBackend, PROGRAMMED, SsdDevice};
 use crate::timing::{Scheduled, Timed};
 use hybridsim_engine::{Ctx, Durable, LatencyPhase, RequestId, SimDuration, SimTime};
 
-/// A write that waits for the write buffer.
+/// A write that waits for the write buffer, or for its programs.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitingRequest {
     pub id: RequestId,
@@ -32,6 +33,7 @@ impl<B: FlashBackend> SsdDevice<B> {
                     ctx.wake_at(until, BUFFER_FREED);
                     break;
                 }
+                Scheduled::Programs { .. } => unreachable!("there is a write buffer"),
             };
             let write = self.waiting.pop_front().expect("it waits here as well");
             if ctx.power_may_fail() {
@@ -41,6 +43,35 @@ impl<B: FlashBackend> SsdDevice<B> {
         }
         self.backend.report_busy(ctx, false);
         self.set_idle_timer(ctx);
+    }
+
+    /// `write`, the request `number` of the timing model, waits for its programs, which end at
+    /// `until` unless reads delay them.
+    pub(super) fn await_programs(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (number, write): (u64, WaitingRequest),
+        until: SimTime,
+    ) {
+        self.programming.insert(number, write);
+        ctx.wake_at(until, PROGRAMMED + number);
+    }
+
+    /// The programs of the request `number` of the timing model have ended, unless reads have
+    /// delayed them.
+    pub(super) fn programmed(&mut self, ctx: &mut Ctx<'_>, number: u64) {
+        match self.backend.programmed(ctx.now(), number) {
+            Some(Scheduled::Programs { until, .. }) => ctx.wake_at(until, PROGRAMMED + number),
+            Some(Scheduled::Completes(Timed { end, breakdown, .. })) => {
+                let WaitingRequest { id, queued } =
+                    self.programming.remove(&number).expect("it waits here as well");
+                if ctx.power_may_fail() {
+                    self.in_flight.settle(id, end);
+                }
+                ctx.complete(id, breakdown.plus(LatencyPhase::Queue, queued));
+            }
+            Some(Scheduled::Waits(_)) | None => {}
+        }
     }
 }
 
@@ -58,6 +89,6 @@ pub fn complete(ctx: &mut Ctx<'_>, (id, queued): (RequestId, SimDuration), timed
 pub fn durable_from(id: RequestId, scheduled: &Scheduled) -> Durable {
     match scheduled {
         Scheduled::Completes(timed) => Durable::At(timed.end),
-        Scheduled::Waits(_) => Durable::Served(u64::from(id.0)),
+        Scheduled::Waits(_) | Scheduled::Programs { .. } => Durable::Served(u64::from(id.0)),
     }
 }

@@ -16,13 +16,14 @@
 //! A real device finds the newest copy in the spare areas; here the array provides it.
 
 use super::merge::{self, BlockAudit, BlockBuffer, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -33,38 +34,42 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "konanki, figures 4.4 and 4.5 (NFTL). Unlike there, the page that makes a chain \
                  fold goes to a unit appended afterwards; walking a chain costs no reads of spare \
                  areas",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
 /// Upper bound of `chain_max`: a read may visit every unit of a chain.
 const CHAIN_MAX: u64 = 64;
 
-const PARAMS: [Param; 3] = [
-    Param::with(
-        "chain_max",
-        Kind::Count { min: 1, max: CHAIN_MAX },
+hybridsim_config::choices! {
+    /// Target of a fold.
+    enum FoldInto { Last = "last", Fresh = "fresh" }
+}
+
+hybridsim_config::choices! {
+    /// Remedy when no unit is free.
+    enum NoFreeUnit { Own = "own", Longest = "longest" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the chains.
+    struct Parameters {
         // The paper gives no number; figure 5.8 is reproduced by 3, 4 and 5 only.
-        "4",
-        "Most units in a chain; a full chain is folded.",
-    ),
-    Param::with(
-        "fold_into",
-        Kind::Choice(&["last", "fresh"]),
-        "\"last\"",
-        "Whether a chain is folded into its last unit, as in the paper, or into a free unit \
-         together with the new page (if a unit is free).",
-    ),
-    Param::with(
-        "no_free_unit",
-        Kind::Choice(&["own", "longest"]),
-        "\"own\"",
-        "What makes room for a longer chain when no unit is free: its own chain is folded or \
-         rewritten, as in figure 4.4, or the longest of all chains is folded, as the figure does \
-         for a new chain.",
-    ),
-];
+        chain_max: u32 = Kind::Count { min: 1, max: CHAIN_MAX }, default "4",
+            "Most units in a chain; a full chain is folded.";
+        fold_into: FoldInto = Kind::Choice(FoldInto::NAMES), default "\"last\""
+            needs &[Needs::Not("chain_max", &["1"])],
+            "Whether a chain is folded into its last unit, as in the paper, or into a free unit \
+             together with the new page (if a unit is free).";
+        no_free_unit: NoFreeUnit = Kind::Choice(NoFreeUnit::NAMES), default "\"own\""
+            needs &[Needs::Not("chain_max", &["1"])],
+            "What makes room for a longer chain when no unit is free: its own chain is folded or \
+             rewritten, as in figure 4.4, or the longest of all chains is folded, as the figure \
+             does for a new chain.";
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Anand {
@@ -94,16 +99,16 @@ const EMPTY: Chain = Chain { first: NONE, last: NONE, units: 0 };
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let geometry = *input.geometry;
     let logical = input.logical_blocks() as usize;
-    let chain_max = input.settings.count("chain_max") as u32;
+    let params = Parameters::from_settings(input.settings);
     Ok(Box::new(Anand {
         geometry,
         chains: vec![EMPTY; logical],
         next: vec![NONE; geometry.blocks() as usize],
-        by_length: Lists::new(chain_max as usize + 1, logical),
+        by_length: Lists::new(params.chain_max as usize + 1, logical),
         free: FreeBlocks::striped(&geometry),
-        chain_max,
-        into_fresh: input.settings.text("fold_into") == "fresh",
-        folds_longest: input.settings.text("no_free_unit") == "longest",
+        chain_max: params.chain_max,
+        into_fresh: params.fold_into == FoldInto::Fresh,
+        folds_longest: params.no_free_unit == NoFreeUnit::Longest,
         buffer: BlockBuffer::default(),
     }))
 }
@@ -317,9 +322,11 @@ impl Ftl for Anand {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
+    fn properties(&self) -> Properties {
         // The chains and the link of each unit.
-        (self.chains.len() * size_of::<Chain>() + self.next.len() * 4) as u64
+        let mapping_ram_bytes =
+            (self.chains.len() * size_of::<Chain>() + self.next.len() * 4) as u64;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

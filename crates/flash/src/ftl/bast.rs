@@ -6,7 +6,7 @@
 //! switch and full merges.
 
 use super::FtlEntry;
-use super::log_block::{build, params};
+use super::log_block::{Parameters, build};
 use hybridsim_config::param::Param;
 use hybridsim_config::registry::Description;
 
@@ -17,9 +17,17 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "Kim et al., IEEE Trans. Consumer Electronics 48(2), 2002; flashsim, section 2. \
                  Which log block is merged when free blocks run short is assumed; the page tables \
                  of log blocks are in memory, so no spare areas are read for them",
-        params: &PARAMS,
+        params: PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 6] = params("true", "false", "true");
+/// The parameters of `log-block` with the defaults of BAST.
+const PARAMS: &[Param] = &{
+    let [log_blocks, victim, first, clean, partial, when] = *Parameters::PARAMS else { panic!() };
+    let first_write_to_data = Param { default: Some("true"), ..first };
+    let erase_clean = Param { default: Some("false"), ..clean };
+    let partial_merge = Param { default: Some("true"), ..partial };
+    [log_blocks, victim, first_write_to_data, erase_clean, partial_merge, when]
+};

@@ -48,16 +48,20 @@ impl Bench {
             path: "bench",
         };
         let ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let mut bench = Self { ftl, flash: FlashOps::new(Array::new(geometry, order, 100_000)) };
-        bench.ftl.prepare(&mut bench.flash).expect("new flash");
-        bench
+        Self { ftl, flash: FlashOps::new(Array::new(geometry, order, 100_000)) }.prepared()
     }
 
     /// The same on new flash that survives `endurance` erases.
     pub fn with_endurance(mut self, endurance: u32) -> Self {
         let array = self.flash.array();
         self.flash = FlashOps::new(Array::new(*array.geometry(), array.order(), endurance));
-        self.ftl.prepare(&mut self.flash).expect("new flash");
+        self.prepared()
+    }
+
+    fn prepared(mut self) -> Self {
+        if let Some(maintenance) = self.ftl.maintenance() {
+            maintenance.prepare(&mut self.flash).expect("new flash");
+        }
         self
     }
 

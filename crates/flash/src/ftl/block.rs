@@ -5,7 +5,7 @@
 //! the whole block, so a random write costs copying a block.
 
 use super::merge::{self, BlockAudit};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
@@ -21,6 +21,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  Beyond that, a block whose last page is trimmed is erased at once",
         params: &[],
     },
+    provides: &[],
     build,
 };
 
@@ -37,7 +38,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     if logical >= geometry.blocks() {
         let message = format!(
             "{logical} logical blocks need at least one more physical block to move data to; \
-             there are {}",
+             there are {}; raise over_provisioning or blocks_per_plane",
             geometry.blocks()
         );
         return Err(vec![Problem::new("over_provisioning", message)]);
@@ -107,8 +108,9 @@ impl Ftl for BlockMap {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
-        self.map.len() as u64 * 4
+    fn properties(&self) -> Properties {
+        let mapping_ram_bytes = self.map.len() as u64 * 4;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

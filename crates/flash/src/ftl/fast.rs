@@ -9,11 +9,10 @@
 //!
 //! A write that breaks the sequence of the sequential log block becomes part of its merge.
 
-use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::log_map::{self, LogMap, LogShare, Sequential};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_config::param::Param;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -25,12 +24,11 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "Lee et al., TECS 6(3), 2007; flashsim, section 4. Unlike there, a write that \
                  breaks a sequence becomes part of the merge it causes, and on chips that program \
                  pages in order a first write goes in place only if it is the next page",
-        params: &PARAMS,
+        params: LogShare::PARAMS,
     },
+    provides: &[],
     build,
 };
-
-const PARAMS: [Param; 1] = [LOG_SHARE];
 
 #[derive(Serialize, Deserialize)]
 struct Fast {
@@ -42,7 +40,7 @@ struct Fast {
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    let log_blocks = log_map::log_blocks(input, 2)?;
+    let log_blocks = log_map::log_blocks(input, &LogShare::from_settings(input.settings), 2)?;
     Ok(Box::new(Fast {
         map: LogMap::new(input),
         sequential: None,
@@ -166,9 +164,10 @@ impl Ftl for Fast {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
+    fn properties(&self) -> Properties {
         // Logical block, block and next page of the sequential log block.
-        self.map.ram_bytes(self.random_max) + 12
+        let mapping_ram_bytes = self.map.ram_bytes(self.random_max) + 12;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -282,7 +281,7 @@ mod tests {
 
     #[test]
     fn memory_holds_a_block_map_and_the_pages_of_log_blocks() {
-        assert_eq!(filled(3).ftl.mapping_ram_bytes(), (3 + 2 * 4) * 4 + 12);
+        assert_eq!(filled(3).ftl.properties().mapping_ram_bytes, (3 + 2 * 4) * 4 + 12);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! here a page table in memory holds the page of each offset.
 
 use super::merge::{self, BlockAudit, BlockBuffer, LogPageTables, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::heap::{BlockHeap, Top};
@@ -34,6 +34,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  spare areas",
         params: &[],
     },
+    provides: &[],
     build,
 };
 
@@ -276,8 +277,10 @@ impl Ftl for Fmax {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
-        (self.chains.len() * size_of::<Chain>() + self.tables.bytes()) as u64
+    fn properties(&self) -> Properties {
+        let mapping_ram_bytes =
+            (self.chains.len() * size_of::<Chain>() + self.tables.bytes()) as u64;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -1,10 +1,10 @@
 //! What the page-mapped FTLs share: write frontiers, and victim selection in their pools.
 
 use super::{FtlError, FtlInput};
-use crate::gc::{GcEntry, GcInput, VictimPolicy};
+use crate::gc::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::FlashOps;
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::{EntryChoice, Problem};
 use hybridsim_engine::StateError;
 use serde::{Deserialize, Serialize};
 
@@ -112,13 +112,10 @@ impl Rotation {
     }
 }
 
-/// Builds the victim policy chosen by parameter `gc`, for `pools` pools.
-pub(super) fn victim_policy(
-    input: &FtlInput<'_>,
-    pools: usize,
-) -> Result<Box<dyn VictimPolicy>, Vec<Problem>> {
-    let FtlInput { geometry, seed, path, .. } = *input;
-    let (entry, settings) = input.chosen::<GcEntry>("gc")?;
+/// Builds the victim policy `gc` for `pools` pools.
+pub(super) fn victim_policy(input: &FtlInput<'_>, gc: &EntryChoice, pools: usize) -> BuiltPolicy {
+    let FtlInput { geometry, registry, seed, path, .. } = *input;
+    let (entry, settings) = registry.chosen::<GcEntry>(gc);
     (entry.build)(&GcInput { settings, geometry, pools, seed, path })
 }
 

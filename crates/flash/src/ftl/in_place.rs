@@ -18,12 +18,12 @@
 //! holds for requests with data behind them in the block.
 
 use super::merge::{self, BlockBuffer};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, WriteRun};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, WriteRun};
 use crate::array::{PageState, ProgramOrder};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
 use serde::{Deserialize, Serialize};
@@ -36,26 +36,27 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "konanki, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
                  valid pages are read and written back by default, and its page counts are \
                  corrected",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 2] = [
-    Param::with(
-        "prewrite_probability",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.0",
-        "Probability that a page is programmed when the run begins, independent of the others.",
-    ),
-    Param::with(
-        "rewrite",
-        Kind::Choice(&["data", "block"]),
-        "\"data\"",
-        "What is read and programmed again when a page is overwritten: the pages of its block that \
-         hold data, or all of them, as in figure 4.1.",
-    ),
-];
+hybridsim_config::choices! {
+    /// Pages that a rewrite of a block includes.
+    enum Rewrite { Data = "data", Block = "block" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the FTL with fixed addresses.
+    struct Parameters {
+        prewrite_probability: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
+            "Probability that a page is programmed when the run begins, independent of the others.";
+        rewrite: Rewrite = Kind::Choice(Rewrite::NAMES), default "\"data\"",
+            "What is read and programmed again when a page is overwritten: the pages of its block \
+             that hold data, or all of them, as in figure 4.1.";
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct InPlace {
@@ -72,11 +73,12 @@ struct InPlace {
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
+    let params = Parameters::from_settings(input.settings);
     Ok(Box::new(InPlace {
         geometry: *input.geometry,
         exported_pages: input.exported_pages,
-        prewrite: input.settings.number("prewrite_probability"),
-        whole_block: input.settings.text("rewrite") == "block",
+        prewrite: params.prewrite_probability,
+        whole_block: params.rewrite == Rewrite::Block,
         stream: Stream::new(input.seed, &format!("{}/prewrite", input.path)),
         run: None,
         buffer: BlockBuffer::default(),
@@ -141,20 +143,6 @@ impl InPlace {
 }
 
 impl Ftl for InPlace {
-    fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        if self.prewrite == 0.0 {
-            return Ok(());
-        }
-        for number in 0..self.exported_pages {
-            if self.stream.chance(self.prewrite) {
-                let page = Ppn(number);
-                merge::pad(self.geometry.block_of(page), self.geometry.offset_of(page), flash);
-                flash.program(page, Lpn(number), Cause::Mapping, After::NOTHING);
-            }
-        }
-        Ok(())
-    }
-
     fn lookup(&self, lpn: Lpn, flash: &FlashOps) -> Ppn {
         let page = Ppn(lpn.0);
         if merge::is_valid(page, flash) { page } else { Ppn::NONE }
@@ -192,9 +180,13 @@ impl Ftl for InPlace {
         Ok(())
     }
 
-    /// A bit per page: programmed or not.
-    fn mapping_ram_bytes(&self) -> u64 {
-        u64::from(self.exported_pages.div_ceil(8))
+    fn properties(&self) -> Properties {
+        let mapping_ram_bytes = u64::from(self.exported_pages.div_ceil(8));
+        Properties { mapping_ram_bytes, ..Properties::default() }
+    }
+
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -205,6 +197,22 @@ impl Ftl for InPlace {
             Some(number) => Err(format!("page {number} holds data of another page")),
             None => Ok(()),
         }
+    }
+}
+
+impl Maintenance for InPlace {
+    fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if self.prewrite == 0.0 {
+            return Ok(());
+        }
+        for number in 0..self.exported_pages {
+            if self.stream.chance(self.prewrite) {
+                let page = Ppn(number);
+                merge::pad(self.geometry.block_of(page), self.geometry.offset_of(page), flash);
+                flash.program(page, Lpn(number), Cause::Mapping, After::NOTHING);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -10,13 +10,13 @@
 //! The paper's own sizes are not known here: the shares, the threshold and the window are assumed
 //! defaults.
 
-use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
+use super::log_map::{self, LogMap, LogShare, Sequential};
 use super::merge::NONE;
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -27,33 +27,24 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in flashsim, section 2.3. Sizes, \
                  threshold and window are assumed; a page is hot while its log block is young, and \
                  the victim is the oldest cold log block, whatever its merges cost",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 4] = [
-    LOG_SHARE,
-    Param::with(
-        "sequential_share",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.25",
-        "Sequential log blocks as a fraction of all log blocks (assumed).",
-    ),
-    Param::with(
-        "sequential_pages",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
-        "8",
-        "Requests of at least this many pages are large (assumed).",
-    ),
-    Param::with(
-        "hot_window",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.5",
-        "A page is hot while its old version is in this fraction of the random log blocks, the \
-         youngest ones (assumed).",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of LAST.
+    struct Parameters includes { log: LogShare } {
+        sequential_share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.25",
+            "Sequential log blocks as a fraction of all log blocks (assumed).";
+        sequential_pages: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "8",
+            "Requests of at least this many pages are large (assumed).";
+        hot_window: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.5",
+            "A page is hot while its old version is in this fraction of the random log blocks, the \
+             youngest ones (assumed).";
+    }
+}
 
 const COLD: usize = 0;
 const HOT: usize = 1;
@@ -96,9 +87,9 @@ struct Last {
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    let log_blocks = log_map::log_blocks(input, LOG_BLOCKS_MIN)?;
-    let settings = input.settings;
-    let share = f64::from(log_blocks) * settings.number("sequential_share");
+    let params = Parameters::from_settings(input.settings);
+    let log_blocks = log_map::log_blocks(input, &params.log, LOG_BLOCKS_MIN)?;
+    let share = f64::from(log_blocks) * params.sequential_share;
     let sequential_max = (share.round() as u32).clamp(1, log_blocks - 2);
     let random_max = log_blocks - sequential_max;
     let map = LogMap::new(input);
@@ -114,8 +105,8 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         random: 0,
         random_max,
         begun: 0,
-        window: (f64::from(random_max) * settings.number("hot_window")) as u64,
-        large: settings.count("sequential_pages") as u32,
+        window: (f64::from(random_max) * params.hot_window) as u64,
+        large: params.sequential_pages,
         map,
     }))
 }
@@ -321,11 +312,12 @@ impl Ftl for Last {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
+    fn properties(&self) -> Properties {
         // Logical block, block and next page of each sequential log block; the age of each random
         // one.
         let logs = u64::from(self.sequential_max) * 12 + u64::from(self.random_max) * 4;
-        self.map.ram_bytes(self.random_max) + logs
+        let mapping_ram_bytes = self.map.ram_bytes(self.random_max) + logs;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -11,15 +11,16 @@ use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use serde::{Deserialize, Serialize};
 
-pub const LOG_SHARE: Param = Param::with(
-    "log_share",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.03",
-    "Log blocks as a fraction of the exported blocks (flashsim, section 4.3: 3 %).",
-);
+hybridsim_config::params! {
+    /// Share of the log blocks.
+    pub struct LogShare {
+        log_share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.03",
+            "Log blocks as a fraction of the exported blocks (flashsim, section 4.3: 3 %).";
+    }
+}
 
 /// Blocks that must be free when a merge begins.
 const SPARE_BLOCKS: u32 = 1;
@@ -49,13 +50,17 @@ pub struct LogMap {
     emptied: Vec<u32>,
 }
 
-/// The number of log blocks given by `log_share`, at least `fewest`.
+/// The number of log blocks, at least `fewest`.
 ///
 /// # Errors
 /// When the device has too few blocks.
-pub fn log_blocks(input: &FtlInput<'_>, fewest: u32) -> Result<u32, Vec<Problem>> {
+pub fn log_blocks(
+    input: &FtlInput<'_>,
+    params: &LogShare,
+    fewest: u32,
+) -> Result<u32, Vec<Problem>> {
     let logical = input.logical_blocks();
-    let wanted = f64::from(logical) * input.settings.number("log_share");
+    let wanted = f64::from(logical) * params.log_share;
     let log = (wanted.ceil() as u32).max(fewest);
     let needed = u64::from(logical) + u64::from(log) + u64::from(SPARE_BLOCKS);
     if needed <= u64::from(input.geometry.blocks()) {

@@ -24,6 +24,8 @@ mod page_table;
 mod raw;
 pub mod slc_cache;
 mod superblock;
+#[cfg(test)]
+mod tests;
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
@@ -74,14 +76,6 @@ pub struct WriteRun {
 /// page of the host is read and programmed by [`FlashOps::host_read`] and
 /// [`FlashOps::host_program`], exactly once per call; other operations carry their own cause.
 pub trait Ftl: SavedState {
-    /// Brings new flash into the state the FTL starts from. The operations are not timed.
-    ///
-    /// # Errors
-    /// When the FTL cannot start on this array.
-    fn prepare(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
-        Ok(())
-    }
-
     /// The physical page of `lpn`; [`Ppn::NONE`] when it was never written or is trimmed. An FTL
     /// that implements [`Ftl::read`] and [`Ftl::holds`] itself does without it.
     fn lookup(&self, _lpn: Lpn, _flash: &FlashOps) -> Ppn {
@@ -141,53 +135,12 @@ pub trait Ftl: SavedState {
         Ok(false)
     }
 
-    /// Whether [`Ftl::refresh`] moves data.
-    fn refreshes(&self) -> bool {
-        false
-    }
+    /// Its constants.
+    fn properties(&self) -> Properties;
 
-    /// Begins to move the data of `block`, which the following [`Ftl::idle`] steps do, until it is
-    /// erased. Returns whether it could.
-    fn refresh(&mut self, _block: BlockId, _flash: &mut FlashOps) -> bool {
-        false
-    }
-
-    /// Whether the host has to erase a page before it writes it again; otherwise the write fails
-    /// with [`FtlError::NotErased`].
-    fn is_raw(&self) -> bool {
-        false
-    }
-
-    /// Pages the host can write to this new device before garbage collection begins, in whatever
-    /// order; `None` for an FTL that does not write them one after the other.
-    fn pages_before_collection(&self) -> Option<u64> {
+    /// Its work besides requests and [`Ftl::idle`], if there is any.
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
         None
-    }
-
-    /// The power failed: memory outside the device is lost. What a device keeps in its own memory
-    /// is rebuilt by its recovery.
-    fn power_lost(&mut self) {}
-
-    /// The blocks that it operates in SLC mode, if it does.
-    fn slc_blocks(&self) -> Option<SlcBlocks> {
-        None
-    }
-
-    /// Whether preconditioning ends with its background work ([`Ftl::idle`]), until there is none.
-    fn settles(&self) -> bool {
-        false
-    }
-
-    /// Controller memory its tables need on a real device, in bytes.
-    fn mapping_ram_bytes(&self) -> u64;
-
-    /// Checks that [`SavedState::save`] saves the whole state of the FTL. [`Ftl::prepare`] is not
-    /// called before a restore, and a restored FTL continues exactly as the saved one.
-    ///
-    /// # Errors
-    /// When the state of this kind of FTL cannot be saved.
-    fn check_saveable(&self) -> Result<(), StateError> {
-        Ok(())
     }
 
     /// Checks its metadata against the array; for tests.
@@ -198,6 +151,55 @@ pub trait Ftl: SavedState {
         Ok(())
     }
 }
+
+/// Work of an FTL besides requests; none of it is required.
+pub trait Maintenance {
+    /// Brings new flash into the state the FTL starts from. The operations are not timed. Not
+    /// called before a restore.
+    ///
+    /// # Errors
+    /// When the FTL cannot start on this array.
+    fn prepare(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    /// Moves the data of `block`, at once or in the following [`Ftl::idle`] steps, and erases it.
+    /// Returns whether it could. An FTL that does so provides [`REFRESH`].
+    fn refresh(&mut self, _block: BlockId, _flash: &mut FlashOps) -> bool {
+        false
+    }
+
+    /// The power failed: memory outside the device is lost. The contents of the device's own memory
+    /// are rebuilt by its recovery.
+    fn power_lost(&mut self) {}
+}
+
+/// Constants of an FTL that was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// Controller memory its tables need on a real device, in bytes.
+    pub mapping_ram_bytes: u64,
+    /// Whether the host has to erase a page before it writes it again; otherwise the write fails
+    /// with [`FtlError::NotErased`].
+    pub is_raw: bool,
+    /// The blocks that it operates in SLC mode, if it does.
+    pub slc_blocks: Option<SlcBlocks>,
+    /// Pages the host can write to a new device before garbage collection begins, in whatever
+    /// order; `None` for an FTL that does not write them one after the other.
+    pub pages_before_collection: Option<u64>,
+    /// Whether preconditioning ends with its background work ([`Ftl::idle`]), until there is none.
+    pub settles: bool,
+    /// The reason why [`SavedState::save`] does not save its whole state. Without one, a restored
+    /// FTL continues exactly as the saved one.
+    pub unsaveable: Option<StateError>,
+}
+
+/// Capability of FTLs: [`Maintenance::refresh`] moves data.
+pub const REFRESH: &str = "refresh of blocks";
+/// Capability of FTLs: [`Properties::slc_blocks`].
+pub const SLC_MODE: &str = "blocks in SLC mode";
+/// Capability of FTLs: a host memory buffer.
+pub const HOST_BUFFER: &str = "part of its map in host memory";
 
 /// The blocks that an FTL operates in SLC mode: with one bit per cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,22 +227,7 @@ pub struct FtlInput<'a> {
     pub path: &'a str,
 }
 
-impl<'a> FtlInput<'a> {
-    /// The policy chosen by parameter `name`, with its settings.
-    ///
-    /// # Errors
-    /// When no such entry is registered.
-    pub fn chosen<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
-        let choice = self.settings.entry(name);
-        match self.registry.find::<E>(&choice.name) {
-            Some(entry) => Ok((entry, &choice.settings)),
-            None => {
-                let message = format!("no {} called {}", E::CATEGORY, choice.name);
-                Err(vec![Problem::new(name, message)])
-            }
-        }
-    }
-
+impl FtlInput<'_> {
     /// Logical blocks exported, where blocks are mapped as a whole.
     pub(crate) const fn logical_blocks(&self) -> u32 {
         self.exported_pages.div_ceil(self.geometry.pages_per_block())
@@ -254,6 +241,8 @@ pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
 #[derive(Clone, Copy)]
 pub struct FtlEntry {
     pub description: Description,
+    /// [`REFRESH`] and others.
+    pub provides: &'static [&'static str],
     /// A problem with the exported capacity names `over_provisioning`.
     pub build: fn(&FtlInput<'_>) -> BuiltFtl,
 }
@@ -262,6 +251,9 @@ impl Entry for FtlEntry {
     const CATEGORY: &'static str = "ftl";
     fn description(&self) -> Description {
         self.description
+    }
+    fn provides(&self) -> &'static [&'static str] {
+        self.provides
     }
 }
 

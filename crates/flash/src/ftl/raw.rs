@@ -8,7 +8,7 @@
 //! The host erases by trimming: a block is erased when the last of its valid pages is trimmed, so a
 //! trim of the whole block erases it. A block without data needs no erase.
 
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, merge};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, merge};
 use crate::array::PageState;
 use crate::event::Cause;
 use crate::geometry::{Geometry, Lpn, Ppn};
@@ -25,6 +25,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  erases blocks by trimming them",
         params: &[],
     },
+    provides: &[],
     build,
 };
 
@@ -89,12 +90,8 @@ impl Ftl for Raw {
         Ok(())
     }
 
-    fn is_raw(&self) -> bool {
-        true
-    }
-
-    fn mapping_ram_bytes(&self) -> u64 {
-        0
+    fn properties(&self) -> Properties {
+        Properties { is_raw: true, ..Properties::default() }
     }
 }
 

@@ -14,13 +14,13 @@
 //! block's worth of pages that are not valid, and one block is always free to copy to.
 
 use super::merge::{self, BlockAudit, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, log_map};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, log_map};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 
 use serde::{Deserialize, Serialize};
@@ -31,32 +31,23 @@ pub const ENTRY: FtlEntry = FtlEntry {
         summary: "Maps pages freely within groups of neighbouring blocks.",
         origin: "Kang, Jo, Kim, Lee, EMSOFT 2006; named in flashsim, section 2.3. Unlike there, a \
                  map that is not cached costs one read, whatever its depth; sizes are assumed",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 4] = [
-    log_map::LOG_SHARE,
-    Param::with(
-        "superblock_blocks",
-        Kind::Count { min: 1, max: 1024 },
-        "8",
-        "Logical blocks in a superblock (assumed).",
-    ),
-    Param::with(
-        "update_blocks",
-        Kind::Count { min: 1, max: 1024 },
-        "8",
-        "Most physical blocks of a superblock beyond its logical ones (assumed).",
-    ),
-    Param::with(
-        "cached_maps",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
-        "64",
-        "Superblocks whose page maps the controller caches (assumed).",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of the superblocks.
+    struct Parameters includes { log: log_map::LogShare } {
+        superblock_blocks: u32 = Kind::Count { min: 1, max: 1024 }, default "8",
+            "Logical blocks in a superblock (assumed).";
+        update_blocks: u32 = Kind::Count { min: 1, max: 1024 }, default "8",
+            "Most physical blocks of a superblock beyond its logical ones (assumed).";
+        cached_maps: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "64",
+            "Superblocks whose page maps the controller caches (assumed).";
+    }
+}
 
 /// A superblock.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -94,11 +85,11 @@ struct Superblock {
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    let (geometry, settings) = (*input.geometry, input.settings);
-    let log_blocks = log_map::log_blocks(input, 1)?;
+    let (geometry, params) = (*input.geometry, Parameters::from_settings(input.settings));
+    let log_blocks = log_map::log_blocks(input, &params.log, 1)?;
     let logical = input.logical_blocks();
-    let blocks = (settings.count("superblock_blocks") as u32).min(logical);
-    let update = (settings.count("update_blocks") as u32).min(log_blocks);
+    let blocks = params.superblock_blocks.min(logical);
+    let update = params.update_blocks.min(log_blocks);
     let count = logical.div_ceil(blocks);
     // One more than the limit: during a collection the new block is added before the victim leaves.
     let width = blocks + update + 1;
@@ -117,7 +108,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         extended: Lists::new(1, count as usize),
         cached_maps: Lists::new(1, count as usize),
         cached: 0,
-        cached_max: settings.count("cached_maps").min(u64::from(count)) as u32,
+        cached_max: params.cached_maps.min(count),
     }))
 }
 
@@ -335,11 +326,12 @@ impl Ftl for Superblock {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
+    fn properties(&self) -> Properties {
         // The blocks of each superblock and its last page; the cached page maps.
         let rows = self.members.len() as u64 + self.groups.len() as u64;
         let maps = u64::from(self.cached_max) * u64::from(self.pages_per_group);
-        (rows + maps.min(self.newest.len() as u64)) * 4
+        let mapping_ram_bytes = (rows + maps.min(self.newest.len() as u64)) * 4;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -461,6 +453,6 @@ mod tests {
 
     #[test]
     fn memory_holds_block_lists_and_cached_maps() {
-        assert_eq!(filled(1).ftl.mapping_ram_bytes(), (2 * 4 + 2 + 8) * 4);
+        assert_eq!(filled(1).ftl.properties().mapping_ram_bytes, (2 * 4 + 2 + 8) * 4);
     }
 }

@@ -5,8 +5,8 @@
 //! one block only.
 
 use super::drawn::{DrawRank, Drawn};
-use super::{BuiltPolicy, GcEntry, GcInput};
-use hybridsim_config::param::{Kind, Param};
+use super::{BuiltPolicy, GcEntry, GcInput, SEARCH};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
 use serde::{Deserialize, Serialize};
@@ -16,24 +16,27 @@ pub const ENTRY: GcEntry = GcEntry {
         name: "d-choices",
         summary: "Collects the block with the fewest valid pages of d blocks drawn at random.",
         origin: "Van Houdt, SIGMETRICS 2013; Li, Lee and Lui, SIGMETRICS 2013",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[SEARCH],
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "choices",
-    Kind::Count { min: 1, max: 4096 },
-    "10",
-    "Blocks drawn (d); 1 is a random victim, large values approach greedy.",
-)];
+hybridsim_config::params! {
+    /// Parameters of d choices.
+    struct Parameters {
+        choices: u32 = Kind::Count { min: 1, max: 4096 }, default "10",
+            "Blocks drawn (d); 1 is a random victim, large values approach greedy.";
+    }
+}
 
 /// The number of blocks drawn.
 #[derive(Serialize, Deserialize)]
 struct Choices(u32);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Drawn::new(input, Choices(input.settings.count("choices") as u32))))
+    let params = Parameters::from_settings(input.settings);
+    Ok(Box::new(Drawn::new(input, Choices(params.choices))))
 }
 
 impl DrawRank for Choices {

@@ -17,7 +17,7 @@ use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -27,18 +27,20 @@ pub const ENTRY: GcEntry = GcEntry {
         name: "cost-benefit",
         summary: "Collects the block with the greatest age times space gained over copying cost.",
         origin: "Kawaguchi, Nishioka and Motoda, USENIX 1995, after Rosenblum and Ousterhout",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "age_exponent",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "1.0",
-    "Power of the age: 1 as published, 0 is greedy. Measured drives that separate static data are \
-     met with 0.14 (docs/models/measured-ssds.md).",
-)];
+hybridsim_config::params! {
+    /// Parameters of cost-benefit.
+    struct Parameters {
+        age_exponent: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0",
+            "Power of the age: 1 as published, 0 is greedy. Measured drives that separate static \
+             data are met with 0.14 (docs/models/measured-ssds.md).";
+    }
+}
 
 /// Fractional bits of the power of an age.
 const AGE_SCALE: f64 = 65_536.0;
@@ -60,7 +62,7 @@ fn build(input: &GcInput<'_>) -> BuiltPolicy {
     let blocks = input.geometry.blocks();
     let lists = Lists::new(input.pools * levels as usize, blocks as usize);
     let changed = vec![0; blocks as usize];
-    let age_exponent = input.settings.number("age_exponent");
+    let age_exponent = Parameters::from_settings(input.settings).age_exponent;
     Ok(Box::new(CostBenefit { lists, changed, now: 0, levels, age_exponent }))
 }
 

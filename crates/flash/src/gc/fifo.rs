@@ -14,6 +14,7 @@ pub const ENTRY: GcEntry = GcEntry {
         origin: "log-structured file systems; analysed by Desnoyers, SYSTOR 2012",
         params: &[],
     },
+    provides: &[],
     build,
 };
 

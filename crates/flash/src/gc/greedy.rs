@@ -24,6 +24,7 @@ pub const ENTRY: GcEntry = GcEntry {
         origin: "common practice; analysed by Desnoyers, SYSTOR 2012",
         params: &[],
     },
+    provides: &[],
     build,
 };
 

@@ -54,6 +54,9 @@ pub trait VictimPolicy: SavedState {
     }
 }
 
+/// Capability of policies: [`VictimPolicy::searched`] counts blocks.
+pub const SEARCH: &str = "a search for victims";
+
 /// What a policy is built from.
 pub struct GcInput<'a> {
     pub settings: &'a Settings,
@@ -83,6 +86,8 @@ pub type BuiltPolicy = Result<Box<dyn VictimPolicy>, Vec<Problem>>;
 #[derive(Clone, Copy)]
 pub struct GcEntry {
     pub description: Description,
+    /// [`SEARCH`], or nothing.
+    pub provides: &'static [&'static str],
     pub build: fn(&GcInput<'_>) -> BuiltPolicy,
 }
 
@@ -90,6 +95,9 @@ impl Entry for GcEntry {
     const CATEGORY: &'static str = "gc-policy";
     fn description(&self) -> Description {
         self.description
+    }
+    fn provides(&self) -> &'static [&'static str] {
+        self.provides
     }
 }
 
@@ -103,3 +111,37 @@ pub const ENTRIES: &[GcEntry] = &[
     cost_benefit::ENTRY,
     partial::ENTRY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::ProgramOrder;
+    use crate::defaults;
+    use crate::geometry::Shape;
+
+    #[test]
+    fn policies_that_search_provide_it() {
+        let shape = Shape {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 8,
+            pages_per_block: 4,
+            page_bytes: 2048,
+            spare_bytes: 0,
+        };
+        let geometry = Geometry::new(&shape).expect("a valid shape");
+        let array = Array::new(geometry, ProgramOrder::Sequential, 100);
+        for entry in ENTRIES {
+            let settings = defaults::settings(entry.description.params, &defaults::registry());
+            let input =
+                GcInput { settings: &settings, geometry: &geometry, pools: 1, seed: 1, path: "t" };
+            let mut policy = (entry.build)(&input).expect("defaults fit");
+            policy.closed(0, BlockId(0), 3);
+            policy.closed(0, BlockId(1), 2);
+            assert!(policy.choose(0, &array).is_some(), "{}", entry.description.name);
+            let searches = entry.provides.contains(&SEARCH);
+            assert_eq!(policy.searched() > 0, searches, "{}", entry.description.name);
+        }
+    }
+}

@@ -13,8 +13,8 @@
 //! distribution of a scan, up to rounding.
 
 use super::drawn::{DrawRank, Drawn};
-use super::{BuiltPolicy, GcEntry, GcInput};
-use hybridsim_config::param::{Kind, Param};
+use super::{BuiltPolicy, GcEntry, GcInput, SEARCH};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
 use serde::{Deserialize, Serialize};
@@ -24,24 +24,27 @@ pub const ENTRY: GcEntry = GcEntry {
         name: "partial-search",
         summary: "Collects the block with the fewest valid pages among a searched share of them.",
         origin: "flashsim (FlashSim), section 4.4 and figure 8",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[SEARCH],
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "fraction",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "1.0",
-    "The share of a plane's candidates searched; 0 takes a random block without a search.",
-)];
+hybridsim_config::params! {
+    /// Parameters of the partial search.
+    struct Parameters {
+        fraction: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0",
+            "The share of a plane's candidates searched; 0 takes a random block without a search.";
+    }
+}
 
 /// The share of the candidates searched.
 #[derive(Serialize, Deserialize)]
 struct Partial(f64);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Drawn::new(input, Partial(input.settings.number("fraction")))))
+    let params = Parameters::from_settings(input.settings);
+    Ok(Box::new(Drawn::new(input, Partial(params.fraction))))
 }
 
 /// The natural logarithm of the binomial coefficient `all` over `chosen`.

@@ -13,6 +13,7 @@ pub const ENTRY: GcEntry = GcEntry {
         origin: "the lower bound of the analyses; Van Houdt, SIGMETRICS 2013",
         params: &[],
     },
+    provides: &[],
     build,
 };
 

@@ -7,7 +7,7 @@ use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -16,17 +16,19 @@ pub const ENTRY: GcEntry = GcEntry {
         name: "windowed-greedy",
         summary: "Collects the block with the fewest valid pages among the oldest ones.",
         origin: "Hu, Eleftheriou, Haas, Iliadis and Pletka, SYSTOR 2009",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "window",
-    Kind::Count { min: 1, max: 1 << 31 },
-    "64",
-    "Blocks in the window of each plane; 1 is FIFO, all blocks is greedy.",
-)];
+hybridsim_config::params! {
+    /// Parameters of windowed greedy.
+    struct Parameters {
+        window: u64 = Kind::Count { min: 1, max: 1 << 31 }, default "64",
+            "Blocks in the window of each plane; 1 is FIFO, all blocks is greedy.";
+    }
+}
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Window {
@@ -51,7 +53,7 @@ fn build(input: &GcInput<'_>) -> BuiltPolicy {
     Ok(Box::new(Windowed {
         lists: Lists::new(lists, input.geometry.blocks() as usize),
         windows: vec![Window { blocks: 0, least: pages_per_block + 1 }; input.pools],
-        window_max: input.settings.count("window"),
+        window_max: Parameters::from_settings(input.settings).window,
         pages_per_block,
     }))
 }

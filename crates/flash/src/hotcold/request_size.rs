@@ -3,7 +3,7 @@
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +12,18 @@ pub const ENTRY: HotColdEntry = HotColdEntry {
         name: "request-size",
         summary: "Pages of small requests are hot.",
         origin: "Chang, ASP-DAC 2008; LAST (Lee et al., SPEED 2008)",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "pages_max",
-    Kind::Count { min: 1, max: u32::MAX as u64 },
-    "2",
-    "Requests that touch at most this many pages are hot.",
-)];
+hybridsim_config::params! {
+    /// Parameters of the request size.
+    struct Parameters {
+        pages_max: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "2",
+            "Requests that touch at most this many pages are hot.";
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct RequestSize {
@@ -30,7 +31,7 @@ struct RequestSize {
 }
 
 fn build(settings: &Settings) -> BuiltClassifier {
-    Ok(Box::new(RequestSize { pages_max: settings.count("pages_max") as u32 }))
+    Ok(Box::new(RequestSize { pages_max: Parameters::from_settings(settings).pages_max }))
 }
 
 impl HotColdClassifier for RequestSize {

@@ -8,7 +8,7 @@
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -17,26 +17,22 @@ pub const ENTRY: HotColdEntry = HotColdEntry {
         name: "write-count",
         summary: "Frequently written pages are hot, by hashed counters with decay.",
         origin: "Hsieh, Kuo and Chang, ACM Transactions on Storage 2006",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 3] = [
-    Param::with("counters", Kind::Count { min: 2, max: 1 << 26 }, "4096", "Size of the table."),
-    Param::with(
-        "threshold",
-        Kind::Count { min: 1, max: COUNT_MAX as u64 },
-        "4",
-        "Both counters of a hot page are at least this; they saturate at 15.",
-    ),
-    Param::with(
-        "decay_writes",
-        Kind::Count { min: 1, max: 1 << 40 },
-        "5117",
-        "Pages written between two halvings of all counters.",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of the counters.
+    struct Parameters {
+        counters: usize = Kind::Count { min: 2, max: 1 << 26 }, default "4096",
+            "Size of the table.";
+        threshold: u8 = Kind::Count { min: 1, max: COUNT_MAX as u64 }, default "4",
+            "Both counters of a hot page are at least this; they saturate at 15.";
+        decay_writes: u64 = Kind::Count { min: 1, max: 1 << 40 }, default "5117",
+            "Pages written between two halvings of all counters.";
+    }
+}
 
 /// Counters have four bits.
 const COUNT_MAX: u8 = 15;
@@ -50,12 +46,12 @@ struct WriteCount {
 }
 
 fn build(settings: &Settings) -> BuiltClassifier {
-    let decay_writes = settings.count("decay_writes");
+    let params = Parameters::from_settings(settings);
     Ok(Box::new(WriteCount {
-        counters: vec![0; settings.count("counters") as usize],
-        threshold: settings.count("threshold") as u8,
-        decay_writes,
-        until_decay: decay_writes,
+        counters: vec![0; params.counters],
+        threshold: params.threshold,
+        decay_writes: params.decay_writes,
+        until_decay: params.decay_writes,
     }))
 }
 

@@ -9,13 +9,14 @@ use super::NONE;
 use crate::restore;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
-/// The probe sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probing {
-    /// Adjacent buckets.
-    Linear,
-    /// Buckets at distances 1, 4, 9, ...
-    Quadratic,
+hybridsim_config::choices! {
+    /// The probe sequence.
+    pub enum Probing {
+        /// Adjacent buckets.
+        Linear = "linear",
+        /// Buckets at distances 1, 4, 9, ...
+        Quadratic = "quadratic",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,26 +13,15 @@ use hybridsim_engine::state::{Loader, Saver, StateError};
 /// Size classes: 2^0 to 2^10 sectors.
 const COUNTERS: usize = 11;
 
-/// How the threshold is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// The best of all splits.
-    Exhaustive,
-    /// Algorithm 1 with the intended sum: assignment and centres in turn from i = j = p = 0.
-    Lloyd,
-    /// Algorithm 1 as printed.
-    Literal,
-}
-
-impl Search {
-    pub const NAMES: &'static [&'static str] = &["exhaustive", "lloyd", "literal"];
-
-    pub fn named(name: &str) -> Self {
-        match name {
-            "lloyd" => Self::Lloyd,
-            "literal" => Self::Literal,
-            _ => Self::Exhaustive,
-        }
+hybridsim_config::choices! {
+    /// Computation of the threshold.
+    pub enum Search {
+        /// The best of all splits.
+        Exhaustive = "exhaustive",
+        /// Algorithm 1 with the intended sum: assignment and centres in turn from i = j = p = 0.
+        Lloyd = "lloyd",
+        /// Algorithm 1 as printed.
+        Literal = "literal",
     }
 }
 

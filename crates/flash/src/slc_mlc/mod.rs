@@ -38,7 +38,6 @@ mod trim_record;
 
 pub use backend::SlcMlcSsd;
 pub use operations::STATISTIC_NAMES;
-pub(crate) use params::table_bytes;
 pub use params::{ENTRY, PARAMS, build_slc_mlc};
 
 /// No sector, page, block or slot.

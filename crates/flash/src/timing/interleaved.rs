@@ -8,14 +8,38 @@
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Latency, Milestone, OperationTimes,
-    Timed, die_copied_from, serves_request, split_copy,
+    Scheduled, TimingEntry, TimingModel, die_copied_from, serves_request, split_copy,
 };
 use crate::event::Cause;
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use crate::restore;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use serde::{Deserialize, Serialize};
+
+pub const ENTRY: TimingEntry = TimingEntry {
+    description: Description {
+        name: "interleaved",
+        summary: "Channels and dies in parallel, operations of a die in order.",
+        origin: "flashsim, section 3.3 and algorithm 1",
+        params: Parameters::PARAMS,
+    },
+    build: |input| {
+        let schedule_slots = Parameters::from_settings(input.settings).schedule_slots;
+        let times = OperationTimes { schedule_slots, ..input.times };
+        Ok(Box::new(Interleaved::new(*input.geometry, times)))
+    },
+};
+
+hybridsim_config::params! {
+    /// Schedule tables.
+    struct Parameters {
+        schedule_slots: Option<usize> = super::SLOTS, optional,
+            "Entries of each bus's schedule table; when it is full, transfers queue behind the \
+             last, which costs throughput. Without it a table has as many as it needs.";
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Die {
@@ -55,63 +79,6 @@ impl Interleaved {
             request: RequestSchedule::new(),
             op_ends: Vec::with_capacity(1024),
         }
-    }
-
-    pub(super) fn busy(&mut self) -> &mut BusyIntervals {
-        &mut self.interconnect.busy
-    }
-
-    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
-        (&self.geometry, &mut self.slow)
-    }
-
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&self.dies);
-        self.slow.save(to);
-        self.interconnect.save(to);
-    }
-
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        restore::table(from, "the list of dies", &mut self.dies)?;
-        self.slow.restore(self.geometry.dies(), from)?;
-        self.interconnect.restore(from)
-    }
-
-    #[inline]
-    pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
-    }
-
-    pub(super) fn begin_background(&mut self, now: SimTime) {
-        self.interconnect.advance(now);
-        self.request = RequestSchedule::background(now);
-    }
-
-    pub(super) fn work(&mut self, time: SimDuration) {
-        self.request.work(time);
-    }
-
-    pub(super) fn delay(&mut self, time: SimDuration) {
-        self.request.delay(time);
-    }
-
-    #[inline]
-    pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
-        let mut ready = self.page_received(bytes_behind);
-        let ram = (!ops.is_empty()).then_some(self.times.ram);
-        // Data pass through the controller's RAM on their way in (flashsim, section 3.2).
-        if let Some(ram) = ram.filter(|_| self.request.op == Op::Write) {
-            ready = ready.through_ram(ram);
-        }
-        let mut result = ready;
-        if ops.iter().any(|op| op.after != After::NOTHING) {
-            result = self.schedule_dependent(ops, ready);
-        } else {
-            for op in ops {
-                self.schedule_independent(op, &ready, &mut result);
-            }
-        }
-        self.request.end_page(&mut self.interconnect, result, ram, bytes);
     }
 
     #[inline]
@@ -157,11 +124,6 @@ impl Interleaved {
         }
         die.gc_until = at;
         die.free = at;
-    }
-
-    #[inline]
-    pub(super) fn end(&mut self) -> Timed {
-        self.request.end()
     }
 
     /// When the data of a page are in the device, while those behind it are still transferred.
@@ -318,5 +280,69 @@ impl Interleaved {
         self.dies[op.die.0 as usize].free = at;
         self.interconnect.busy.die(op, begin, at);
         Milestone { at, latency }
+    }
+}
+
+impl TimingModel for Interleaved {
+    fn busy(&mut self, _now: SimTime, _everything: bool) -> Option<&mut BusyIntervals> {
+        Some(&mut self.interconnect.busy)
+    }
+
+    fn slowdowns(&mut self) -> Option<(&Geometry, &mut DieSlowdowns)> {
+        Some((&self.geometry, &mut self.slow))
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&self.dies);
+        self.slow.save(to);
+        self.interconnect.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        restore::table(from, "the list of dies", &mut self.dies)?;
+        self.slow.restore(self.geometry.dies(), from)?;
+        self.interconnect.restore(from)
+    }
+
+    #[inline]
+    fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
+    }
+
+    fn begin_background(&mut self, now: SimTime) {
+        self.interconnect.advance(now);
+        self.request = RequestSchedule::background(now);
+    }
+
+    fn work(&mut self, time: SimDuration) {
+        self.request.work(time);
+    }
+
+    fn delay(&mut self, time: SimDuration) {
+        self.request.delay(time);
+    }
+
+    #[inline]
+    fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
+        let mut ready = self.page_received(bytes_behind);
+        let ram = (!ops.is_empty()).then_some(self.times.ram);
+        // Data pass through the controller's RAM on their way in (flashsim, section 3.2).
+        if let Some(ram) = ram.filter(|_| self.request.op == Op::Write) {
+            ready = ready.through_ram(ram);
+        }
+        let mut result = ready;
+        if ops.iter().any(|op| op.after != After::NOTHING) {
+            result = self.schedule_dependent(ops, ready);
+        } else {
+            for op in ops {
+                self.schedule_independent(op, &ready, &mut result);
+            }
+        }
+        self.request.end_page(&mut self.interconnect, result, ram, bytes);
+    }
+
+    #[inline]
+    fn end(&mut self) -> Scheduled {
+        Scheduled::Completes(self.request.end())
     }
 }

@@ -1,49 +1,79 @@
 //! Timing models: when flash operations execute. The translation layer only decides which.
 //!
 //! A model reserves time on dies, channels and the host link when a request arrives, so a request
-//! costs one event however many flash operations it causes. Writes that wait for a full write
-//! buffer are the exception: their operations are scheduled when they get their entries.
+//! costs one event however many flash operations it causes. Writes of [`Queued`] are the exception:
+//! those that wait for a full write buffer are scheduled when they get their entries, and without a
+//! buffer the completion of a write is decided when its programs have ended.
 
 mod bus;
 mod busy;
 mod chip;
+mod die;
 mod interconnect;
 mod interleaved;
+mod none;
+mod params;
 mod queued;
+mod queued_params;
 mod request;
 mod serial;
 mod slowdown;
+mod unbuffered;
 mod waiting;
 mod write_buffer;
 
 pub use bus::Bus;
 pub use busy::BusyIntervals;
 pub use chip::ChipPages;
+pub use die::{DieScheduling, SuspendPoints};
 pub use interconnect::Interconnect;
 pub use interleaved::Interleaved;
-pub use queued::{DieScheduling, Queued, SuspendPoints};
+pub use params::{CopyBack, SlcMode as SlcModeParams, TimingParams};
+pub use queued::Queued;
 pub use serial::Serial;
-use slowdown::{CellTimes, DieSlowdowns};
+use slowdown::CellTimes;
+pub use slowdown::DieSlowdowns;
 pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
-use crate::geometry::{DieId, Geometry, Ppn};
+use crate::geometry::{DieId, Geometry, GeometryParams, Ppn};
 use crate::ops::{FlashOp, OpKind, SlcMode};
+use hybridsim_config::param::{Built, Kind, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
-    EventRecord, LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, Slowdown,
-    StateError,
+    LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
 };
 
-/// Which copies stay inside the chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyBack {
-    /// None: every copy passes over the channel through the controller.
-    None,
-    /// Those within a plane, through its register.
-    Plane,
-    /// Those within a die, between planes too.
-    Die,
+/// Entries of a schedule table.
+const SLOTS: Kind = Kind::Count { min: 1, max: 1 << 20 };
+
+/// The input of a timing model's builder.
+pub struct TimingInput<'a> {
+    pub settings: &'a Settings,
+    pub geometry: &'a Geometry,
+    /// Pages that the chip reads and programs at once.
+    pub pages: &'a GeometryParams,
+    pub times: OperationTimes,
 }
+
+/// A registered timing model.
+#[derive(Clone, Copy)]
+pub struct TimingEntry {
+    pub description: Description,
+    /// Problems name keys of the device.
+    pub build: fn(&TimingInput<'_>) -> Built<dyn TimingModel>,
+}
+
+impl Entry for TimingEntry {
+    const CATEGORY: &'static str = "timing";
+    fn description(&self) -> Description {
+        self.description
+    }
+}
+
+/// All timing models.
+pub const ENTRIES: &[TimingEntry] =
+    &[interleaved::ENTRY, queued_params::ENTRY, serial::ENTRY, none::ENTRY];
 
 /// Durations of operations on blocks in SLC mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,14 +190,14 @@ impl OperationTimes {
         match op {
             Op::Read => self.host_rate,
             Op::Write => self.host_write_rate,
-            Op::Trim | Op::Flush => 0,
+            Op::Trim | Op::Flush | Op::Zone(_) => 0,
         }
     }
 
     const fn overhead(&self, op: Op) -> SimDuration {
         match op {
             Op::Read => self.read_overhead,
-            Op::Write | Op::Trim | Op::Flush => self.write_overhead,
+            Op::Write | Op::Trim | Op::Flush | Op::Zone(_) => self.write_overhead,
         }
     }
 }
@@ -269,6 +299,13 @@ pub enum Scheduled {
     /// A write that waits for entries of the write buffer: [`TimingModel::admit_waiting`] has to
     /// be called at this time, and schedules it.
     Waits(SimTime),
+    /// A write whose programs host reads may still delay, which would end at `until`:
+    /// [`TimingModel::programmed`] has to be called then with its number.
+    Programs {
+        number: u64,
+        until: SimTime,
+        idle_from: SimTime,
+    },
 }
 
 impl Scheduled {
@@ -278,145 +315,69 @@ impl Scheduled {
         match self {
             Self::Completes(timed) => timed.idle_from,
             Self::Waits(until) => *until,
+            Self::Programs { idle_from, .. } => *idle_from,
         }
     }
 }
 
-/// The timing model of a device.
-pub enum TimingModel {
-    Interleaved(Box<Interleaved>),
-    Queued(Box<Queued>),
-    Serial(Box<Serial>),
-    /// Each request takes one nanosecond, so that simulated time advances.
-    None(SimTime),
-}
-
-/// Calls a method of the model in use; `$none` where there is none.
-macro_rules! dispatch {
-    ($model:expr, $timing:ident => $call:expr, $arrived:pat => $none:expr) => {
-        match $model {
-            TimingModel::Interleaved($timing) => $call,
-            TimingModel::Queued($timing) => $call,
-            TimingModel::Serial($timing) => $call,
-            TimingModel::None($arrived) => $none,
-        }
-    };
-}
-
-impl TimingModel {
-    pub fn save(&self, to: &mut Saver) {
-        dispatch!(self, timing => timing.save(to), _ => {});
+/// Schedules flash operations: when they execute, and when requests complete.
+pub trait TimingModel {
+    /// Whether operations take time.
+    fn has_times(&self) -> bool {
+        true
     }
+
+    fn save(&self, to: &mut Saver);
 
     /// # Errors
     /// When the state is of another device.
-    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        dispatch!(self, timing => timing.restore(from), _ => Ok(()))
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
+
+    /// Slowdowns of dies, which act from the next operation on.
+    fn slowdowns(&mut self) -> Option<(&Geometry, &mut DieSlowdowns)> {
+        None
     }
 
-    /// Slows down the cells of `die`, or of all dies, from the next operation on; without effect
-    /// where there are no times.
-    pub fn slow_down(&mut self, die: Option<u32>, slowdown: Slowdown) {
-        let (geometry, slow) = match self {
-            Self::Interleaved(timing) => timing.slowdowns(),
-            Self::Queued(timing) => timing.slowdowns(),
-            Self::Serial(timing) => timing.slowdowns(),
-            Self::None(_) => return,
-        };
-        slow.set(geometry.dies(), die, slowdown);
-    }
-
-    /// Enables recording of busy intervals: an observer is attached.
-    pub fn record_busy_intervals(&mut self) {
-        dispatch!(self, timing => timing.busy().enable(), _ => {});
-    }
-
-    /// Reports busy intervals of dies and channels that are final at `now` and have not been
-    /// reported before; at the end of a run, with `everything`, all others as well.
-    pub fn report_busy_intervals(
-        &mut self,
-        now: SimTime,
-        everything: bool,
-        report: impl FnMut(EventRecord),
-    ) {
-        let busy = match self {
-            Self::Interleaved(timing) => timing.busy(),
-            Self::Queued(timing) => timing.busy_until(now, everything),
-            Self::Serial(timing) => timing.busy(),
-            Self::None(_) => return,
-        };
-        busy.report(report);
+    /// Busy intervals of dies and channels that are final at `now`; at the end of a run, with
+    /// `everything`, all others as well.
+    fn busy(&mut self, _now: SimTime, _everything: bool) -> Option<&mut BusyIntervals> {
+        None
     }
 
     /// A request of `bytes` arrives.
-    #[inline]
-    pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        dispatch!(self, timing => timing.begin(now, op, bytes), arrived => *arrived = now);
-    }
+    fn begin(&mut self, now: SimTime, op: Op, bytes: u64);
 
     /// Background work begins.
-    pub fn begin_background(&mut self, now: SimTime) {
-        dispatch!(self, timing => timing.begin_background(now), arrived => *arrived = now);
-    }
+    fn begin_background(&mut self, now: SimTime);
 
     /// The controller is busy for `time` before any further operation can begin.
-    pub fn delay(&mut self, time: SimDuration) {
-        dispatch!(self, timing => timing.delay(time), _ => {});
-    }
+    fn delay(&mut self, time: SimDuration);
 
     /// The controller spends `time` more on the current request.
-    pub fn work(&mut self, time: SimDuration) {
-        dispatch!(self, timing => timing.work(time), _ => {});
-    }
+    fn work(&mut self, time: SimDuration);
 
     /// Schedules the operations for one page of the request, of which it covers `bytes`;
     /// `bytes_behind` more follow.
-    #[inline]
-    pub fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
-        match self {
-            Self::Interleaved(timing) => timing.page(ops, bytes, bytes_behind),
-            Self::Queued(timing) => timing.page(ops, bytes),
-            Self::Serial(timing) => timing.page(ops),
-            Self::None(_) => {}
-        }
-    }
+    fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64);
 
     /// All pages of the request have been passed to the model.
-    #[inline]
-    pub fn end(&mut self) -> Scheduled {
-        let timed = match self {
-            Self::Interleaved(timing) => timing.end(),
-            Self::Queued(timing) => return timing.end(),
-            Self::Serial(timing) => timing.end(),
-            Self::None(arrived) => {
-                let tick = SimDuration::from_ns(1);
-                let breakdown = LatencyBreakdown::of([(LatencyPhase::Overhead, tick)]);
-                Timed { end: *arrived + tick, breakdown, idle_from: *arrived + tick }
-            }
-        };
-        Scheduled::Completes(timed)
-    }
+    fn end(&mut self) -> Scheduled;
 
     /// Schedules the first of the writes that wait for the write buffer, in order of arrival, as
     /// far as there are entries for it; `None` if no write waits.
-    pub fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
-        match self {
-            Self::Queued(timing) => timing.admit_waiting(now),
-            Self::Interleaved(_) | Self::Serial(_) | Self::None(_) => None,
-        }
+    fn admit_waiting(&mut self, _now: SimTime) -> Option<Scheduled> {
+        None
     }
 
-    /// Drops the operations of the current request that wait for the write buffer.
-    pub fn drop_current(&mut self) {
-        if let Self::Queued(timing) = self {
-            timing.drop_current();
-        }
+    /// Completes the write `number`, unless host reads have delayed its programs; `None` if there
+    /// is no such write.
+    fn programmed(&mut self, _now: SimTime, _number: u64) -> Option<Scheduled> {
+        None
     }
 
-    /// Drops all writes that wait for the write buffer.
-    pub fn drop_waiting(&mut self) {
-        if let Self::Queued(timing) = self {
-            timing.drop_waiting();
-        }
-    }
+    /// Has the current request, which failed, wait for nothing.
+    fn drop_current(&mut self) {}
+
+    /// Drops all writes that wait for the write buffer or for their programs.
+    fn drop_waiting(&mut self) {}
 }

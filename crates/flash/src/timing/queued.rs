@@ -1,138 +1,33 @@
 //! A queue per die, as in current controllers.
 //!
 //! Each die has a queue of programs, copies and erases. Host reads have priority: they execute
-//! before operations that have not begun, and suspend a program or an erase where the chip allows
-//! it, a program perhaps only at certain points and for so many reads ([`SuspendPoints`]).
-//! Programs on several planes of a die run as one multi-plane program. A write completes when
-//! its data are in the write buffer, or without one when they are programmed.
+//! before operations that have not begun, and suspend a program, that of a copy too, or an erase
+//! where the chip allows it, a program perhaps only at certain points and for so many reads
+//! ([`SuspendPoints`](super::SuspendPoints)). Programs on several planes of a die run as one
+//! multi-plane program. A write completes when its data are in the write buffer, or without one
+//! when they are programmed.
 //!
-//! Once a completion time has been reported to the host, no operation is inserted before it
-//! ([`Die::committed_until`]), so each request still costs one event. A write that finds the write
-//! buffer full waits in its queue ([`WaitingWrites`]): its operations are scheduled, and its
-//! completion time is known, when it gets an entry, so reads may delay the programs it waits for.
+//! The completion of a read, a flush, and a write that is buffered at once is decided at arrival,
+//! so each costs one event, and no operation is inserted before the programs that a flush waits for
+//! ([`Die::committed_until`]). Other writes wait for programs that reads may delay: their
+//! completion is decided when these have ended. Without a write buffer they are those of the write
+//! ([`UnbufferedWrites`]). A write that finds the buffer full waits in its queue
+//! ([`WaitingWrites`]): its operations are scheduled when it gets an entry.
 
 use super::chip::{ChipPages, OpenProgram};
+use super::die::{Die, QueuedKind, QueuedOp};
 use super::request::RequestSchedule;
+use super::unbuffered::UnbufferedWrites;
 use super::waiting::{WaitingWrite, WaitingWrites};
 use super::{
-    BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Milestone, OperationTimes, Scheduled,
-    WriteBuffer, serves_request, split_copy,
+    BusyIntervals, CellTimes, DieScheduling, DieSlowdowns, Interconnect, Milestone, OperationTimes,
+    Scheduled, TimingModel, WriteBuffer, serves_request, split_copy,
 };
 use crate::event::Cause;
-use crate::event::FlashAct;
-use crate::event::FlashUnit;
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use crate::restore;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
-use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
-
-/// Suspension and multi-plane operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DieScheduling {
-    /// Time to suspend a program; `None` if programs cannot be suspended.
-    pub program_suspend: Option<SimDuration>,
-    /// Where programs can be suspended; `None` for anywhere.
-    pub program_points: Option<SuspendPoints>,
-    /// Time to suspend an erase; `None` if erases cannot be suspended.
-    pub erase_suspend: Option<SimDuration>,
-    /// Time added to a program or erase each time it resumes.
-    pub resume: SimDuration,
-    /// Maximum suspensions of one operation.
-    pub suspends_max: u32,
-    pub multi_plane: bool,
-}
-
-/// Points at which a running program can be suspended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SuspendPoints {
-    /// Running time of the program from one point to the next; above zero.
-    pub interval: SimDuration,
-    /// Maximum host reads at each point, and ahead of a program that waits.
-    pub reads_max: u32,
-}
-
-/// An operation in the queue of a die.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct QueuedOp {
-    kind: QueuedKind,
-    /// Earliest start.
-    ready: SimTime,
-    length: SimDuration,
-    cause: Cause,
-    suspends: u32,
-    /// Host reads that it has been delayed by since it was queued or suspended.
-    reads: u32,
-    /// Bit mask of its planes, and page offset in the block: both decide about multi-plane.
-    planes: u64,
-    offset: u32,
-    /// Whether it programs or erases in SLC mode: a multi-plane operation has one mode.
-    slc: bool,
-    /// Number of the request it belongs to.
-    request: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum QueuedKind {
-    HostRead,
-    Program,
-    Erase,
-    Copy,
-    /// A read of garbage collection or wear levelling: no priority.
-    BackgroundRead,
-}
-
-impl QueuedOp {
-    #[inline]
-    const fn is_background(&self) -> bool {
-        !serves_request(self.cause)
-    }
-
-    /// Whether it is a program that no further host read may precede at `time`.
-    #[inline]
-    fn precedes_reads(&self, time: SimTime, scheduling: &DieScheduling) -> bool {
-        let Some(points) = scheduling.program_points else { return false };
-        self.kind == QueuedKind::Program && self.ready <= time && self.reads >= points.reads_max
-    }
-
-    /// When it can be suspended, if it runs from `start` and a read arrives at `time`, not before.
-    #[inline]
-    fn suspension(&self, start: SimTime, time: SimTime, scheduling: &DieScheduling) -> SimTime {
-        let points = scheduling.program_points.filter(|_| self.kind == QueuedKind::Program);
-        let Some(SuspendPoints { interval, .. }) = points else { return time };
-        let resumed = if self.suspends > 0 { start + scheduling.resume } else { start };
-        let intervals = time.since(resumed.min(time)).as_ns().div_ceil(interval.as_ns()).max(1);
-        resumed + interval * intervals
-    }
-
-    const fn act(&self) -> FlashAct {
-        match self.kind {
-            QueuedKind::HostRead | QueuedKind::BackgroundRead => FlashAct::Read,
-            QueuedKind::Program => FlashAct::Program,
-            QueuedKind::Erase => FlashAct::Erase,
-            QueuedKind::Copy => FlashAct::Copy,
-        }
-    }
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Die {
-    /// In order; the first may be under way.
-    queue: VecDeque<QueuedOp>,
-    /// End of the last operation that has left `queue`.
-    at: SimTime,
-    /// End of the last operation in `queue`.
-    free: SimTime,
-    /// End of the last host read; host reads execute one after the other.
-    read_until: SimTime,
-    /// No operation may be inserted before this time.
-    committed_until: SimTime,
-    /// Programs that take further pages.
-    open_programs: Vec<OpenProgram>,
-    /// The chip's page that the last copy or background read has read, by its number.
-    copied: Option<u32>,
-}
 
 /// The chip's page that the last host read has read.
 struct Sensed {
@@ -143,84 +38,6 @@ struct Sensed {
     /// Position of the read in the queue of the die.
     index: usize,
     at: Milestone,
-}
-
-/// Where a host read is inserted.
-struct ReadSlot {
-    /// Position in the queue.
-    index: usize,
-    begin: SimTime,
-    /// Remaining time of the operation at `index - 1`, which is suspended for the read.
-    suspended: Option<SimDuration>,
-}
-
-impl Die {
-    /// Removes operations that ended before `now`: no read can precede them any more.
-    fn advance(&mut self, now: SimTime, number: DieId, busy: &mut BusyIntervals) {
-        while let Some(first) = self.queue.front() {
-            let begin = self.at.max(first.ready);
-            let end = begin + first.length;
-            if end > now {
-                break;
-            }
-            busy.record(FlashUnit::Die(number.0), (first.act(), first.cause), begin, end);
-            self.at = end;
-            self.queue.pop_front();
-        }
-    }
-
-    fn commit_until(&mut self, time: SimTime) {
-        self.committed_until = self.committed_until.max(time);
-    }
-
-    fn update_free(&mut self) {
-        let end = |at: SimTime, op: &QueuedOp| at.max(op.ready) + op.length;
-        self.free = self.queue.iter().fold(self.at, end);
-    }
-
-    /// How long the background operations in the queue take, or `most` if that is less.
-    #[inline]
-    fn background_time(&self, most: SimDuration) -> SimDuration {
-        if most.is_zero() {
-            return most;
-        }
-        let add = |time: SimDuration, op: &QueuedOp| {
-            if op.is_background() { time + op.length } else { time }
-        };
-        self.queue.iter().fold(SimDuration::ZERO, add).min(most)
-    }
-
-    /// The first slot from `earliest` on for a host read.
-    fn read_slot(&self, earliest: SimTime, scheduling: &DieScheduling) -> ReadSlot {
-        let mut begin = earliest.max(self.committed_until).max(self.read_until).max(self.at);
-        let mut at = self.at;
-        for (index, op) in self.queue.iter().enumerate() {
-            let start = at.max(op.ready);
-            let end = start + op.length;
-            if start >= begin {
-                if !op.precedes_reads(begin, scheduling) {
-                    return ReadSlot { index, begin, suspended: None };
-                }
-                begin = start;
-            }
-            if end > begin {
-                let suspend = match op.kind {
-                    QueuedKind::Program => scheduling.program_suspend,
-                    QueuedKind::Erase => scheduling.erase_suspend,
-                    QueuedKind::HostRead | QueuedKind::Copy | QueuedKind::BackgroundRead => None,
-                };
-                let point = op.suspension(start, begin, scheduling);
-                let left = end.since(point.min(end));
-                let pays = suspend.is_some_and(|suspend| left > suspend);
-                if pays && op.suspends < scheduling.suspends_max {
-                    return ReadSlot { index: index + 1, begin: point, suspended: Some(left) };
-                }
-                begin = end;
-            }
-            at = end;
-        }
-        ReadSlot { index: self.queue.len(), begin, suspended: None }
-    }
 }
 
 pub struct Queued {
@@ -234,6 +51,9 @@ pub struct Queued {
     interconnect: Interconnect,
     buffer: WriteBuffer,
     waiting: WaitingWrites,
+    unbuffered: UnbufferedWrites,
+    /// Whether the current request waits for the write buffer, or for its programs.
+    is_waiting: bool,
     now: SimTime,
     /// Requests so far, background work included.
     requests: u64,
@@ -263,6 +83,8 @@ impl Queued {
             interconnect: Interconnect::new(geometry, &times),
             buffer,
             waiting: WaitingWrites::default(),
+            unbuffered: UnbufferedWrites::default(),
+            is_waiting: false,
             now: SimTime::ZERO,
             requests: 0,
             request: RequestSchedule::new(),
@@ -272,81 +94,10 @@ impl Queued {
         }
     }
 
-    pub(super) fn busy(&mut self) -> &mut BusyIntervals {
-        &mut self.interconnect.busy
-    }
-
-    /// Busy intervals, with those of dies until `now`, or until all operations have ended.
-    pub(super) fn busy_until(&mut self, now: SimTime, everything: bool) -> &mut BusyIntervals {
-        let until = if everything { SimTime::from_ns(u64::MAX) } else { now };
-        for (number, die) in (0..).zip(&mut self.dies) {
-            die.advance(until, DieId(number), &mut self.interconnect.busy);
-        }
-        self.busy()
-    }
-
-    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
-        (&self.geometry, &mut self.slow)
-    }
-
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.dies, self.requests));
-        self.slow.save(to);
-        self.interconnect.save(to);
-        self.buffer.save(to);
-    }
-
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        restore::table(from, "the list of dies", &mut self.dies)?;
-        self.requests = from.take()?;
-        self.slow.restore(self.geometry.dies(), from)?;
-        self.interconnect.restore(from)?;
-        self.buffer.restore(from)
-    }
-
-    pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        self.now = now;
-        self.number_request();
-        self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
-        if op == Op::Flush {
-            let received = &mut self.request.received;
-            let (end, programs) = self.buffer.flush(received.at);
-            for (die, until) in programs {
-                self.dies[usize::from(die.0)].commit_until(until);
-            }
-            received.latency.program = end.since(received.at);
-            received.at = end;
-        }
-    }
-
-    pub(super) fn begin_background(&mut self, now: SimTime) {
-        self.now = now;
-        self.interconnect.advance(now);
-        self.number_request();
-        self.request = RequestSchedule::background(now);
-    }
-
     #[inline]
     fn number_request(&mut self) {
         self.requests += 1;
         self.request_number = self.requests;
-    }
-
-    pub(super) fn work(&mut self, time: SimDuration) {
-        self.request.work(time);
-    }
-
-    pub(super) fn delay(&mut self, time: SimDuration) {
-        self.request.delay(time);
-    }
-
-    pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64) {
-        let writes = self.request.op == Op::Write && !ops.is_empty();
-        if writes && self.buffer.exists() && self.must_wait() {
-            self.waiting.push_page(ops, bytes);
-            return;
-        }
-        self.schedule_page(ops, bytes);
     }
 
     /// Whether a page of the current request waits for the write buffer, or for writes before it.
@@ -395,51 +146,27 @@ impl Queued {
         }
         match programmed {
             Some((die, until)) if buffered => self.buffer.insert(die, until),
-            Some((die, until)) => self.dies[usize::from(die.0)].commit_until(until),
-            None => {}
+            _ if writes && !buffered => self.await_programs(ops),
+            _ => {}
         }
         self.request.end_page(&mut self.interconnect, result, ram, bytes);
     }
 
-    #[inline]
-    pub(super) fn end(&mut self) -> Scheduled {
-        if self.waiting.end_current(&self.request, self.request_number) {
+    /// The current request, a write without a buffer, waits for the programs among `ops`, and for
+    /// other operations that serve it.
+    fn await_programs(&mut self, ops: &[FlashOp]) {
+        for op in ops.iter().filter(|op| op.cause == Cause::Host && op.kind != OpKind::Read) {
+            self.unbuffered.push_die(op.die);
+            self.is_waiting = true;
+        }
+    }
+
+    fn end_waiting(&mut self) -> Scheduled {
+        if self.buffer.exists() {
+            self.waiting.end_current(&self.request, self.request_number);
             return Scheduled::Waits(self.waiting.until);
         }
-        Scheduled::Completes(self.request.end())
-    }
-
-    pub(super) fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
-        let mut write = self.waiting.pop_write()?;
-        self.now = now;
-        self.interconnect.advance(now);
-        (self.request, self.request_number) = (write.schedule, write.number);
-        // Operations may have left the die's queue since then, so the place in it is not known.
-        self.sensed = None;
-        let since = self.request.received.at;
-        while write.pages > 0 {
-            if let Some(until) = self.buffer.wait_for_entry(since.max(now), since) {
-                self.waiting.until = until;
-                self.waiting.put_back(WaitingWrite { schedule: self.request, ..write });
-                return Some(Scheduled::Waits(until));
-            }
-            let mut ops = std::mem::take(&mut self.admitted);
-            let bytes = self.waiting.pop_page(&mut ops);
-            self.schedule_page(&ops, bytes);
-            self.admitted = ops;
-            write.pages -= 1;
-        }
-        Some(Scheduled::Completes(self.request.end()))
-    }
-
-    pub(super) fn drop_current(&mut self) {
-        self.waiting.drop_current();
-    }
-
-    pub(super) fn drop_waiting(&mut self) {
-        self.waiting.clear();
-        // An erase that is dropped would have ended the programs of its block.
-        self.dies.iter_mut().for_each(|die| die.open_programs.clear());
+        self.unbuffered.end_current(self.request_number, self.request.end())
     }
 
     fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
@@ -597,6 +324,8 @@ impl Queued {
             .expect("only operations that can be suspended are");
             first.length -= left;
             let rest = QueuedOp {
+                // What is left of a copy is a program.
+                kind: if first.kind == QueuedKind::Copy { QueuedKind::Program } else { first.kind },
                 ready: SimTime::ZERO,
                 length: left + self.scheduling.resume,
                 suspends: first.suspends + 1,
@@ -622,6 +351,7 @@ impl Queued {
             offset: 0,
             slc: false,
             request: self.request_number,
+            program: SimDuration::ZERO,
         };
         let die = &mut self.dies[usize::from(op.die.0)];
         die.queue.insert(slot.index, host_read);
@@ -667,6 +397,9 @@ impl Queued {
             }
         };
         let copied = self.enqueue(op, from, QueuedKind::Copy, length, from.at);
+        if let Some(copy) = self.dies[usize::from(op.die.0)].queue.back_mut() {
+            copy.program = program.min(length);
+        }
         if !joined {
             self.open_program(op, copied.at);
         }
@@ -712,6 +445,7 @@ impl Queued {
             offset: if is_program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
             slc: op.slc.target(),
             request: self.request_number,
+            program: SimDuration::ZERO,
         };
         let die = &mut self.dies[usize::from(op.die.0)];
         let before = die.free;
@@ -740,27 +474,130 @@ impl Queued {
     }
 }
 
-impl Die {
-    /// Merges `op` into the last operation of the queue if that has not begun, does the same on
-    /// other planes in the same mode for the same request, and its end has not been committed.
-    fn merge(&mut self, op: &QueuedOp, now: SimTime) -> bool {
-        let (free, committed) = (self.free, self.committed_until);
-        let Some(last) = self.queue.back_mut() else { return false };
-        let same = last.kind == op.kind
-            && last.request == op.request
-            && last.offset == op.offset
-            && last.slc == op.slc
-            && last.is_background() == op.is_background()
-            && last.suspends == 0
-            && last.planes & op.planes == 0
-            && matches!(op.kind, QueuedKind::Program | QueuedKind::Erase);
-        let begins = SimTime::from_ns(free.as_ns() - last.length.as_ns().min(free.as_ns()));
-        if !same || begins <= now || (committed >= free && op.ready > begins) {
-            return false;
+impl TimingModel for Queued {
+    fn busy(&mut self, now: SimTime, everything: bool) -> Option<&mut BusyIntervals> {
+        // Not beyond the time to which a saved state advances the dies.
+        let until = now.min(self.now);
+        let busy = &mut self.interconnect.busy;
+        for (number, die) in (0..).map(DieId).zip(&mut self.dies) {
+            die.advance(until, number, busy);
+            if everything {
+                die.record_rest(number, busy);
+            }
         }
-        last.planes |= op.planes;
-        last.ready = last.ready.max(op.ready);
-        self.update_free();
-        true
+        Some(busy)
+    }
+
+    fn slowdowns(&mut self) -> Option<(&Geometry, &mut DieSlowdowns)> {
+        Some((&self.geometry, &mut self.slow))
+    }
+
+    fn save(&self, to: &mut Saver) {
+        // As if each die had just been in use: a report of busy intervals leaves no trace.
+        let mut dies = self.dies.clone();
+        for die in &mut dies {
+            die.advance(self.now, DieId(0), &mut BusyIntervals::default());
+        }
+        to.put(&(dies, self.requests));
+        self.slow.save(to);
+        self.interconnect.save(to);
+        self.buffer.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        restore::table(from, "the list of dies", &mut self.dies)?;
+        self.requests = from.take()?;
+        self.slow.restore(self.geometry.dies(), from)?;
+        self.interconnect.restore(from)?;
+        self.buffer.restore(from)
+    }
+
+    fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.now = now;
+        self.number_request();
+        self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
+        if op == Op::Flush {
+            let received = &mut self.request.received;
+            let (end, programs) = self.buffer.flush(received.at);
+            for (die, until) in programs {
+                self.dies[usize::from(die.0)].commit_until(until);
+            }
+            received.latency.program = end.since(received.at);
+            received.at = end;
+        }
+    }
+
+    fn begin_background(&mut self, now: SimTime) {
+        self.now = now;
+        self.interconnect.advance(now);
+        self.number_request();
+        self.request = RequestSchedule::background(now);
+    }
+
+    fn work(&mut self, time: SimDuration) {
+        self.request.work(time);
+    }
+
+    fn delay(&mut self, time: SimDuration) {
+        self.request.delay(time);
+    }
+
+    fn page(&mut self, ops: &[FlashOp], bytes: u64, _bytes_behind: u64) {
+        let writes = self.request.op == Op::Write && !ops.is_empty();
+        if writes && self.buffer.exists() && self.must_wait() {
+            self.waiting.push_page(ops, bytes);
+            self.is_waiting = true;
+            return;
+        }
+        self.schedule_page(ops, bytes);
+    }
+
+    #[inline]
+    fn end(&mut self) -> Scheduled {
+        if std::mem::take(&mut self.is_waiting) {
+            return self.end_waiting();
+        }
+        Scheduled::Completes(self.request.end())
+    }
+
+    fn programmed(&mut self, now: SimTime, number: u64) -> Option<Scheduled> {
+        let dies = &self.dies;
+        self.unbuffered.programmed(now, number, |die| dies[usize::from(die.0)].end_of(number))
+    }
+
+    fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
+        let mut write = self.waiting.pop_write()?;
+        self.now = now;
+        self.interconnect.advance(now);
+        (self.request, self.request_number) = (write.schedule, write.number);
+        // Operations may have left the die's queue since then, so the place in it is not known.
+        self.sensed = None;
+        let since = self.request.received.at;
+        while write.pages > 0 {
+            if let Some(until) = self.buffer.wait_for_entry(since.max(now), since) {
+                self.waiting.until = until;
+                self.waiting.put_back(WaitingWrite { schedule: self.request, ..write });
+                return Some(Scheduled::Waits(until));
+            }
+            let mut ops = std::mem::take(&mut self.admitted);
+            let bytes = self.waiting.pop_page(&mut ops);
+            self.schedule_page(&ops, bytes);
+            self.admitted = ops;
+            write.pages -= 1;
+        }
+        Some(Scheduled::Completes(self.request.end()))
+    }
+
+    fn drop_current(&mut self) {
+        self.waiting.drop_current();
+        self.unbuffered.drop_current();
+        self.is_waiting = false;
+    }
+
+    fn drop_waiting(&mut self) {
+        self.waiting.clear();
+        self.unbuffered.clear();
+        // An erase that is dropped would have ended the programs of its block.
+        self.dies.iter_mut().for_each(|die| die.open_programs.clear());
     }
 }

@@ -8,12 +8,27 @@
 //! time. A program into that page, or an erase of its block, ends that.
 
 use super::{
-    BusyIntervals, CellTimes, ChipPages, DieSlowdowns, Latency, OperationTimes, Timed,
-    serves_request, split_copy,
+    BusyIntervals, CellTimes, ChipPages, DieSlowdowns, Latency, OperationTimes, Scheduled, Timed,
+    TimingEntry, TimingModel, serves_request, split_copy,
 };
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
+
+pub const ENTRY: TimingEntry = TimingEntry {
+    description: Description {
+        name: "serial",
+        summary: "One operation at a time, as in older papers.",
+        origin: "konanki, table 4.1",
+        params: &[],
+    },
+    build: |input| {
+        let chip = ChipPages::new(input.times.read, 1, 0.0, input.pages.read_pages);
+        let serial = Serial::new(*input.geometry, input.times, chip);
+        Ok(Box::new(serial))
+    },
+};
 
 pub struct Serial {
     geometry: Geometry,
@@ -43,105 +58,6 @@ impl Serial {
             moves_data: false,
             busy: BusyIntervals::default(),
             slow: DieSlowdowns::default(),
-        }
-    }
-
-    pub(super) fn busy(&mut self) -> &mut BusyIntervals {
-        &mut self.busy
-    }
-
-    pub(super) fn slowdowns(&mut self) -> (&Geometry, &mut DieSlowdowns) {
-        (&self.geometry, &mut self.slow)
-    }
-
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(self.free, self.copied));
-        self.slow.save(to);
-    }
-
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.free, self.copied) = from.take()?;
-        self.slow.restore(self.geometry.dies(), from)
-    }
-
-    pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        self.sensed = None;
-        let start = now.max(self.free);
-        let overhead = self.times.overhead(op);
-        self.moves_data = matches!(op, Op::Read | Op::Write);
-        let rate = self.times.host_rate_of(op);
-        let bus = SimDuration::transfer(bytes, rate);
-        self.latency = Latency { queue: start.since(now), overhead, bus, ..Latency::default() };
-        self.free = start + overhead + bus;
-    }
-
-    pub(super) fn begin_background(&mut self, now: SimTime) {
-        self.sensed = None;
-        self.latency = Latency::default();
-        self.moves_data = false;
-        self.free = self.free.max(now);
-    }
-
-    pub(super) fn work(&mut self, time: SimDuration) {
-        self.free += time;
-        self.latency.overhead += time;
-    }
-
-    pub(super) fn delay(&mut self, time: SimDuration) {
-        self.free += time;
-        self.latency.gc += time;
-    }
-
-    pub(super) fn page(&mut self, ops: &[FlashOp]) {
-        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        const NONE: SimDuration = SimDuration::ZERO;
-        if self.moves_data && !ops.is_empty() {
-            self.latency.overhead += self.times.ram;
-            self.free += self.times.ram;
-        }
-        for op in ops {
-            let CellTimes { read: usual, program, erase } = self.slow.cells(op, &self.times);
-            let (read, program, erase, transfer) = match op.kind {
-                OpKind::Read => {
-                    let read = self.read_time(op, op.page);
-                    (read, NONE, NONE, command + data_command + page_transfer)
-                }
-                OpKind::Program => {
-                    self.forget_page(op.page);
-                    (NONE, program, NONE, command + page_transfer)
-                }
-                OpKind::Erase => {
-                    self.forget_block(BlockId(op.page));
-                    (NONE, NONE, erase, command)
-                }
-                OpKind::Copy => {
-                    let read = self.read_time(op, op.from);
-                    self.forget_page(op.page);
-                    match self.times.copy_back_time(op, &self.geometry) {
-                        // A read that the chip has done takes no time of its own.
-                        Some(time) => {
-                            let time = self.slow.of(op.die, time) + read;
-                            (NONE, time.saturating_sub(usual), NONE, command * 2)
-                        }
-                        None => {
-                            (read, program, NONE, command * 2 + data_command + page_transfer * 2)
-                        }
-                    }
-                }
-            };
-            if serves_request(op.cause) {
-                self.latency.read += read;
-                self.latency.program += program;
-                self.latency.erase += erase;
-                self.latency.flash_bus += transfer;
-            } else {
-                self.latency.gc += read + program + erase + transfer;
-            }
-            let begin = self.free;
-            self.free = self.free + read + program + erase + transfer;
-            if self.busy.is_enabled() {
-                self.record(op, read, (begin, self.free));
-            }
         }
     }
 
@@ -205,8 +121,110 @@ impl Serial {
         }
         self.busy.die(op, begin, end);
     }
+}
 
-    pub(super) fn end(&mut self) -> Timed {
-        Timed { end: self.free, breakdown: self.latency.breakdown(), idle_from: self.free }
+impl TimingModel for Serial {
+    fn busy(&mut self, _now: SimTime, _everything: bool) -> Option<&mut BusyIntervals> {
+        Some(&mut self.busy)
+    }
+
+    fn slowdowns(&mut self) -> Option<(&Geometry, &mut DieSlowdowns)> {
+        Some((&self.geometry, &mut self.slow))
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(self.free, self.copied));
+        self.slow.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.free, self.copied) = from.take()?;
+        self.slow.restore(self.geometry.dies(), from)
+    }
+
+    fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.sensed = None;
+        let start = now.max(self.free);
+        let overhead = self.times.overhead(op);
+        self.moves_data = matches!(op, Op::Read | Op::Write);
+        let rate = self.times.host_rate_of(op);
+        let bus = SimDuration::transfer(bytes, rate);
+        self.latency = Latency { queue: start.since(now), overhead, bus, ..Latency::default() };
+        self.free = start + overhead + bus;
+    }
+
+    fn begin_background(&mut self, now: SimTime) {
+        self.sensed = None;
+        self.latency = Latency::default();
+        self.moves_data = false;
+        self.free = self.free.max(now);
+    }
+
+    fn work(&mut self, time: SimDuration) {
+        self.free += time;
+        self.latency.overhead += time;
+    }
+
+    fn delay(&mut self, time: SimDuration) {
+        self.free += time;
+        self.latency.gc += time;
+    }
+
+    fn page(&mut self, ops: &[FlashOp], _bytes: u64, _bytes_behind: u64) {
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
+        const NONE: SimDuration = SimDuration::ZERO;
+        if self.moves_data && !ops.is_empty() {
+            self.latency.overhead += self.times.ram;
+            self.free += self.times.ram;
+        }
+        for op in ops {
+            let CellTimes { read: usual, program, erase } = self.slow.cells(op, &self.times);
+            let (read, program, erase, transfer) = match op.kind {
+                OpKind::Read => {
+                    let read = self.read_time(op, op.page);
+                    (read, NONE, NONE, command + data_command + page_transfer)
+                }
+                OpKind::Program => {
+                    self.forget_page(op.page);
+                    (NONE, program, NONE, command + page_transfer)
+                }
+                OpKind::Erase => {
+                    self.forget_block(BlockId(op.page));
+                    (NONE, NONE, erase, command)
+                }
+                OpKind::Copy => {
+                    let read = self.read_time(op, op.from);
+                    self.forget_page(op.page);
+                    match self.times.copy_back_time(op, &self.geometry) {
+                        // A read that the chip has done takes no time of its own.
+                        Some(time) => {
+                            let time = self.slow.of(op.die, time) + read;
+                            (NONE, time.saturating_sub(usual), NONE, command * 2)
+                        }
+                        None => {
+                            (read, program, NONE, command * 2 + data_command + page_transfer * 2)
+                        }
+                    }
+                }
+            };
+            if serves_request(op.cause) {
+                self.latency.read += read;
+                self.latency.program += program;
+                self.latency.erase += erase;
+                self.latency.flash_bus += transfer;
+            } else {
+                self.latency.gc += read + program + erase + transfer;
+            }
+            let begin = self.free;
+            self.free = self.free + read + program + erase + transfer;
+            if self.busy.is_enabled() {
+                self.record(op, read, (begin, self.free));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Scheduled {
+        let breakdown = self.latency.breakdown();
+        Scheduled::Completes(Timed { end: self.free, breakdown, idle_from: self.free })
     }
 }

@@ -52,14 +52,10 @@ impl WaitingWrites {
         self.pages_of_current += 1;
     }
 
-    /// The current request is complete: it waits if any of its pages do. Returns whether it does.
-    #[inline]
-    pub fn end_current(&mut self, schedule: &RequestSchedule, number: u64) -> bool {
+    /// The current request, some of whose pages wait, is complete.
+    pub fn end_current(&mut self, schedule: &RequestSchedule, number: u64) {
         let pages = std::mem::take(&mut self.pages_of_current);
-        if pages > 0 {
-            self.writes.push_back(WaitingWrite { schedule: *schedule, number, pages });
-        }
-        pages > 0
+        self.writes.push_back(WaitingWrite { schedule: *schedule, number, pages });
     }
 
     /// Drops the pages of the current request.

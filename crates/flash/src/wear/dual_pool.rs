@@ -23,7 +23,7 @@
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use crate::geometry::BlockId;
 use crate::heap::{BlockHeap, Top};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -32,17 +32,18 @@ pub const ENTRY: WearEntry = WearEntry {
         name: "dual-pool",
         summary: "Cold data go to worn blocks, which rest until the others have caught up.",
         origin: "Chang, SAC 2007; chang-slc-mlc, section 5.1 (TH = 16)",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "threshold",
-    Kind::Count { min: 1, max: 1 << 30 },
-    "16",
-    "Difference in erases (TH) at which the pools swap data; chang-slc-mlc uses 16.",
-)];
+hybridsim_config::params! {
+    /// Parameters of the dual pool.
+    struct Parameters {
+        threshold: u32 = Kind::Count { min: 1, max: 1 << 30 }, default "16",
+            "Difference in erases (TH) at which the pools swap data; chang-slc-mlc uses 16.";
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Block {
@@ -78,7 +79,7 @@ fn build(input: &WearInput<'_>) -> BuiltWear {
     let count = input.blocks_per_pool();
     Ok(Box::new(DualPool {
         planes: (0..input.pools).map(|plane| Plane::new(plane as u32 * count, count)).collect(),
-        threshold: input.settings.count("threshold") as u32,
+        threshold: Parameters::from_settings(input.settings).threshold,
     }))
 }
 

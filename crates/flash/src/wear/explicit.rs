@@ -4,7 +4,7 @@
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use crate::geometry::BlockId;
 use crate::heap::{BlockHeap, Top};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,18 @@ pub const ENTRY: WearEntry = WearEntry {
         name: "static",
         summary: "Data of the least worn block are relocated to a block worn by a threshold more.",
         origin: "static wear levelling; flashsim, table 2 (explicit)",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "threshold",
-    Kind::Count { min: 1, max: u32::MAX as u64 },
-    "16",
-    "Erases by which an erased block must exceed the least worn block that holds data.",
-)];
+hybridsim_config::params! {
+    /// Parameters of static wear levelling.
+    struct Parameters {
+        threshold: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "16",
+            "Erases by which an erased block must exceed the least worn block that holds data.";
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Static {
@@ -37,7 +38,7 @@ fn build(input: &WearInput<'_>) -> BuiltWear {
     let heap = |pool| BlockHeap::new(Top::Least, pool as u32 * count, count);
     Ok(Box::new(Static {
         filled: (0..input.pools).map(heap).collect(),
-        threshold: input.settings.count("threshold") as u32,
+        threshold: Parameters::from_settings(input.settings).threshold,
     }))
 }
 

@@ -5,8 +5,8 @@ use super::NONE;
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, ZoneState, Zones};
 use crate::device::{
-    self, EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, report_activity,
-    report_operations, split,
+    self, EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, record_busy,
+    report_activity, report_busy, report_operations, split,
 };
 use crate::event::{Cause, FlashEvent};
 use crate::ftl::FtlError;
@@ -67,7 +67,7 @@ pub struct ZnsBackend {
     pub(super) zones: Zones,
     pub(super) stripe: Stripe,
     pub(super) flash: FlashOps,
-    pub(super) timing: TimingModel,
+    pub(super) timing: Box<dyn TimingModel>,
     /// Where the temperature is simulated.
     pub(super) meter: Option<Box<EnergyMeter>>,
     pub(super) times: ActionTimes,
@@ -230,7 +230,7 @@ impl ZnsBackend {
             return Err(Statistic::InvalidField);
         }
         let pages = (u64::from(request.sectors) / per_page) as u32;
-        let is_append = request.flags.contains(Flags::ZONE);
+        let is_append = request.flags.contains(Flags::APPEND);
         let first = if is_append { self.zones.get(zone).written } else { named };
         self.zones.check_write(zone, first, pages)?;
         if self.is_at_work(zone) {
@@ -257,7 +257,7 @@ impl ZnsBackend {
         self.open(ctx, zone, false)?;
         let group = self.zones.get(zone).group;
         self.timing.begin(ctx.now(), request.op, request.bytes());
-        if request.flags.contains(Flags::ZONE) {
+        if request.flags.contains(Flags::APPEND) {
             self.timing.work(self.times.append);
         }
         for index in 0..pages {
@@ -313,7 +313,9 @@ impl ZnsBackend {
         report_operations(ctx, &self.flash, &mut self.meter);
         match self.timing.end() {
             Scheduled::Completes(timed) => timed,
-            Scheduled::Waits(_) => unreachable!("only writes wait for the write buffer"),
+            Scheduled::Waits(_) | Scheduled::Programs { .. } => {
+                unreachable!("only writes wait for the write buffer or for programs")
+            }
         }
     }
 
@@ -446,18 +448,18 @@ impl FlashBackend for ZnsBackend {
         self.stripe.geometry.sectors_per_page()
     }
 
+    fn has_zones(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.detailed_events() {
-            self.timing.record_busy_intervals();
-        }
+        record_busy(ctx, &mut *self.timing);
     }
 
     fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, _busy_until: SimTime) -> Service {
         self.flash.clear();
-        if let Some(action) = request.zone_action() {
-            return self.manage(ctx, request, action);
-        }
         match request.op {
+            Op::Zone(action) => return self.manage(ctx, request, action),
             Op::Write => {
                 if let Err(status) = self.write(ctx, request) {
                     return self.refuse(ctx, status);
@@ -487,6 +489,10 @@ impl FlashBackend for ZnsBackend {
         self.timing.admit_waiting(now)
     }
 
+    fn programmed(&mut self, now: SimTime, number: u64) -> Option<Scheduled> {
+        self.timing.programmed(now, number)
+    }
+
     fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
         (ctx.now(), Ok(false))
     }
@@ -500,9 +506,7 @@ impl FlashBackend for ZnsBackend {
     }
 
     fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        if ctx.detailed_events() {
-            self.timing.report_busy_intervals(ctx.now(), everything, |busy| ctx.emit_record(busy));
-        }
+        report_busy(ctx, &mut *self.timing, everything);
     }
 
     fn report_wear(&self, ctx: &mut Ctx<'_>) {

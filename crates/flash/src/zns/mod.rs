@@ -14,8 +14,7 @@ mod stripe;
 mod zone;
 
 pub use backend::ZnsSsd;
-pub use params::{ENTRY, PARAMS, ZNS_KIND, build_zns};
-pub(crate) use params::{capacity_bytes, table_bytes};
+pub use params::{ENTRY, ZONE_SECTORS, ZnsParams, build_zns};
 pub use zone::{STATISTIC_NAMES, ZoneState, is_status};
 
 /// No group of blocks.

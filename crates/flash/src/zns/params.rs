@@ -3,162 +3,94 @@
 use super::backend::{ActionTimes, ZnsBackend, ZnsSsd};
 use super::stripe::Stripe;
 use super::zone::{Limits, STATISTIC_NAMES, Zone, Zones};
-use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
-use crate::device::{
-    ARRAY_TIMES, EnergyMeter, FrontEnd, OPERATION_ENERGY, POWER, SCHEDULING, THERMAL, TIMING_MODEL,
-    Thermal, check_memory, operation_times, timing_model,
-};
-use crate::event::joules::{ERASES, PROGRAMS, READS};
-use crate::geometry::{self, Geometry, Shape};
+use crate::array::{Array, ProgramOrder};
+use crate::device::{DriveParams, EnergyMeter, FrontEnd, check_memory};
+use crate::geometry::Geometry;
 use crate::ops::FlashOps;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings, joined};
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Component, ComponentInfo, Contents, PowerState, SECTOR_BYTES, Stream};
+use hybridsim_engine::{Component, ComponentInfo, Contents, SECTOR_BYTES, SimDuration, Stream};
 use std::collections::VecDeque;
 
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: ZNS_KIND,
         summary: "A zoned SSD (ZNS): zones are written in order and reset as a whole.",
         origin: "NVMe Zoned Namespace Command Set Specification 1.1",
-        params: PARAMS,
+        params: ZnsParams::PARAMS,
     },
     build,
-};
+)
+.with_memory(|settings, _| ZnsParams::from_settings(settings).table_bytes())
+.with_capacity(capacity_bytes)
+.with_zones();
 
 /// The kind that [`build_zns`] builds.
-pub const ZNS_KIND: &str = "zns-ssd";
+const ZNS_KIND: &str = "zns-ssd";
+/// The constant with the sectors of a zone, which only devices with zones have.
+pub const ZONE_SECTORS: &str = "zone_sectors";
 const ZONES: Kind = Kind::Count { min: 1, max: 1 << 24 };
 
-/// Concatenates lists of parameters.
-macro_rules! params {
-    ($($list:expr),+ $(,)?) => {
-        &joined::<{ 0 $(+ $list.len())+ }>(&[$($list),+])
-    };
+const TIMED: &[Needs] = &[Needs::Not("timing", &["none"])];
+
+hybridsim_config::choices! {
+    /// When the blocks of a zone are erased.
+    enum Erased { AtReset = "reset", AtOpen = "open" }
 }
 
-/// The parameters of a zoned SSD.
-pub const PARAMS: &[Param] = params![
-    &geometry::PARAMS,
-    ZONED,
-    TIMING_MODEL,
-    ARRAY_TIMES,
-    SCHEDULING,
-    OPERATION_ENERGY,
-    POWER,
-    THERMAL,
-    PRECONDITION,
-];
+hybridsim_config::choices! {
+    /// Data written before the run.
+    enum Filled { None = "none", Fill = "fill" }
+}
 
-const ZONED: &[Param] = &[
-    Param::required(
-        "zone_capacity",
-        Kind::Bytes,
-        "Bytes of a zone that can be written, in whole pages. A zone takes blocks of every plane, \
-         as many as its capacity needs.",
-    ),
-    Param::optional(
-        "zone_size",
-        Kind::Bytes,
-        "Distance of the starts of two zones in the address space; zone_capacity when absent. \
-         What is beyond the capacity cannot be written.",
-    ),
-    Param::optional(
-        "zones",
-        ZONES,
-        "Zones; as many as the flash holds when absent. Flash beyond \
-         them replaces blocks that are worn out.",
-    ),
-    Param::optional(
-        "max_open_zones",
-        ZONES,
-        "Most zones that are open at a time. A write to another closes the least recently used \
-         of those opened implicitly, and fails where the host opened all explicitly. \
-         Without it there is no limit.",
-    ),
-    Param::optional(
-        "max_active_zones",
-        ZONES,
-        "Most zones that are open or closed (partly written) at a time; writes to other zones \
-         fail. Without it there is no limit.",
-    ),
-    Param::with(
-        "stripe_pages",
-        Kind::Count { min: 1, max: 65_536 },
-        "1",
-        "Consecutive pages of a zone in one block, before the zone continues on the next plane.",
-    ),
-    Param::with(
-        "erase",
-        Kind::Choice(&["reset", "open"]),
-        "\"reset\"",
-        "When the blocks of a zone are erased: a `reset` erases those that hold data of the host, \
-         beside the time of the controller, and completes when they are erased; those with padding \
-         alone are erased before they are written again; or all when a zone is next `open`ed on \
-         them, before its first page.",
-    ),
-    Param::with(
-        "append_time",
-        Kind::Duration,
-        "\"0us\"",
-        "Controller time of a zone append beyond that of a write.",
-    )
-    .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with(
-        "reset_time",
-        Kind::Duration,
-        "\"0us\"",
-        "Controller time of a reset; its erases run beside it.",
-    )
-    .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with(
-        "reset_data_time",
-        Kind::Duration,
-        "\"0us\"",
-        "Controller time of a reset per MiB that the host has written to the zone, whose map is \
-         dropped.",
-    )
-    .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with(
-        "finish_time",
-        Kind::Duration,
-        "\"0us\"",
-        "Controller time of ending a zone that is not full: of a finish, before padding, and of a \
-         reset of a zone with data that was not finished, unless less than a stripe is written. A \
-         finish pads the rest of a zone that holds data at the speed of the flash, beside other \
-         requests.",
-    )
-    .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with("open_time", Kind::Duration, "\"0us\"", "Controller time of an explicit open.")
-        .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with("close_time", Kind::Duration, "\"0us\"", "Controller time of a close.")
-        .needs(&[Needs::Not("timing", &["none"])]),
-    Param::with(
-        "endurance",
-        Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
-        "100000",
-        "Program/erase cycles per block. A zone that finds no flash but worn-out blocks goes \
-         offline: its writes fail.",
-    ),
-];
-
-const PRECONDITION: &[Param] = &[
-    Param::with(
-        "precondition",
-        Kind::Choice(&["none", "fill"]),
-        "\"none\"",
-        "Written before the run, without simulated time: `fill`, zones in order.",
-    ),
-    Param::with(
-        "precondition_fill",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "1.0",
-        "Fraction of the capacity of all zones that preconditioning writes, from zone 0 on.",
-    )
-    .needs(&[Needs::Not("precondition", &["none"])]),
-];
+hybridsim_config::params! {
+    /// Parameters of kind `zns-ssd`. A zone that finds no flash but worn-out blocks goes offline.
+    pub struct ZnsParams includes { drive: DriveParams } {
+        zone_capacity: u64 = Kind::Bytes, required,
+            "Bytes of a zone that can be written, in whole pages. A zone takes blocks of every \
+             plane, as many as its capacity needs.";
+        zone_size: Option<u64> = Kind::Bytes, optional,
+            "Distance of the starts of two zones in the address space; zone_capacity when absent. \
+             What is beyond the capacity cannot be written.";
+        zones: Option<u64> = ZONES, optional,
+            "Zones; as many as the flash holds when absent. Flash beyond them replaces blocks that \
+             are worn out.";
+        max_open_zones: Option<u32> = ZONES, optional,
+            "Most zones that are open at a time. A write to another closes the least recently used \
+             of those opened implicitly, and fails where the host opened all explicitly. Without \
+             it there is no limit.";
+        max_active_zones: Option<u32> = ZONES, optional,
+            "Most zones that are open or closed (partly written) at a time; writes to other zones \
+             fail. Without it there is no limit.";
+        stripe_pages: u32 = Kind::Count { min: 1, max: 65_536 }, default "1",
+            "Consecutive pages of a zone in one block, before it continues on the next plane.";
+        erase: Erased = Kind::Choice(Erased::NAMES), default "reset",
+            "When the blocks of a zone are erased: a `reset` erases those that hold data of the \
+             host, beside the time of the controller, and completes when they are erased; those \
+             with padding alone are erased before they are written again; or all when a zone is \
+             next `open`ed on them, before its first page.";
+        append_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of a zone append beyond that of a write.";
+        reset_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of a reset; its erases run beside it.";
+        reset_data_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of a reset per MiB that the host has written to the zone, whose map \
+             is dropped.";
+        finish_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of ending a zone that is not full: of a finish, before padding, and \
+             of a reset of a zone with data that was not finished, unless less than a stripe is \
+             written. A finish pads the rest of a zone that holds data at the speed of the flash, \
+             beside other requests.";
+        open_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of an explicit open.";
+        close_time: SimDuration = Kind::Duration, default "0us" needs TIMED,
+            "Controller time of a close.";
+        precondition: Filled = Kind::Choice(Filled::NAMES), default "none",
+            "Written before the run, without simulated time: `fill`, zones in order.";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_zns(input)?))
@@ -176,11 +108,11 @@ struct Sizes {
 impl Sizes {
     /// # Errors
     /// All problems with the geometry, or with the zones.
-    fn new(settings: &Settings) -> Result<Self, Vec<Problem>> {
-        let geometry = Geometry::new(&Shape::from_settings(settings))?;
+    fn new(params: &ZnsParams) -> Result<Self, Vec<Problem>> {
+        let geometry = Geometry::new(&params.drive.geometry.shape())?;
         let page = u64::from(geometry.page_bytes());
-        let capacity = settings.bytes("zone_capacity");
-        let size = settings.bytes_opt("zone_size").unwrap_or(capacity);
+        let capacity = params.zone_capacity;
+        let size = params.zone_size.unwrap_or(capacity);
         let mut problems = Vec::new();
         for (key, bytes) in [("zone_capacity", capacity), ("zone_size", size)] {
             if bytes == 0 || !bytes.is_multiple_of(page) {
@@ -194,8 +126,8 @@ impl Sizes {
         if size / SECTOR_BYTES > u64::from(u32::MAX) {
             problems.push(Problem::new("zone_size", "must be below 2 TiB"));
         }
-        let pages = settings.count("stripe_pages");
-        if !u64::from(geometry.pages_per_block()).is_multiple_of(pages) {
+        let pages = params.stripe_pages;
+        if !geometry.pages_per_block().is_multiple_of(pages) {
             let block = geometry.pages_per_block();
             let message = format!("{pages} pages do not divide a block of {block}");
             problems.push(Problem::new("stripe_pages", message));
@@ -208,9 +140,9 @@ impl Sizes {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let stripe = Stripe::new(geometry, pages as u32, capacity_pages);
+        let stripe = Stripe::new(geometry, pages, capacity_pages);
         let fits = stripe.groups();
-        let zones = settings.count_opt("zones").unwrap_or(u64::from(fits));
+        let zones = params.zones.unwrap_or(u64::from(fits));
         if zones > u64::from(fits) {
             let rows = stripe.rows;
             let message = format!(
@@ -229,10 +161,10 @@ impl Sizes {
     }
 }
 
-fn limits(settings: &Settings, capacity_pages: u32) -> Result<Limits, Vec<Problem>> {
-    let of = |key| settings.count_opt(key).map_or(u32::MAX, |count| count as u32);
-    let (open_max, active_max) = (of("max_open_zones"), of("max_active_zones"));
-    if settings.has("max_open_zones") && open_max > active_max {
+fn limits(params: &ZnsParams, capacity_pages: u32) -> Result<Limits, Vec<Problem>> {
+    let of = |limit: Option<u32>| limit.unwrap_or(u32::MAX);
+    let (open_max, active_max) = (of(params.max_open_zones), of(params.max_active_zones));
+    if params.max_open_zones.is_some() && open_max > active_max {
         let message = "must be at most max_active_zones, as open zones are active";
         return Err(vec![Problem::new("max_open_zones", message)]);
     }
@@ -244,25 +176,23 @@ fn limits(settings: &Settings, capacity_pages: u32) -> Result<Limits, Vec<Proble
 /// # Errors
 /// All problems with the parameters.
 pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
-    let settings = input.settings;
-    check_memory("blocks_per_plane", table_bytes(settings))?;
-    let Sizes { geometry, stripe, capacity_pages, zone_sectors, zones } = Sizes::new(settings)?;
-    let limits = limits(settings, capacity_pages)?;
-    let timing = timing_model(settings, geometry, operation_times(settings, &geometry))?;
-    let endurance = settings.count("endurance") as u32;
-    let array = Array::new(geometry, ProgramOrder::Sequential, endurance);
-    let time = |key| settings.duration(key);
-    let fill = match settings.text("precondition") {
-        "none" => 0.0,
-        _ => settings.number("precondition_fill"),
-    };
+    let params = ZnsParams::from_settings(input.settings);
+    let drive = &params.drive;
+    check_memory("blocks_per_plane", params.table_bytes())?;
+    let Sizes { geometry, stripe, capacity_pages, zone_sectors, zones } = Sizes::new(&params)?;
+    let limits = limits(&params, capacity_pages)?;
+    let timing = drive.timing_model(input, &geometry, (None, None))?;
+    let array = Array::new(geometry, ProgramOrder::Sequential, drive.endurance);
+    let fill = if params.precondition == Filled::Fill { drive.precondition_fill } else { 0.0 };
     let all_pages = u64::from(zones) * u64::from(capacity_pages);
-    let info = info(settings, &geometry, all_pages, [zones.into(), zone_sectors]);
+    let info = params.info(&geometry, all_pages, [zones.into(), zone_sectors]);
+    let throttled = drive.throttle(input.registry, &info)?;
+    let meter = throttled.is_some().then(|| EnergyMeter::new(&drive.energy));
     let front = FrontEnd {
         capacity: u64::from(zones) * zone_sectors,
         idle_after: None,
         power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
-        thermal: Thermal::new(settings, &info)?,
+        throttled,
         info,
     };
     let backend = ZnsBackend {
@@ -270,17 +200,17 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
         stripe,
         flash: FlashOps::new(array),
         timing,
-        meter: EnergyMeter::of(settings, 0.0),
+        meter,
         times: ActionTimes {
-            append: time("append_time"),
-            reset: time("reset_time"),
-            reset_data: time("reset_data_time"),
-            finish: time("finish_time"),
-            open: time("open_time"),
-            close: time("close_time"),
+            append: params.append_time,
+            reset: params.reset_time,
+            reset_data: params.reset_data_time,
+            finish: params.finish_time,
+            open: params.open_time,
+            close: params.close_time,
         },
         zone_sectors,
-        erase_at_open: settings.text("erase") == "open",
+        erase_at_open: params.erase == Erased::AtOpen,
         free: (0..stripe.groups()).collect::<VecDeque<u32>>(),
         works: Vec::new(),
         precondition_pages: share_of(all_pages, fill),
@@ -297,57 +227,44 @@ fn share_of(pages: u64, share: f64) -> u64 {
 /// State of a block besides its bitmap.
 const BYTES_PER_BLOCK: u64 = 16;
 
-/// Memory for the tables of a device with these settings.
-pub(crate) fn table_bytes(settings: &Settings) -> u64 {
-    let flash = Geometry::new(&Shape::from_settings(settings)).map_or(0, |geometry| {
-        u64::from(geometry.pages()) / 8 + u64::from(geometry.blocks()) * BYTES_PER_BLOCK
-    });
-    let zones = Sizes::new(settings).map_or(0, |sizes| {
-        let (zone, group) = (size_of::<Zone>() as u64, size_of::<u32>() as u64);
-        u64::from(sizes.zones) * zone + u64::from(sizes.stripe.groups()) * group
-    });
-    flash + zones
-}
-
 /// Capacity of a device with these settings, including the part of each zone beyond its capacity.
-pub(crate) fn capacity_bytes(settings: &Settings) -> u64 {
-    Sizes::new(settings).map_or(0, |it| u64::from(it.zones) * it.zone_sectors * SECTOR_BYTES)
+fn capacity_bytes(settings: &Settings) -> u64 {
+    let sizes = Sizes::new(&ZnsParams::from_settings(settings));
+    sizes.map_or(0, |it| u64::from(it.zones) * it.zone_sectors * SECTOR_BYTES)
 }
 
-fn info(
-    settings: &Settings,
-    geometry: &Geometry,
-    exported_pages: u64,
-    [zones, zone_sectors]: [u64; 2],
-) -> ComponentInfo {
-    let mut watts = [0.0; PowerState::COUNT];
-    watts[PowerState::Idle as usize] = settings.number("idle_power");
-    watts[PowerState::Active as usize] = settings.number("active_power");
-    watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
-    let [read, program, erase] =
-        ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
-    let physical = f64::from(geometry.pages());
-    ComponentInfo {
-        kind: ZNS_KIND,
-        watts: Some(watts),
-        operation_joules: vec![(READS, read), (PROGRAMS, program), (ERASES, erase)],
-        custom: STATISTIC_NAMES,
-        constants: vec![
-            ("channels", f64::from(geometry.channels())),
-            ("dies", f64::from(geometry.dies())),
-            ("planes", f64::from(geometry.planes())),
-            ("blocks", f64::from(geometry.blocks())),
-            ("pages_per_block", f64::from(geometry.pages_per_block())),
-            ("page_bytes", f64::from(geometry.page_bytes())),
-            ("physical_pages", physical),
-            ("exported_pages", exported_pages as f64),
-            ("over_provisioning", physical / exported_pages as f64 - 1.0),
+impl ZnsParams {
+    fn table_bytes(&self) -> u64 {
+        let flash = Geometry::new(&self.drive.geometry.shape()).map_or(0, |geometry| {
+            u64::from(geometry.pages()) / 8 + u64::from(geometry.blocks()) * BYTES_PER_BLOCK
+        });
+        let zones = Sizes::new(self).map_or(0, |sizes| {
+            let (zone, group) = (size_of::<Zone>() as u64, size_of::<u32>() as u64);
+            u64::from(sizes.zones) * zone + u64::from(sizes.stripe.groups()) * group
+        });
+        flash + zones
+    }
+
+    fn info(
+        &self,
+        geometry: &Geometry,
+        exported_pages: u64,
+        [zones, zone_sectors]: [u64; 2],
+    ) -> ComponentInfo {
+        let mut constants = self.drive.constants(geometry, exported_pages as f64);
+        constants.extend([
             ("zones", zones as f64),
-            ("zone_sectors", zone_sectors as f64),
+            (ZONE_SECTORS, zone_sectors as f64),
             ("zone_capacity_pages", exported_pages as f64 / zones as f64),
-            ("endurance", settings.count("endurance") as f64),
-        ],
-        ..ComponentInfo::default()
+        ]);
+        ComponentInfo {
+            kind: ZNS_KIND,
+            watts: Some(self.drive.energy.watts()),
+            operation_joules: self.drive.energy.joules(),
+            custom: STATISTIC_NAMES,
+            constants,
+            ..ComponentInfo::default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use hybridsim_engine::{
     Lba, Machine, Op, Outcome, Request, RequestId, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_flash::defaults;
-use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
+use hybridsim_flash::device::{Ssd, SsdParams, build_ssd};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -21,9 +21,14 @@ pub fn text(name: &str) -> Value {
     Value::Text(name.to_owned())
 }
 
+/// The entry of `category` called `name`, with its defaults.
+pub fn chosen(category: &str, name: &str) -> Value {
+    defaults::entry(category, name, &defaults::registry())
+}
+
 /// A small device: 2 channels, 2 dies each, 1 plane, 2 KiB pages, no transfer times.
 pub fn settings() -> Settings {
-    defaults::settings(&PARAMS, &defaults::registry())
+    defaults::settings(SsdParams::PARAMS, &defaults::registry())
         .and("channels", Value::Count(2))
         .and("dies_per_channel", Value::Count(2))
         .and("planes_per_die", Value::Count(1))
@@ -36,9 +41,29 @@ pub fn settings() -> Settings {
         .and("erase_time", us(2_000))
 }
 
+/// The page-mapped FTL with these parameters.
+pub fn page_ftl(params: &[(&'static str, Value)]) -> Value {
+    let Value::Entry(mut ftl) = defaults::entry("ftl", "page", &defaults::registry()) else {
+        panic!("an entry")
+    };
+    params.iter().for_each(|(name, value)| ftl.settings.set(name, value.clone()));
+    Value::Entry(ftl)
+}
+
 pub fn build(settings: &Settings) -> Result<Ssd, Vec<Problem>> {
     let registry = defaults::registry();
     build_ssd(&BuildInput { settings, registry: &registry, seed: 1, path: "ssd", children: &[] })
+}
+
+/// The timing model called `name`, without a write buffer.
+pub fn unbuffered(name: &str) -> Value {
+    let mut value = chosen("timing", name);
+    if let Value::Entry(choice) = &mut value
+        && choice.settings.has("write_buffer")
+    {
+        choice.settings.set("timing.write_buffer", Value::Bytes(0));
+    }
+    value
 }
 
 /// A completed request: issue and completion times, and its latency breakdown.
@@ -186,16 +211,16 @@ pub fn run(
 /// One die behind one channel, with a write buffer of so many pages.
 pub fn queued(pages: u64) -> Settings {
     settings()
-        .and("timing", text("queued"))
+        .and("timing", chosen("timing", "queued"))
         .and("channels", Value::Count(1))
         .and("dies_per_channel", Value::Count(1))
         .and("precondition", text("fill"))
-        .and("write_buffer", Value::Bytes(pages * 2048))
+        .and("timing.write_buffer", Value::Bytes(pages * 2048))
 }
 
 /// Programs can be suspended, which takes 10 us, and 5 us to resume.
 pub fn pausing(settings: Settings) -> Settings {
-    settings.and("program_suspend_time", us(10)).and("resume_time", us(5))
+    settings.and("timing.program_suspend_time", us(10)).and("timing.resume_time", us(5))
 }
 
 /// Completion times, in microseconds, of requests issued at the given microseconds.

@@ -6,7 +6,7 @@ use super::*;
 fn serial(reach: CopyBack, pages: u32, ops: impl FnOnce(&mut FlashOps)) -> u64 {
     let (geometry, times) = two_dies(reach);
     let chip = ChipPages::new(times.read, 1, 0.0, pages);
-    let mut clock = TimingModel::Serial(Box::new(Serial::new(geometry, times, chip)));
+    let mut clock = Serial::new(geometry, times, chip);
     timed(&mut clock, geometry, ops)
 }
 

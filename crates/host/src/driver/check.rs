@@ -1,11 +1,18 @@
 //! The checks of a verified run: every read is compared with the reference model.
 
 use hybridsim_engine::reference_model::ReferenceModel;
-use hybridsim_engine::{Completion, Ctx, Fault, Op, Outcome, Request, RequestId, SimTime};
+use hybridsim_engine::{
+    Completion, Ctx, Fault, Op, Outcome, Request, RequestId, SimTime, ZoneAction,
+};
 use std::collections::VecDeque;
 
 /// The longest request of a verified run: memory holds its versions.
 const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
+
+/// Whether the data of the range are gone afterwards.
+const fn empties(op: Op) -> bool {
+    matches!(op, Op::Trim | Op::Zone(ZoneAction::Reset))
+}
 
 /// The state of the checks of a verified run.
 #[derive(Default)]
@@ -30,9 +37,9 @@ impl Check {
         if request.end().0 > ctx.child_capacity(0) {
             return;
         }
-        if request.op == Op::Trim {
+        if empties(request.op) {
             self.reference.trim_begins(lba, sectors);
-        } else if request.op != Op::Flush {
+        } else if matches!(request.op, Op::Read | Op::Write) {
             if sectors > VERIFIED_SECTORS_MAX {
                 ctx.fault(Fault::Workload(format!(
                     "a request of {sectors} sectors at {lba} is too long for a verified run (at \
@@ -56,7 +63,8 @@ impl Check {
         let began = self.began[done.id.0 as usize];
         let oldest = self.oldest_after(began).unwrap_or(now);
         match (op, done.outcome) {
-            (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
+            (op, _) if empties(op) && done.refused => self.reference.trim_refused(lba, sectors),
+            (op, _) if empties(op) => self.reference.trim_ends(lba, sectors, now),
             (Op::Write, Outcome::Failed) if done.refused => {
                 let version = ctx.data().versions(data, 1)[0];
                 self.reference.write_refused(lba, sectors, version);

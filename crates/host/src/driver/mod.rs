@@ -11,7 +11,7 @@ pub(crate) mod check;
 mod options;
 mod queue_pair;
 
-pub use options::{HostOptions, Mode, PARAMS};
+pub use options::{HostOptions, Mode, PARAMS, Parameters};
 pub use queue_pair::{Answer, Answered, QueuePair};
 
 use crate::arrivals::Arrivals;

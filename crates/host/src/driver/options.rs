@@ -1,76 +1,64 @@
 //! The scenario's `[host]` table: how the host submits requests.
 
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::SimDuration;
 
 /// The parameters of a scenario's `[host]` table.
-pub const PARAMS: &[Param] = &[
-    Param::with(
-        "mode",
-        Kind::Choice(&["open", "closed"]),
-        "\"open\"",
-        "open: requests arrive at their recorded times; closed: a new one follows every completion",
-    ),
-    Param::with(
-        "queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "32",
-        "Requests at the device at a time; in an open loop the others are queued in the scheduler",
-    ),
-    Param::optional(
-        "outstanding",
-        Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests kept outstanding, those beyond queue_depth wait in the scheduler; \
-         default queue_depth",
-    ),
-    Param::with(
-        "scheduler",
-        Kind::Entry(SchedulerEntry::CATEGORY),
-        "\"fcfs\"",
-        "Order in which queued requests are dispatched",
-    ),
-    Param::with(
-        "think_time",
-        Kind::Duration,
-        "\"0ns\"",
-        "Closed loop: time between a completion and the request that follows it",
-    ),
-    Param::with(
-        "outstanding_max",
-        Kind::Count { min: 1, max: 100_000_000 },
-        "1000000",
-        "Open loop: the run ends with an error when this many requests are outstanding, as the \
-         workload asks for more than the system can serve",
-    ),
-    Param::with(
-        "latency_from",
-        Kind::Choice(&["arrival", "issue"]),
-        "\"arrival\"",
-        "Where latencies begin: at the arrival of a request, or when it is issued to the device. \
-         With `issue` the time that a request waits in the host is in no latency, as in load \
-         generators that measure from the submission, and no warning says that an open loop falls \
-         behind",
-    ),
-    Param::with(
-        "end",
-        Kind::Choice(&["completed", "last-arrival"]),
-        "\"completed\"",
-        "When the run ends: when every request has completed, or when the last one has arrived, as \
-         in DiskSim and konanki; a closed loop then ends with the first completion that no request \
-         follows, so that rates do not include the end, when fewer are outstanding. Requests that \
-         have not completed then are counted as `unfinished_requests` and are in no latency",
-    ),
-];
+pub const PARAMS: &[Param] = Parameters::PARAMS;
 
-/// When requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// At the times the workload gives.
-    Open,
-    /// As soon as the number outstanding allows; times are ignored.
-    Closed,
+hybridsim_config::choices! {
+    /// When requests arrive.
+    pub enum Mode {
+        /// At the times the workload gives.
+        Open = "open",
+        /// As soon as the number outstanding allows; times are ignored.
+        Closed = "closed",
+    }
+}
+
+hybridsim_config::choices! {
+    /// The beginning of latencies.
+    enum LatencyFrom { Arrival = "arrival", Issue = "issue" }
+}
+
+hybridsim_config::choices! {
+    /// The end of a run.
+    enum End { Completed = "completed", LastArrival = "last-arrival" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the host.
+    pub struct Parameters {
+        mode: Mode = Kind::Choice(Mode::NAMES), default "\"open\"",
+            "open: requests arrive at their recorded times; closed: a new one follows every \
+             completion";
+        queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "32",
+            "Requests at the device at a time; in an open loop the others are queued in the \
+             scheduler";
+        outstanding: Option<u32> = Kind::Count { min: 1, max: 1_000_000 }, optional,
+            "Closed loop: requests kept outstanding, those beyond queue_depth wait in the \
+             scheduler; default queue_depth";
+        pub scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"fcfs\"",
+            "Order in which queued requests are dispatched";
+        think_time: SimDuration = Kind::Duration, default "\"0ns\"",
+            "Closed loop: time between a completion and the request that follows it";
+        outstanding_max: u64 = Kind::Count { min: 1, max: 100_000_000 }, default "1000000",
+            "Open loop: the run ends with an error when this many requests are outstanding, as \
+             the workload asks for more than the system can serve";
+        latency_from: LatencyFrom = Kind::Choice(LatencyFrom::NAMES), default "\"arrival\"",
+            "Where latencies begin: at the arrival of a request, or when it is issued to the \
+             device. With `issue` the time that a request waits in the host is in no latency, as \
+             in load generators that measure from the submission, and no warning says that an \
+             open loop falls behind";
+        end: End = Kind::Choice(End::NAMES), default "\"completed\"",
+            "When the run ends: when every request has completed, or when the last one has \
+             arrived, as in DiskSim and konanki; a closed loop then ends with the first \
+             completion that no request follows, so that rates do not include the end, when fewer \
+             are outstanding. Requests that have not completed then are counted as \
+             `unfinished_requests` and are in no latency";
+    }
 }
 
 /// How the host submits requests.
@@ -116,10 +104,8 @@ impl HostOptions {
     /// # Errors
     /// Every parameter that makes no sense in the chosen mode.
     pub fn read(settings: &Settings) -> Result<Self, Vec<Problem>> {
-        let mode = if settings.text("mode") == "open" { Mode::Open } else { Mode::Closed };
-        let queue_depth = settings.count("queue_depth") as u32;
-        let outstanding = settings.count_opt("outstanding").map(|count| count as u32);
-        let think_time = settings.duration("think_time");
+        let params = Parameters::from_settings(settings);
+        let Parameters { mode, queue_depth, outstanding, think_time, .. } = params;
         let mut problems = Vec::new();
         if mode == Mode::Open {
             let closed_only = "belongs to `mode = \"closed\"`; remove it, or change the mode";
@@ -142,9 +128,9 @@ impl HostOptions {
             queue_depth,
             outstanding: outstanding.unwrap_or(queue_depth),
             think_time,
-            outstanding_max: settings.count("outstanding_max"),
-            ends_early: settings.text("end") == "last-arrival",
-            from_issue: settings.text("latency_from") == "issue",
+            outstanding_max: params.outstanding_max,
+            ends_early: params.end == End::LastArrival,
+            from_issue: params.latency_from == LatencyFrom::Issue,
         })
     }
 }

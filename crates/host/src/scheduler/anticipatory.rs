@@ -7,48 +7,40 @@
 
 use super::deadline::{self, Deadline};
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param, joined};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Flags, Loader, Op, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// Parameters in addition to those of `deadline`.
-const PARAMS: &[Param] = &[
-    Param::with(
-        "wait",
-        Kind::Duration,
-        "\"6700us\"",
-        "Maximum time the device stays idle after a read",
-    ),
-    Param::with(
-        "near",
-        Kind::Bytes,
-        "\"4MiB\"",
-        "Distance from the last read within which the next one is expected",
-    ),
-    Param::with(
-        "any_read",
-        Kind::Flag,
-        "false",
-        "Whether all reads count as synchronous, not only those marked so",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of `anticipatory`.
+    struct Parameters includes { deadline: deadline::Parameters } {
+        wait: SimDuration = Kind::Duration, default "\"6700us\"",
+            "Maximum time the device stays idle after a read";
+        near: u64 = Kind::Bytes, default "\"4MiB\"" needs &[Needs::above_zero("wait")],
+            "Distance from the last read within which the next one is expected";
+        any_read: bool = Kind::Flag, default "false" needs &[Needs::above_zero("wait")],
+            "Whether all reads count as synchronous, not only those marked so";
+    }
+}
 
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "anticipatory",
         summary: "deadline, but keeps the device idle for the next read of a stream",
         origin: "Iyer and Druschel 2001; Linux as-iosched (6.7 ms)",
-        params: &joined::<{ deadline::PARAMS.len() + PARAMS.len() }>(&[deadline::PARAMS, PARAMS]),
+        params: Parameters::PARAMS,
     },
     build: |settings| {
+        let params = Parameters::from_settings(settings);
         Ok(Box::new(Anticipatory {
-            queue: Deadline::from_settings(settings),
-            wait: settings.duration("wait"),
-            near: settings.bytes("near") / SECTOR_BYTES,
-            any_read: settings.flag("any_read"),
+            queue: Deadline::new(&params.deadline),
+            wait: params.wait,
+            near: params.near / SECTOR_BYTES,
+            any_read: params.any_read,
             last_read: None,
             idle_until: None,
             near_waiting: 0,

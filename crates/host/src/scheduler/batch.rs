@@ -5,26 +5,27 @@
 
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
 use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
-const BATCH: Param = Param::with(
-    "batch",
-    Kind::Count { min: 1, max: 65_536 },
-    "16",
-    "Requests in a batch; 1 is fcfs",
-);
+hybridsim_config::params! {
+    /// Parameters of `batch-fcfs`.
+    struct Parameters {
+        batch: usize = Kind::Count { min: 1, max: 65_536 }, default "16",
+            "Requests in a batch; 1 is fcfs";
+    }
+}
 
 pub const ENTRY: SchedulerEntry = entry(
     "batch-fcfs",
     "batches in order of arrival, each served in one sweep",
     "DiskSim's BATCH_FCFS (28), with batches by number of requests instead of marks in the trace",
-    &[BATCH],
+    Parameters::PARAMS,
     |settings| {
-        let size = settings.count("batch") as usize;
+        let size = Parameters::from_settings(settings).batch;
         Ok(Box::new(Batch { batch: Sorted::default(), queue: VecDeque::new(), size }))
     },
 );

@@ -6,35 +6,32 @@
 
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::{Key, Sorted};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
-pub(super) const PARAMS: &[Param] = &[
-    Param::with("read_expire", Kind::Duration, "\"500ms\"", "Deadline of a read, from its arrival"),
-    Param::with("write_expire", Kind::Duration, "\"5s\"", "Deadline of everything else"),
-    Param::with(
-        "batch",
-        Kind::Count { min: 1, max: 65_536 },
-        "16",
-        "Requests of one direction in a batch (Linux: fifo_batch)",
-    ),
-    Param::with(
-        "writes_starved",
-        Kind::Count { min: 0, max: 65_536 },
-        "2",
-        "Batches of reads that may be dispatched before waiting writes",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of `deadline`.
+    pub(super) struct Parameters {
+        read_expire: SimDuration = Kind::Duration, default "\"500ms\"",
+            "Deadline of a read, from its arrival";
+        write_expire: SimDuration = Kind::Duration, default "\"5s\"",
+            "Deadline of everything else";
+        batch: u64 = Kind::Count { min: 1, max: 65_536 }, default "16",
+            "Requests of one direction in a batch (Linux: fifo_batch)";
+        writes_starved: u64 = Kind::Count { min: 0, max: 65_536 }, default "2",
+            "Batches of reads that may be dispatched before waiting writes";
+    }
+}
 
 pub const ENTRY: SchedulerEntry = entry(
     "deadline",
     "batches in address order, reads before writes, and a deadline for each request",
     "Linux block layer, mq-deadline; its defaults",
-    PARAMS,
-    |settings| Ok(Box::new(Deadline::from_settings(settings))),
+    Parameters::PARAMS,
+    |settings| Ok(Box::new(Deadline::new(&Parameters::from_settings(settings)))),
 );
 
 /// The requests of one direction.
@@ -81,12 +78,12 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn from_settings(settings: &Settings) -> Self {
-        let direction = |name| Direction { expire: settings.duration(name), ..Default::default() };
+    pub(super) fn new(params: &Parameters) -> Self {
+        let direction = |expire| Direction { expire, ..Default::default() };
         Self {
-            directions: [direction("read_expire"), direction("write_expire")],
-            batch: settings.count("batch"),
-            writes_starved: settings.count("writes_starved"),
+            directions: [params.read_expire, params.write_expire].map(direction),
+            batch: params.batch,
+            writes_starved: params.writes_starved,
             serving: 0,
             left: 0,
             next: 0,

@@ -3,9 +3,8 @@
 //! The other requests starve while synchronous ones keep arriving.
 
 use super::entry;
-use super::nearest::{Nearest, R};
-use super::position::BY;
-use super::shortest_first::{AGED_PARAMS, Estimate, aged};
+use super::nearest::{Nearest, VscanParameters};
+use super::shortest_first::{Aged, Estimate, aged};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::Built;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
@@ -15,21 +14,21 @@ pub const PRI_VSCAN: SchedulerEntry = entry(
     "pri-vscan",
     "vscan, synchronous requests first",
     "Ganger and Patt 1993; DiskSim's PRI_VSCAN (19)",
-    &[R, BY],
+    VscanParameters::PARAMS,
     |settings| two_queues(|| Ok(Box::new(Nearest::vscan(settings)))),
 );
 pub const PRI_ASPTF: SchedulerEntry = entry(
     "pri-asptf",
     "asptf, synchronous requests first",
     "Ganger and Patt 1993; DiskSim's 20",
-    AGED_PARAMS,
+    Aged::PARAMS,
     |settings| two_queues(|| aged(settings, Estimate::Positioning)),
 );
 pub const PRI_ASPCTF: SchedulerEntry = entry(
     "pri-aspctf",
     "aspctf, synchronous requests first",
     "Ganger and Patt 1993; DiskSim's 21",
-    AGED_PARAMS,
+    Aged::PARAMS,
     |settings| two_queues(|| aged(settings, Estimate::Buffered)),
 );
 

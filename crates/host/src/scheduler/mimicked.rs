@@ -14,35 +14,34 @@
 
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Lba, Loader, Op, Saver, SimTime, StateError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-const WINDOW: Param = Param::with(
-    "window",
-    Kind::Count { min: 1, max: 65_536 },
-    "256",
-    "The oldest waiting requests that are compared; the run time of a decision grows with it",
-);
-const MEMORY: Param = Param::with(
-    "memory",
-    Kind::Count { min: 1, max: u32::MAX as u64 },
-    "10000",
-    "Requests after which a mean moves no slower, so that it follows a changing disk",
-);
+hybridsim_config::params! {
+    /// Parameters of `smtf`.
+    struct Parameters {
+        window: usize = Kind::Count { min: 1, max: 65_536 }, default "256",
+            "The oldest waiting requests that are compared; the run time of a decision grows with \
+             it";
+        memory: u64 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "10000",
+            "Requests after which a mean moves no slower, so that it follows a changing disk";
+    }
+}
 
 pub const ENTRY: SchedulerEntry = entry(
     "smtf",
     "the request with the shortest expected time, learnt from those served",
     "Popovici et al. 2003, the Disk Mimic; bisson-fqueue, section V",
-    &[WINDOW, MEMORY],
+    Parameters::PARAMS,
     |settings| {
+        let params = Parameters::from_settings(settings);
         Ok(Box::new(ShortestMimicked {
             queue: VecDeque::new(),
-            window: settings.count("window") as usize,
-            learnt: Learnt::new(settings.count("memory")),
+            window: params.window,
+            learnt: Learnt::new(params.memory),
             dispatched: None,
             busy: false,
         }))

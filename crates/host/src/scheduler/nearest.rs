@@ -5,27 +5,29 @@
 //! as nearer ones keep arriving.
 
 use super::entry;
-use super::position::{BY, ByPosition};
+use super::position::{self, ByPosition};
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Loader, Saver, StateError};
 
-/// The share of the device's width added to the distance of requests behind the head.
-pub const R: Param = Param::with(
-    "r",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.2",
-    "Cost of reversing direction as a share of the device's width: 0 is sstf, 1 the elevator",
-);
+hybridsim_config::params! {
+    /// Parameters of V(R).
+    pub(super) struct VscanParameters includes { position: position::Parameters } {
+        r: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.2",
+            "Cost of reversing direction as a share of the device's width: 0 is sstf, 1 the \
+             elevator";
+    }
+}
 
 pub const SSTF: SchedulerEntry = entry(
     "sstf",
     "the request nearest to the last one",
     "Denning 1967, Effects of scheduling on file memory operations; DiskSim's SSTF (4, 7)",
-    &[BY],
+    position::Parameters::PARAMS,
     |settings| {
-        Ok(Box::new(Nearest { queue: ByPosition::from_settings(settings), ..Nearest::default() }))
+        let queue = ByPosition::new(&position::Parameters::from_settings(settings));
+        Ok(Box::new(Nearest { queue, ..Nearest::default() }))
     },
 );
 pub const VSCAN: SchedulerEntry = entry(
@@ -33,7 +35,7 @@ pub const VSCAN: SchedulerEntry = entry(
     "the nearest request; those behind the head count as farther away",
     "Geist and Daniel 1987, A continuum of disk scheduling algorithms (R = 0.2); DiskSim's VSCAN \
      (17, 18)",
-    &[R, BY],
+    VscanParameters::PARAMS,
     |settings| Ok(Box::new(Nearest::vscan(settings))),
 );
 
@@ -47,10 +49,10 @@ pub struct Nearest {
 }
 
 impl Nearest {
-    /// V(R) with parameters [`R`] and [`BY`].
+    /// V(R).
     pub(super) fn vscan(settings: &Settings) -> Self {
-        let queue = ByPosition::from_settings(settings);
-        Self { queue, r: settings.number("r"), down: false }
+        let VscanParameters { position, r } = VscanParameters::from_settings(settings);
+        Self { queue: ByPosition::new(&position), r, down: false }
     }
 
     /// What reversing direction costs, in positions.

@@ -1,18 +1,24 @@
 //! Waiting requests sorted by position: first sector, or cylinder as the device reports it.
 
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::sorted::{Key, Sorted};
 use hybridsim_engine::{Lba, Loader, Saver, StateError};
 
-/// The unit of positions.
-pub const BY: Param = Param::with(
-    "by",
-    Kind::Choice(&["lbn", "cylinder"]),
-    "\"lbn\"",
-    "Compares first sectors, or cylinders as the device below reports them (requests on one \
-     cylinder are served in order of arrival); devices without cylinders are compared by sector",
-);
+hybridsim_config::choices! {
+    /// The unit of positions.
+    pub enum Unit { Lbn = "lbn", Cylinder = "cylinder" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of queues sorted by position.
+    pub struct Parameters {
+        by: Unit = Kind::Choice(Unit::NAMES), default "\"lbn\"",
+            "Compares first sectors, or cylinders as the device below reports them (requests on \
+             one cylinder are served in order of arrival); devices without cylinders are compared \
+             by sector";
+    }
+}
 
 /// The queue. By cylinder, requests that arrived since the last decision are sorted in at the next
 /// one, when the device can be asked for their cylinders.
@@ -26,9 +32,9 @@ pub struct ByPosition {
 }
 
 impl ByPosition {
-    /// Sorted by the unit parameter [`BY`] gives.
-    pub fn from_settings(settings: &Settings) -> Self {
-        Self { cylinders: settings.text("by") == "cylinder", ..Self::default() }
+    /// Sorted by the chosen unit.
+    pub fn new(params: &Parameters) -> Self {
+        Self { cylinders: params.by == Unit::Cylinder, ..Self::default() }
     }
 
     pub fn push(&mut self, item: Queued) {

@@ -10,51 +10,67 @@
 
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Built, Kind, Param, Settings};
+use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_engine::schedule::{Head, HeadTarget, Positioner, Queued, Scheduler};
 use hybridsim_engine::{Loader, Saver, SimDuration, StateError};
 use std::collections::VecDeque;
 
-const WINDOW: Param = Param::with(
-    "window",
-    Kind::Count { min: 1, max: 65_536 },
-    "256",
-    "The oldest waiting requests that are compared; the run time of a decision grows with it",
-);
-const DISTANCE: Param = Param::with(
-    "distance",
-    Kind::Choice(&["approximate", "exact"]),
-    "\"approximate\"",
-    "By sector numbers, or by the device's seek times",
-);
-const WAIT_MAX: Param = Param::with(
-    "wait_max",
-    Kind::Duration,
-    "\"3s\"",
-    "Maximum queueing time: an estimate is multiplied by the share of it that remains",
-);
-const AGE_WEIGHT: Param = Param::with(
-    "age_weight",
-    Kind::Number { min: 0.0, max: 1000.0 },
-    "0.006",
-    "Time subtracted from an estimate for each unit of queueing time; 0 is sptf, large values \
-     approach fcfs",
-);
-const WEIGHT: Param = Param::with(
-    "weight",
-    Kind::Number { min: 0.0, max: 1000.0 },
-    "1",
-    "Factor of the weighted component; 1 is sptf",
-);
-const SLACK: Param = Param::with(
-    "slack",
-    Kind::Number { min: 0.0, max: 10.0 },
-    "0",
-    "How much longer than the best one a request may take and still be chosen for its rotation, as \
-     a share; 0 is sptf",
-);
-const WEIGHTED_PARAMS: &[Param] = &[WINDOW, WAIT_MAX];
-pub(super) const AGED_PARAMS: &[Param] = &[WINDOW, AGE_WEIGHT];
+hybridsim_config::params! {
+    /// Parameters of all of them.
+    struct Window {
+        window: usize = Kind::Count { min: 1, max: 65_536 }, default "256",
+            "The oldest waiting requests that are compared; the run time of a decision grows with \
+             it";
+    }
+}
+
+hybridsim_config::choices! {
+    /// The distance that `sdf` compares.
+    enum Distance { Approximate = "approximate", Exact = "exact" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `sdf`.
+    struct Sdf includes { window: Window } {
+        distance: Distance = Kind::Choice(Distance::NAMES), default "\"approximate\"",
+            "By sector numbers, or by the device's seek times";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the schedulers that weight estimates by the time left.
+    struct Weighted includes { window: Window } {
+        wait_max: SimDuration = Kind::Duration, default "\"3s\"",
+            "Maximum queueing time: an estimate is multiplied by the share of it that remains";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the schedulers with ageing.
+    pub(super) struct Aged includes { window: Window } {
+        age_weight: f64 = Kind::Number { min: 0.0, max: 1000.0 }, default "0.006",
+            "Time subtracted from an estimate for each unit of queueing time; 0 is sptf, large \
+             values approach fcfs";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the schedulers that weight a component of the estimate.
+    struct Component includes { window: Window } {
+        weight: f64 = Kind::Number { min: 0.0, max: 1000.0 }, default "1",
+            "Factor of the weighted component; 1 is sptf";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `sptf-rot-opt`.
+    struct RotOpt includes { window: Window } {
+        slack: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0",
+            "How much longer than the best one a request may take and still be chosen for its \
+             rotation, as a share; 0 is sptf";
+    }
+}
+
 const WSTF: &str = "Seltzer, Chen and Ousterhout 1990 (WSTF, 3 s at most)";
 const ASATF_ORIGIN: &str = "Jacobson and Wilkes 1991 (ASATF, W = 6 ms per second)";
 
@@ -62,120 +78,125 @@ pub const SDF: SchedulerEntry = entry(
     "sdf",
     "the shortest travel of the arm, rotation left out",
     "DiskSim's SDF_APPROX (22) and SDF_EXACT (23)",
-    &[WINDOW, DISTANCE],
-    |settings| match settings.text("distance") {
-        "exact" => build(settings, Cost::Seek),
-        _ => build(settings, Cost::Distance),
+    Sdf::PARAMS,
+    |settings| {
+        let params = Sdf::from_settings(settings);
+        build(
+            &params.window,
+            match params.distance {
+                Distance::Approximate => Cost::Distance,
+                Distance::Exact => Cost::Seek,
+            },
+        )
     },
 );
 pub const SPTF: SchedulerEntry = entry(
     "sptf",
     "the request the head reaches first, seek and rotation counted",
     "Seltzer, Chen and Ousterhout 1990; Jacobson and Wilkes 1991; DiskSim's 8",
-    &[WINDOW],
-    |settings| build(settings, Cost::Time(Estimate::Positioning)),
+    Window::PARAMS,
+    |settings| build(&Window::from_settings(settings), Cost::Time(Estimate::Positioning)),
 );
 pub const SPCTF: SchedulerEntry = entry(
     "spctf",
     "as sptf, requests in the device's buffer before all others",
     "Worthington, Ganger and Patt 1994; DiskSim's 9",
-    &[WINDOW],
-    |settings| build(settings, Cost::Time(Estimate::Buffered)),
+    Window::PARAMS,
+    |settings| build(&Window::from_settings(settings), Cost::Time(Estimate::Buffered)),
 );
 pub const SATF: SchedulerEntry = entry(
     "satf",
     "the request that completes first: seek, rotation and transfer counted",
     "Jacobson and Wilkes 1991; DiskSim's 10",
-    &[WINDOW],
-    |settings| build(settings, Cost::Time(Estimate::Access)),
+    Window::PARAMS,
+    |settings| build(&Window::from_settings(settings), Cost::Time(Estimate::Access)),
 );
 pub const WPTF: SchedulerEntry = entry(
     "wptf",
     "as sptf, weighted by the time left until the longest wait (DiskSim's 11)",
     WSTF,
-    WEIGHTED_PARAMS,
+    Weighted::PARAMS,
     |settings| weighted(settings, Estimate::Positioning),
 );
 pub const WPCTF: SchedulerEntry = entry(
     "wpctf",
     "as spctf, weighted by the time left until the longest wait (DiskSim's 12)",
     WSTF,
-    WEIGHTED_PARAMS,
+    Weighted::PARAMS,
     |settings| weighted(settings, Estimate::Buffered),
 );
 pub const WATF: SchedulerEntry = entry(
     "watf",
     "as satf, weighted by the time left until the longest wait (DiskSim's 13)",
     WSTF,
-    WEIGHTED_PARAMS,
+    Weighted::PARAMS,
     |settings| weighted(settings, Estimate::Access),
 );
 pub const ASPTF: SchedulerEntry = entry(
     "asptf",
     "as sptf, less a share of the queueing time (DiskSim's 14)",
     ASATF_ORIGIN,
-    AGED_PARAMS,
+    Aged::PARAMS,
     |settings| aged(settings, Estimate::Positioning),
 );
 pub const ASPCTF: SchedulerEntry = entry(
     "aspctf",
     "as spctf, less a share of the queueing time (DiskSim's 15)",
     ASATF_ORIGIN,
-    AGED_PARAMS,
+    Aged::PARAMS,
     |settings| aged(settings, Estimate::Buffered),
 );
 pub const ASATF: SchedulerEntry = entry(
     "asatf",
     "as satf, less a share of the queueing time (DiskSim's 16)",
     ASATF_ORIGIN,
-    AGED_PARAMS,
+    Aged::PARAMS,
     |settings| aged(settings, Estimate::Access),
 );
 pub const ROT_WEIGHT: SchedulerEntry = entry(
     "sptf-rot-weight",
     "as sptf, rotation multiplied by a weight",
     "DiskSim's SPTF_ROT_WEIGHT (25)",
-    &[WINDOW, WEIGHT],
+    Component::PARAMS,
     |settings| {
-        let rotation = settings.number("weight");
-        build(settings, Cost::SeekAndRotation { seek: 1.0, rotation })
+        let Component { window, weight: rotation } = Component::from_settings(settings);
+        build(&window, Cost::SeekAndRotation { seek: 1.0, rotation })
     },
 );
 pub const SEEK_WEIGHT: SchedulerEntry = entry(
     "sptf-seek-weight",
     "as sptf, seek multiplied by a weight",
     "DiskSim's SPTF_SEEK_WEIGHT (26)",
-    &[WINDOW, WEIGHT],
+    Component::PARAMS,
     |settings| {
-        let seek = settings.number("weight");
-        build(settings, Cost::SeekAndRotation { seek, rotation: 1.0 })
+        let Component { window, weight: seek } = Component::from_settings(settings);
+        build(&window, Cost::SeekAndRotation { seek, rotation: 1.0 })
     },
 );
 pub const ROT_OPT: SchedulerEntry = entry(
     "sptf-rot-opt",
     "the shortest rotation among requests about as quick as the best",
     "DiskSim's SPTF_ROT_OPT (24)",
-    &[WINDOW, SLACK],
+    RotOpt::PARAMS,
     |settings| {
-        Ok(Box::new(ShortestRotation {
-            queue: VecDeque::new(),
-            window: settings.count("window") as usize,
-            slack: settings.number("slack"),
-        }))
+        let RotOpt { window: Window { window }, slack } = RotOpt::from_settings(settings);
+        Ok(Box::new(ShortestRotation { queue: VecDeque::new(), window, slack }))
     },
 );
 
-fn build(settings: &Settings, cost: Cost) -> Built<dyn Scheduler> {
-    Ok(Box::new(ShortestFirst::new(settings.count("window"), cost)))
+fn build(params: &Window, cost: Cost) -> Built<dyn Scheduler> {
+    Ok(Box::new(ShortestFirst::new(params.window, cost)))
 }
 
 fn weighted(settings: &Settings, estimate: Estimate) -> Built<dyn Scheduler> {
-    build(settings, Cost::Weighted { estimate, wait_max: settings.duration("wait_max") })
+    let Weighted { window, wait_max } = Weighted::from_settings(settings);
+    build(&window, Cost::Weighted { estimate, wait_max })
 }
 
 pub(super) fn aged(settings: &Settings, estimate: Estimate) -> Built<dyn Scheduler> {
-    let weight_millionths = (settings.number("age_weight") * 1e6) as i128;
-    build(settings, Cost::Aged { estimate, weight_millionths })
+    let Aged { window, age_weight } = Aged::from_settings(settings);
+    let weight_millionths = (age_weight * 1e6) as i128;
+    build(&window, Cost::Aged { estimate, weight_millionths })
 }
 
 /// Which of the device's estimates a cost uses.
@@ -303,8 +324,8 @@ pub struct ShortestFirst {
 
 impl ShortestFirst {
     /// Compares the oldest `window` requests by `cost`.
-    pub fn new(window: u64, cost: Cost) -> Self {
-        Self { queue: VecDeque::new(), targets: Vec::new(), window: window as usize, cost }
+    pub fn new(window: usize, cost: Cost) -> Self {
+        Self { queue: VecDeque::new(), targets: Vec::new(), window, cost }
     }
 
     /// Position of the first request in the window that `device` reaches first.

@@ -12,7 +12,7 @@
 //! starve others.
 
 use super::entry;
-use super::position::{BY, ByPosition};
+use super::position::{ByPosition, Parameters};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
@@ -23,25 +23,28 @@ pub const LOOK: SchedulerEntry = entry(
     "look",
     "the elevator: sweeps up and down, turning at the last waiting request",
     "Merten 1970; SCAN that turns at the last request; DiskSim's ELEVATOR (2, 5)",
-    &[BY],
+    Parameters::PARAMS,
     |settings| build(settings, Sweep::default()),
 );
 pub const C_LOOK: SchedulerEntry = entry(
     "c-look",
     "sweeps upwards, then jumps to the lowest waiting request",
     "Seaman, Lind and Wilson 1966; C-SCAN that turns at the last request; DiskSim's CYCLE (3, 6)",
-    &[BY],
+    Parameters::PARAMS,
     |settings| build(settings, Sweep::c_look()),
 );
-pub const SCAN: SchedulerEntry =
-    entry("scan", "sweeps up and down, from edge to edge", "Denning 1967", &[BY], |settings| {
-        build(settings, Sweep { to_edge: true, ..Sweep::default() })
-    });
+pub const SCAN: SchedulerEntry = entry(
+    "scan",
+    "sweeps up and down, from edge to edge",
+    "Denning 1967",
+    Parameters::PARAMS,
+    |settings| build(settings, Sweep { to_edge: true, ..Sweep::default() }),
+);
 pub const C_SCAN: SchedulerEntry = entry(
     "c-scan",
     "sweeps upwards to the edge, then starts again at the lowest address",
     "Seaman, Lind and Wilson 1966",
-    &[BY],
+    Parameters::PARAMS,
     |settings| build(settings, Sweep { to_edge: true, ..Sweep::c_look() }),
 );
 
@@ -57,7 +60,8 @@ pub struct Sweep {
 }
 
 fn build(settings: &Settings, sweep: Sweep) -> Built<dyn Scheduler> {
-    Ok(Box::new(Sweep { queue: ByPosition::from_settings(settings), ..sweep }))
+    let queue = ByPosition::new(&Parameters::from_settings(settings));
+    Ok(Box::new(Sweep { queue, ..sweep }))
 }
 
 impl Sweep {

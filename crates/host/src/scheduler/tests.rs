@@ -48,7 +48,7 @@ fn all() -> Vec<(&'static str, Box<dyn Scheduler>)> {
     for entry in ENTRIES {
         let Description { name, params, .. } = entry.description;
         all.push((name, make(name)));
-        if params.contains(&position::BY) {
+        if params.iter().any(|param| param.name == "by") {
             let by = Value::Text("cylinder".to_owned());
             all.push((name, make_with(name, &settings().and("by", by))));
         }

@@ -7,24 +7,25 @@
 
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Lba, Loader, Saver, SimTime, StateError};
 use std::collections::VecDeque;
 
-const WINDOW: Param = Param::with(
-    "window",
-    Kind::Count { min: 1, max: 12 },
-    "8",
-    "Requests in a plan; each more doubles the run time of planning",
-);
+hybridsim_config::params! {
+    /// Parameters of `tsps`.
+    struct Parameters {
+        window: usize = Kind::Count { min: 1, max: 12 }, default "8",
+            "Requests in a plan; each more doubles the run time of planning";
+    }
+}
 
 pub const ENTRY: SchedulerEntry = entry(
     "tsps",
     "plans the fastest order of the oldest requests and serves them in it",
     "DiskSim's TSPS (27); Held and Karp 1962",
-    &[WINDOW],
-    |settings| Ok(Box::new(Tsps::new(settings.count("window") as usize))),
+    Parameters::PARAMS,
+    |settings| Ok(Box::new(Tsps::new(Parameters::from_settings(settings).window))),
 );
 
 /// The fastest way to serve a subset that ends with a given request.

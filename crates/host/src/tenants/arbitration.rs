@@ -2,14 +2,16 @@
 //! (section "Command Arbitration"): round robin, and weighted round robin with an urgent priority
 //! class. The specification assigns weights to three priority classes; here each queue has its own.
 
-/// How the host chooses the queue that the next request is taken from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Arbitration {
-    /// Each queue in turn, an arbitration burst of requests at a time.
-    #[default]
-    RoundRobin,
-    /// In a round, each queue has as many requests taken as its weight says.
-    WeightedRoundRobin,
+hybridsim_config::choices! {
+    /// How the host chooses the queue that the next request is taken from.
+    #[derive(Default)]
+    pub enum Arbitration {
+        /// Each queue in turn, an arbitration burst of requests at a time.
+        #[default]
+        RoundRobin = "round-robin",
+        /// In a round, each queue has as many requests taken as its weight says.
+        WeightedRoundRobin = "weighted-round-robin",
+    }
 }
 
 /// A submission queue to the arbiter.

@@ -36,7 +36,7 @@ impl RateLimit {
         };
         let bytes = match request.op {
             Op::Read | Op::Write => u64::from(request.sectors) * SECTOR_BYTES,
-            Op::Trim | Op::Flush => 0,
+            Op::Trim | Op::Flush | Op::Zone(_) => 0,
         };
         let gap = per(1, self.requests).max(per(bytes, self.bytes));
         self.next = now.max(self.next + SimDuration::from_ns(gap));

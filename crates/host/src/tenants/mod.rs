@@ -17,7 +17,7 @@ mod options;
 
 pub use arbitration::{Arbiter, Arbitration};
 pub use limit::RateLimit;
-pub use options::{HOST_PARAMS, PARAMS, Shared, TenantOptions};
+pub use options::{HOST_PARAMS, PARAMS, Parameters, Shared, TenantOptions};
 
 use crate::arrivals::Arrivals;
 use crate::driver::{

@@ -2,77 +2,60 @@
 
 use super::arbitration::Arbitration;
 use crate::driver::{HostOptions, Mode};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SimDuration;
 
 /// The keys of `[host]` that matter with several workloads, all optional.
-pub const HOST_PARAMS: &[Param] = &[
-    Param::optional(
-        "arbitration",
-        Kind::Choice(&["round-robin", "weighted-round-robin"]),
-        "Several workloads: how requests are taken from their queues, as in NVMe; default \
-         round-robin",
-    ),
-    Param::optional(
-        "arbitration_burst",
-        Kind::Count { min: 1, max: 256 },
-        "Several workloads: requests taken from a queue in its turn; default 1",
-    ),
-];
+pub const HOST_PARAMS: &[Param] = HostParameters::PARAMS;
 
 /// The keys of `[workload.NAME]` beside those of `[workload]`.
-pub const PARAMS: &[Param] = &[
-    Param::with(
-        "weight",
-        Kind::Count { min: 1, max: 256 },
-        "1",
-        "Requests taken from the workload's queue in a round of `weighted-round-robin`",
-    ),
-    Param::with(
-        "priority",
-        Kind::Choice(&["weighted", "urgent"]),
-        "\"weighted\"",
-        "Class of the queue: requests of the urgent class precede all others",
-    ),
-    Param::optional(
-        "iops_max",
-        Kind::Count { min: 1, max: 1_000_000_000 },
-        "Rate limit in requests per second",
-    ),
-    Param::optional("bandwidth_max", Kind::Rate, "Rate limit in bytes read and written per second"),
-    Param::optional(
-        "queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "Requests of the workload at the device at a time; default that of [host]",
-    ),
-    Param::optional(
-        "mode",
-        Kind::Choice(&["open", "closed"]),
-        "As in [host], for this workload; default that of [host]",
-    ),
-    Param::optional(
-        "outstanding",
-        Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests of the workload kept outstanding; default its queue_depth, else \
-         that of [host]",
-    ),
-    Param::optional(
-        "think_time",
-        Kind::Duration,
-        "Closed loop: time between a completion and the request that follows it; default that of \
-         [host]",
-    ),
-    Param::optional(
-        "namespace_start",
-        Kind::Bytes,
-        "First byte of the part of the device that the workload addresses; default 0",
-    ),
-    Param::optional(
-        "namespace_size",
-        Kind::Bytes,
-        "Size of this part; default up to the end of the device",
-    ),
-];
+pub const PARAMS: &[Param] = Parameters::PARAMS;
+
+hybridsim_config::params! {
+    /// Parameters of the host with several workloads.
+    struct HostParameters {
+        arbitration: Option<Arbitration> = Kind::Choice(Arbitration::NAMES), optional,
+            "Several workloads: how requests are taken from their queues, as in NVMe; default \
+             round-robin";
+        arbitration_burst: Option<u32> = Kind::Count { min: 1, max: 256 }, optional,
+            "Several workloads: requests taken from a queue in its turn; default 1";
+    }
+}
+
+hybridsim_config::choices! {
+    /// Priority class of a queue.
+    enum Class { Weighted = "weighted", Urgent = "urgent" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of a workload of several.
+    pub struct Parameters {
+        weight: u32 = Kind::Count { min: 1, max: 256 }, default "1"
+            needs &[Needs::Is("priority", &["weighted"])],
+            "Requests taken from the workload's queue in a round of `weighted-round-robin`";
+        priority: Class = Kind::Choice(Class::NAMES), default "\"weighted\"",
+            "Class of the queue: requests of the urgent class precede all others";
+        iops_max: Option<u64> = Kind::Count { min: 1, max: 1_000_000_000 }, optional,
+            "Rate limit in requests per second";
+        bandwidth_max: Option<u64> = Kind::Rate, optional,
+            "Rate limit in bytes read and written per second";
+        queue_depth: Option<u32> = Kind::Count { min: 1, max: 65_536 }, optional,
+            "Requests of the workload at the device at a time; default that of [host]";
+        mode: Option<Mode> = Kind::Choice(Mode::NAMES), optional,
+            "As in [host], for this workload; default that of [host]";
+        outstanding: Option<u32> = Kind::Count { min: 1, max: 1_000_000 }, optional,
+            "Closed loop: requests of the workload kept outstanding; default its queue_depth, \
+             else that of [host]";
+        think_time: Option<SimDuration> = Kind::Duration, optional,
+            "Closed loop: time between a completion and the request that follows it; default that \
+             of [host]";
+        pub namespace_start: Option<u64> = Kind::Bytes, optional,
+            "First byte of the part of the device that the workload addresses; default 0";
+        pub namespace_size: Option<u64> = Kind::Bytes, optional,
+            "Size of this part; default up to the end of the device";
+    }
+}
 
 /// How the host serves all tenants.
 #[derive(Clone, Copy, Debug)]
@@ -93,18 +76,14 @@ pub struct Shared {
 impl Shared {
     /// From the checked `[host]` and its options.
     pub fn read(settings: &Settings, host: &HostOptions) -> Self {
-        let weighted = settings.text_opt("arbitration") == Some("weighted-round-robin");
+        let params = HostParameters::from_settings(settings);
         Self {
             queue_depth: host.queue_depth,
             outstanding_max: host.outstanding_max,
             ends_early: host.ends_early,
             from_issue: host.from_issue,
-            arbitration: if weighted {
-                Arbitration::WeightedRoundRobin
-            } else {
-                Arbitration::RoundRobin
-            },
-            burst: settings.count_opt("arbitration_burst").unwrap_or(1) as u32,
+            arbitration: params.arbitration.unwrap_or_default(),
+            burst: params.arbitration_burst.unwrap_or(1),
         }
     }
 }
@@ -132,15 +111,10 @@ impl TenantOptions {
     /// # Errors
     /// Every parameter that makes no sense in the mode of the tenant.
     pub fn read(settings: &Settings, host: &HostOptions) -> Result<Self, Vec<Problem>> {
-        let mode = match settings.text_opt("mode") {
-            Some("open") => Mode::Open,
-            Some(_) => Mode::Closed,
-            None => host.mode,
-        };
-        let own_depth = settings.count_opt("queue_depth").map(|depth| depth as u32);
+        let params = Parameters::from_settings(settings);
+        let Parameters { queue_depth: own_depth, outstanding, think_time, .. } = params;
+        let mode = params.mode.unwrap_or(host.mode);
         let queue_depth = own_depth.unwrap_or(host.queue_depth);
-        let outstanding = settings.count_opt("outstanding").map(|count| count as u32);
-        let think_time = settings.duration_opt("think_time");
         let mut problems = Vec::new();
         if mode == Mode::Open {
             let message = "belongs to `mode = \"closed\"`; remove it, or change the mode";
@@ -163,10 +137,10 @@ impl TenantOptions {
             queue_depth,
             outstanding: outstanding.unwrap_or(default),
             think_time: think_time.unwrap_or(host.think_time),
-            weight: settings.count("weight") as u32,
-            urgent: settings.text("priority") == "urgent",
-            iops_max: settings.count_opt("iops_max"),
-            bandwidth_max: settings.rate_opt("bandwidth_max"),
+            weight: params.weight,
+            urgent: params.priority == Class::Urgent,
+            iops_max: params.iops_max,
+            bandwidth_max: params.bandwidth_max,
         })
     }
 

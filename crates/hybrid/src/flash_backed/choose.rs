@@ -2,7 +2,7 @@
 
 use super::rule::{Times, redirects};
 use super::work::Flushing;
-use super::{FlashBacked, Metric};
+use super::{Coalesced, FlashBacked, Metric, Overwrites, Ties};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::{Ctx, Lba, Op, Request, SimDuration};
@@ -48,7 +48,7 @@ impl FlashBacked {
             self.flushing = false;
         } else if self.flushing {
             self.flushing = used > self.flush_to;
-        } else if used as f64 >= self.options.high * self.fqueue.size() as f64 {
+        } else if used as f64 >= self.params.high * self.fqueue.size() as f64 {
             (self.flushing, self.flush_turn) = (true, true);
             self.flush_to = self.low();
         }
@@ -56,19 +56,19 @@ impl FlashBacked {
 
     /// The low watermark in sectors.
     fn low(&self) -> u64 {
-        (self.options.low * self.fqueue.size() as f64) as u64
+        (self.params.low * self.fqueue.size() as f64) as u64
     }
 
     /// Whether the FQueue is to be destaged now because the queue is empty.
     fn wants_idle(&mut self, ctx: &mut Ctx<'_>) -> bool {
         let writing = self.redirects.iter().any(Option::is_some);
-        if !self.options.idle || self.broken || writing || self.fqueue.is_empty() {
+        if !self.params.idle || self.broken || writing || self.fqueue.is_empty() {
             return false;
         }
-        if self.fqueue.used() <= (self.options.idle_to * self.fqueue.size() as f64) as u64 {
+        if self.fqueue.used() <= (self.params.idle_to * self.fqueue.size() as f64) as u64 {
             return false;
         }
-        let due = self.idle_since + self.options.idle_delay;
+        let due = self.idle_since + self.params.idle_delay;
         if due > ctx.now() && !self.idle_armed {
             self.idle_armed = true;
             ctx.wake_at(due, 0);
@@ -103,13 +103,14 @@ impl FlashBacked {
                 self.read(ctx, item);
             }
             Op::Write => return self.start_write(ctx, item),
+            Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
         }
         true
     }
 
     /// Whether a range overlaps a concurrent redirected write, or is adjacent with `touching`.
     pub(super) fn overlaps_redirect(&self, lba: u64, end: u64) -> bool {
-        let reach = u64::from(self.options.touching);
+        let reach = u64::from(self.params.coalesce == Coalesced::Touching);
         let meets =
             |range: std::ops::Range<u64>| lba < range.end + reach && range.start < end + reach;
         self.redirects.iter().flatten().any(|active| meets(active.range()))
@@ -119,9 +120,10 @@ impl FlashBacked {
     fn start_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) -> bool {
         let Request { lba, sectors, .. } = item.request;
         let (first, end) = (lba.0, item.request.end().0);
-        self.fqueue.find(first, end, self.options.touching, &mut self.overlaps);
+        let touching = self.params.coalesce == Coalesced::Touching;
+        self.fqueue.find(first, end, touching, &mut self.overlaps);
         let covers = self.overlaps.iter().all(|(at, length)| *at >= first && at + length <= end);
-        let may_replace = self.options.replace && covers;
+        let may_replace = self.params.overwrites == Overwrites::Replace && covers;
         if !self.overlaps.is_empty() && !may_replace {
             self.coalesce(ctx, item);
             return true;
@@ -148,7 +150,7 @@ impl FlashBacked {
     }
 
     fn redirecting(&self) -> bool {
-        self.options.redirect && !self.broken && !self.flushing && self.fqueue.size() > 0
+        self.params.redirect && !self.broken && !self.flushing && self.fqueue.size() > 0
     }
 
     /// The inequality of bisson-fqueue, section III.B.
@@ -162,11 +164,11 @@ impl FlashBacked {
         let to_request = access(self.last, request.lba);
         let next = next.map(|next| (access(request.lba, next.lba), access(self.last, next.lba)));
         let flash = self.flash_time(request);
-        redirects(&Times { to_request, flash, next }, self.options.ties)
+        redirects(&Times { to_request, flash, next }, self.params.ties == Ties::Redirect)
     }
 
     fn flash_time(&self, request: &Request) -> SimDuration {
-        let data = SimDuration::transfer(request.bytes(), self.options.flash_rate);
-        self.options.flash_latency + data
+        let data = SimDuration::transfer(request.bytes(), self.params.flash_rate);
+        self.params.flash_latency + data
     }
 }

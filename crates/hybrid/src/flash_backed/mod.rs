@@ -31,7 +31,7 @@ use fqueue::FQueue;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
@@ -43,142 +43,121 @@ use std::rc::Rc;
 use work::{Active, Step};
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "flash-backed",
         summary: "an I/O scheduler that redirects writes to the NV cache of the drive below",
         origin: "bisson-fqueue, section III",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-const PARAMS: &[Param] = &[
-    Param::required(
-        "drive",
-        Kind::Component,
-        "A component with NV cache commands: `nv-cache-disk`",
-    ),
-    Param::with(
-        "scheduler",
-        Kind::Entry(SchedulerEntry::CATEGORY),
-        "\"c-look\"",
-        "Scheduler of the request queue; bisson-fqueue evaluates fcfs, sstf and c-look",
-    ),
-    Param::with(
-        "redirect",
-        Kind::Flag,
-        "true",
-        "Whether writes are redirected; without, this is the baseline scheduler of the paper",
-    ),
-    Param::optional(
-        "fqueue",
-        Kind::Bytes,
-        "Size of the FQueue; must equal the NV cache of the drive, which is the default",
-    ),
-    Param::with(
-        "access",
-        Kind::Choice(&["curve", "exact"]),
-        "\"curve\"",
-        "Access times the host assumes: mean times by distance, measured when the run begins, or \
-         the exact positioning times of the disk",
-    ),
-    Param::with(
-        "flash_latency",
-        Kind::Duration,
-        "\"0.7ms\"",
-        "Write latency of the flash as the host assumes it, without data transfer (assumed)",
-    )
-    .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "Write rate of the flash, likewise")
-        .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with(
-        "flash_queue_depth",
-        Kind::Count { min: 1, max: 4096 },
-        "1",
-        "Redirected writes outstanding at once. With 1 no other operation executes meanwhile, as \
-         in the simulator of bisson-fqueue, where access times add up; with more, the disk works \
-         in parallel",
-    )
-    .formerly(&["flash_in_flight"]),
-    Param::with(
-        "ties",
-        Kind::Choice(&["redirect", "disk"]),
-        "\"redirect\"",
-        "Writes with equal costs: the text of bisson-fqueue redirects them, its figure 6 does not",
-    )
-    .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with(
-        "coalesce",
-        Kind::Choice(&["touching", "overlapping"]),
-        "\"touching\"",
-        "Entries of the FQueue written to the disk together with a write: those that overlap it or \
-         are adjacent to it, or those that overlap it",
-    )
-    .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with(
-        "overwrites",
-        Kind::Choice(&["coalesce", "replace"]),
-        "\"coalesce\"",
-        "A write that covers all entries it overlaps: goes to the disk like any other overlapping \
-         write (figure 6), or may be redirected in their place",
-    )
-    .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with("high", SHARE, "1", "High watermark: FQueue utilisation that starts a flush")
-        .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with("low", SHARE, "0.9", "Low watermark, which ends it; the paper flushes a tenth")
-        .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with(
-        "merge_max",
-        Kind::Bytes,
-        "\"1MiB\"",
-        "Longest write of adjacent entries merged while flushing (assumed)",
-    )
-    .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with("idle", Kind::Flag, "true", "Destage while the request queue is empty")
-        .needs(&[Needs::Is("redirect", &["true"])]),
-    Param::with(
-        "idle_delay",
-        Kind::Duration,
-        "\"0ns\"",
-        "Idle time before that; none in the paper",
-    )
-    .needs(&[Needs::Is("idle", &["true"])]),
-    Param::with(
-        "idle_to",
-        SHARE,
-        "0",
-        "FQueue utilisation down to which it is destaged while idle. Section III.C of the paper \
-         does not say; its evaluation flushes a tenth, which is the low watermark",
-    )
-    .needs(&[Needs::Is("idle", &["true"])]),
-    Param::with(
-        "order",
-        Kind::Choice(&["safe", "printed"]),
-        "\"safe\"",
-        "safe: write to the disk, then unpin; printed: unpin first, as in figure 5(b), where a \
-         power failure in between loses data",
-    ),
-];
+hybridsim_config::choices! {
+    /// Access times the host assumes.
+    enum AccessTimes { Curve = "curve", Exact = "exact" }
+}
+
+hybridsim_config::choices! {
+    /// Destinations of writes with equal costs.
+    enum Ties { Redirect = "redirect", Disk = "disk" }
+}
+
+hybridsim_config::choices! {
+    /// Entries of the FQueue that are written to the disk together with a write.
+    enum Coalesced { Touching = "touching", Overlapping = "overlapping" }
+}
+
+hybridsim_config::choices! {
+    /// Treatment of a write that covers all entries it overlaps.
+    enum Overwrites { Coalesce = "coalesce", Replace = "replace" }
+}
+
+hybridsim_config::choices! {
+    /// Order of steps when data leave the FQueue.
+    enum Order { Safe = "safe", Printed = "printed" }
+}
+
+const REDIRECTS: &[Needs] = &[Needs::Is("redirect", &["true"])];
+const DESTAGES_IDLE: &[Needs] = &[Needs::Is("redirect", &["true"]), Needs::Is("idle", &["true"])];
+
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub drive: String = Kind::Component, required,
+            "A component with NV cache commands: `nv-cache-disk`.";
+        scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"c-look\"",
+            "Scheduler of the request queue; bisson-fqueue evaluates fcfs, sstf and c-look.";
+        redirect: bool = Kind::Flag, default "true",
+            "Whether writes are redirected; without, this is the baseline scheduler of the paper.";
+        fqueue: Option<u64> = Kind::Bytes, optional needs REDIRECTS,
+            "Size of the FQueue; must equal the NV cache of the drive, which is the default.";
+        access: AccessTimes = Kind::Choice(AccessTimes::NAMES), default "curve" needs REDIRECTS,
+            "Access times the host assumes: mean times by distance, measured when the run begins, \
+             or the exact positioning times of the disk.";
+        flash_latency: SimDuration = Kind::Duration, default "\"0.7ms\""
+            needs REDIRECTS,
+            "Write latency of the flash as the host assumes it, without data transfer (assumed).";
+        flash_rate: u64 = Kind::Rate, default "\"9MB/s\"" needs REDIRECTS,
+            "Write rate of the flash as the host assumes it.";
+        flash_queue_depth: usize = Kind::Count { min: 1, max: 4096 }, default "1" needs REDIRECTS,
+            "Redirected writes outstanding at once. With 1 no other operation executes meanwhile, \
+             as in the simulator of bisson-fqueue, where access times add up; with more, the disk \
+             works in parallel.";
+        ties: Ties = Kind::Choice(Ties::NAMES), default "redirect" needs REDIRECTS,
+            "Writes with equal costs: the text of bisson-fqueue redirects them, its figure 6 does \
+             not.";
+        coalesce: Coalesced = Kind::Choice(Coalesced::NAMES), default "touching" needs REDIRECTS,
+            "Entries of the FQueue written to the disk together with a write: those that overlap \
+             it or are adjacent to it, or those that overlap it.";
+        overwrites: Overwrites = Kind::Choice(Overwrites::NAMES), default "coalesce"
+            needs REDIRECTS,
+            "A write that covers all entries it overlaps: goes to the disk like any other \
+             overlapping write (figure 6), or may be redirected in their place.";
+        high: f64 = SHARE, default "1" needs REDIRECTS,
+            "High watermark: FQueue utilisation that starts a flush.";
+        low: f64 = SHARE, default "0.9" needs REDIRECTS,
+            "Low watermark, which ends a flush; the paper flushes a tenth.";
+        merge_max: u64 = Kind::Bytes, default "\"1MiB\"" needs REDIRECTS,
+            "Longest write of adjacent entries merged while flushing (assumed).";
+        idle: bool = Kind::Flag, default "true" needs REDIRECTS,
+            "Destage while the request queue is empty.";
+        idle_delay: SimDuration = Kind::Duration, default "\"0ns\""
+            needs DESTAGES_IDLE,
+            "Idle time before the FQueue is destaged; none in the paper.";
+        idle_to: f64 = SHARE, default "0" needs DESTAGES_IDLE,
+            "FQueue utilisation down to which it is destaged while idle. Section III.C of the \
+             paper does not say; its evaluation flushes a tenth, which is the low watermark.";
+        order: Order = Kind::Choice(Order::NAMES), default "safe" needs REDIRECTS,
+            "safe: write to the disk, then unpin; printed: unpin first, as in figure 5(b), where a \
+             power failure in between loses data.";
+    }
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(make(input)?))
 }
 
 fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let drive = &input.children[0];
     let mut problems = Vec::new();
-    let options = Options::read(settings, &mut problems);
+    if params.low > params.high {
+        let message = format!("must be at most `high` ({})", params.high);
+        problems.push(Problem::new("low", message));
+    }
+    if params.merge_max < SECTOR_BYTES {
+        problems.push(Problem::new("merge_max", "must be at least one sector of 512 bytes"));
+    }
     if drive.capacity > u64::from(u32::MAX) {
         problems
             .push(Problem::new("drive", "is larger than 2 TiB, the longest range of a command"));
     }
-    let access = access(input, options.redirect, &mut problems);
-    let (entry, own) = input.chosen::<SchedulerEntry>("scheduler");
+    let access = access(input, &params, &mut problems);
+    let (entry, own) = input.registry.chosen::<SchedulerEntry>(&params.scheduler);
     let scheduler = (entry.build)(own).map_err(|more| problems.extend(more)).ok();
-    let concurrent = match settings.count("flash_queue_depth") {
+    let concurrent = match params.flash_queue_depth {
         1 => 0,
         more => more,
     };
@@ -188,11 +167,11 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         positioner: drive.positioner.clone(),
         scheduler,
         access,
-        options,
+        params,
         fqueue: FQueue::default(),
         lookahead: None,
         held: None,
-        redirects: vec![None; concurrent as usize],
+        redirects: vec![None; concurrent],
         reserved: 0,
         last: Lba(0),
         active: None,
@@ -210,59 +189,12 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
     })
 }
 
-#[derive(Debug)]
-struct Options {
-    redirect: bool,
-    fqueue: Option<u64>,
-    flash_latency: SimDuration,
-    flash_rate: u64,
-    ties: bool,
-    touching: bool,
-    replace: bool,
-    high: f64,
-    low: f64,
-    merge_max: u64,
-    idle: bool,
-    idle_delay: SimDuration,
-    idle_to: f64,
-    safe: bool,
-}
-
-impl Options {
-    fn read(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
-        let (high, low) = (settings.number("high"), settings.number("low"));
-        if low > high {
-            problems.push(Problem::new("low", format!("must be at most `high` ({high})")));
-        }
-        let merge_max = settings.bytes("merge_max") / SECTOR_BYTES;
-        if merge_max == 0 {
-            problems.push(Problem::new("merge_max", "must be at least one sector of 512 bytes"));
-        }
-        Self {
-            redirect: settings.flag("redirect"),
-            fqueue: settings.bytes_opt("fqueue").map(|bytes| bytes / SECTOR_BYTES),
-            flash_latency: settings.duration("flash_latency"),
-            flash_rate: settings.rate_opt("flash_rate").unwrap_or(0),
-            ties: settings.text("ties") == "redirect",
-            touching: settings.text("coalesce") == "touching",
-            replace: settings.text("overwrites") == "replace",
-            high,
-            low,
-            merge_max,
-            idle: settings.flag("idle"),
-            idle_delay: settings.duration("idle_delay"),
-            idle_to: settings.number("idle_to"),
-            safe: settings.text("order") == "safe",
-        }
-    }
-}
-
 /// The access times the host assumes.
-fn access(input: &BuildInput<'_>, redirect: bool, problems: &mut Vec<Problem>) -> Access {
+fn access(input: &BuildInput<'_>, params: &Parameters, problems: &mut Vec<Problem>) -> Access {
     let drive = &input.children[0];
     match &drive.positioner {
-        _ if !redirect => Access::Curve(Vec::new()),
-        Some(disk) if input.settings.text("access") == "exact" => Access::Exact(disk.clone()),
+        _ if !params.redirect => Access::Curve(Vec::new()),
+        Some(disk) if params.access == AccessTimes::Exact => Access::Exact(disk.clone()),
         Some(disk) => {
             let stream = Stream::new(input.seed, &format!("{}/curve", input.path));
             Access::measure(&**disk, drive.capacity, stream)
@@ -281,7 +213,7 @@ pub struct FlashBacked {
     positioner: Option<Rc<dyn Positioner>>,
     scheduler: Box<dyn Scheduler>,
     access: Access,
-    options: Options,
+    params: Parameters,
     fqueue: FQueue,
     /// The next request of the queue, taken out to look ahead.
     lookahead: Option<Queued>,
@@ -372,7 +304,8 @@ impl Component for FlashBacked {
 
     fn info(&self) -> ComponentInfo {
         // Without the parameter the drive reports the size when the run begins.
-        let size = self.options.fqueue.map(|size| ("fqueue_sectors_max", size as f64));
+        let size = self.params.fqueue.filter(|_| self.params.redirect);
+        let size = size.map(|bytes| ("fqueue_sectors_max", (bytes / SECTOR_BYTES) as f64));
         let constants = size.into_iter().collect();
         ComponentInfo {
             kind: ENTRY.description.name,
@@ -384,7 +317,7 @@ impl Component for FlashBacked {
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         // A restored state has the size.
-        if self.options.redirect && self.fqueue.size() == 0 {
+        if self.params.redirect && self.fqueue.size() == 0 {
             self.active = Some(Active::own(Step::Sizing, ctx.now()));
             ctx.command(0, Command::QuerySize, (Lba(0), 0), 0);
         }

@@ -26,7 +26,7 @@ impl FlashBacked {
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         self.idle_since = ctx.now();
-        if !self.options.redirect {
+        if !self.params.redirect {
             return;
         }
         self.recovering = Some(ctx.now());

@@ -3,7 +3,8 @@
 use super::*;
 use crate::nv_cache::{self, NvCacheDisk};
 use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
-use hybridsim_config::param::{EntryChoice, Value};
+use hybridsim_config::check;
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
 use hybridsim_engine::CommonEvent;
@@ -74,32 +75,13 @@ impl Positioner for Linear {
 }
 
 fn settings(scheduler: &str) -> Settings {
-    let text = |value: &str| Value::Text(value.to_owned());
-    let entry_choice = EntryChoice { name: scheduler.to_owned(), settings: Settings::default() };
-    Settings::default()
-        .and("scheduler", Value::Entry(by_address(entry_choice)))
-        .and("redirect", Value::Flag(true))
-        .and("access", text("exact"))
-        .and("flash_latency", Value::Duration(SimDuration::from_us(100)))
-        .and("flash_rate", Value::Rate(100_000_000))
-        .and("flash_queue_depth", Value::Count(1))
-        .and("ties", text("redirect"))
-        .and("coalesce", text("touching"))
-        .and("overwrites", text("coalesce"))
-        .and("high", Value::Number(1.0))
-        .and("low", Value::Number(0.6))
-        .and("merge_max", Value::Bytes(64 * 512))
-        .and("idle", Value::Flag(true))
-        .and("idle_delay", Value::Duration(SimDuration::ZERO))
-        .and("idle_to", Value::Number(0.0))
-        .and("order", text("safe"))
-}
-
-fn by_address(entry_choice: EntryChoice) -> EntryChoice {
-    EntryChoice {
-        settings: entry_choice.settings.and("by", Value::Text("lbn".to_owned())),
-        ..entry_choice
-    }
+    let by = if scheduler == "fcfs" { "" } else { ", by = \"lbn\"" };
+    let text = format!(
+        "drive = \"drive\"\nscheduler = {{ kind = \"{scheduler}\"{by} }}\naccess = \"exact\"\n\
+         flash_latency = \"100us\"\nflash_rate = \"100MB/s\"\nlow = 0.6\nmerge_max = \"32KiB\""
+    );
+    let settings = check::read(&text, &[Parameters::PARAMS], &registry());
+    settings.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn registry() -> Registry {
@@ -130,7 +112,8 @@ fn shared_system(
     };
     let of_drive = views(&[flash, DISK], Some(Rc::new(Linear)));
     let own = drive_settings("discard");
-    let mut drive = nv_cache::make(&input(&own, &of_drive));
+    let mut drive =
+        nv_cache::make(&input(&own, &of_drive), nv_cache::Parameters::from_settings(&own));
     drive.extents.reserve(2 * DISK, taken, true);
     let of_scheduler = views(&[DISK], Some(Rc::new(Linear)));
     let made = make(&input(settings, &of_scheduler));

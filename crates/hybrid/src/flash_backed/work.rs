@@ -1,11 +1,11 @@
 //! The steps of an operation, which execute one after the other.
 
-use super::{FlashBacked, Metric};
+use super::{FlashBacked, Metric, Order};
 use hybridsim_cache::CacheEvent;
 use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
     Command, Completion, Ctx, DataSlice, Fault, Flags, LatencyBreakdown, LatencyPhase, Lba, Op,
-    Outcome, Request, RequestId, SimTime,
+    Outcome, Request, RequestId, SECTOR_BYTES, SimTime,
 };
 
 /// The current step of an operation.
@@ -235,7 +235,7 @@ impl FlashBacked {
     /// Destages the oldest entries of the FQueue. Returns `false` if a concurrent redirected write
     /// is about to overwrite one of them.
     pub(super) fn flush(&mut self, ctx: &mut Ctx<'_>, why: Flushing) -> bool {
-        let run = self.fqueue.oldest_run(self.options.merge_max);
+        let run = self.fqueue.oldest_run(self.params.merge_max / SECTOR_BYTES);
         let (lba, end) = run.expect("the FQueue is not empty");
         if self.overlaps_redirect(lba, end) {
             return false;
@@ -257,7 +257,7 @@ impl FlashBacked {
     }
 
     fn leave_fqueue(&mut self, ctx: &mut Ctx<'_>) {
-        if self.options.safe {
+        if self.params.order == Order::Safe {
             self.write_back(ctx);
         } else {
             self.command(ctx, Step::UnpinFirst, Command::Unpin);
@@ -267,7 +267,7 @@ impl FlashBacked {
     /// Writes the range to the disk. In the safe order it is still pinned, and is forced to the
     /// medium before it is unpinned.
     fn write_back(&mut self, ctx: &mut Ctx<'_>) {
-        let safe = self.options.safe;
+        let safe = self.params.order == Order::Safe;
         let active = self.active();
         let mut write = Request::new(Op::Write, Lba(active.lba), (active.end - active.lba) as u32);
         if let Some((_, request)) = active.request {
@@ -320,7 +320,7 @@ impl FlashBacked {
             (Step::Pin, true) | (Step::GiveUp, _) => self.fall_back(ctx),
             (Step::FlashWrite, true) => self.command(ctx, Step::GiveUp, Command::Unpin),
             (Step::UnpinFirst, false) => self.write_back(ctx),
-            (Step::DiskWrite, false) if self.options.safe => {
+            (Step::DiskWrite, false) if self.params.order == Order::Safe => {
                 self.command(ctx, Step::UnpinLast, Command::Unpin);
             }
             (Step::DiskWrite | Step::UnpinLast, false) => self.left_fqueue(ctx),
@@ -336,7 +336,7 @@ impl FlashBacked {
         let size = ctx.take_answer(id).first().map_or(0, |range| range.1);
         self.active = None;
         self.fqueue.resize(size);
-        if let Some(wanted) = self.options.fqueue
+        if let Some(wanted) = self.params.fqueue.map(|bytes| bytes / SECTOR_BYTES)
             && wanted != size
         {
             let fault = Fault::Device {

@@ -25,7 +25,7 @@ impl FlashCache {
     /// slots; in the fixed scheme, cached pages above the limit of the cache.
     fn excess(&self, more: u64, new: u64) -> u64 {
         let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
-        match self.scheme {
+        match self.params.scheme {
             Scheme::Fixed => (clean + dirty + new).saturating_sub(self.limit()),
             _ => (dirty + more).saturating_sub(self.limits.write),
         }
@@ -45,7 +45,7 @@ impl FlashCache {
             if beyond == 0 && fits {
                 return true;
             }
-            let evict_clean = self.scheme == Scheme::Fixed || beyond == 0;
+            let evict_clean = self.params.scheme == Scheme::Fixed || beyond == 0;
             if evict_clean && self.evict_next() {
                 continue;
             }
@@ -190,7 +190,7 @@ impl FlashCache {
         for page in request.lba.0 / size..request.end().0 / size {
             let slot = self.core.directory.find(page).expect("locked pages stay cached");
             let page = CachedPage { page, slot };
-            let may_stay = self.scheme != Scheme::Fixed;
+            let may_stay = self.params.scheme != Scheme::Fixed;
             if self.resizer.purpose == Purpose::WriteAhead {
                 self.lists.set_written_back(page, !failed);
             } else if self.resizer.purpose == Purpose::DirtyShare {

@@ -3,12 +3,12 @@
 //! The paper has two LRU lists; any replacement policy can take their place. Each policy is built
 //! for as many pages as there are slots, because the partition limits move.
 
+use super::{Parameters, Scheme};
 use crate::paged_controller::PolicyBuilder;
 use hybridsim_cache::replacement::{
     Access, CachedPage, Replacement, ReplacementEntry, policy_name,
 };
-use hybridsim_config::build::BuildInput;
-use hybridsim_config::registry::Entry;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::state::same_length;
 use hybridsim_engine::{Loader, Saver, StateError};
 
@@ -97,10 +97,11 @@ pub struct CleanDirtyLists {
 }
 
 impl CleanDirtyLists {
-    /// Returns what builds the lists of a cache of `pages` slots; with `one_list`, also the list of
-    /// all pages.
-    pub fn builder(input: &BuildInput<'_>, pages: u32, one_list: bool) -> PolicyBuilder<Self> {
-        let (entry, own) = input.chosen::<ReplacementEntry>(ReplacementEntry::CATEGORY);
+    /// Returns what builds the lists of a cache of `pages` slots; also the list of all pages, if
+    /// the cache is not divided.
+    pub fn builder(registry: &Registry, params: &Parameters, pages: u32) -> PolicyBuilder<Self> {
+        let one_list = params.scheme == Scheme::Fixed;
+        let (entry, own) = registry.chosen::<ReplacementEntry>(&params.replacement);
         let own = own.clone();
         let policy = policy_name(&entry, &own);
         Box::new(move || {

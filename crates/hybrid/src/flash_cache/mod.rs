@@ -30,7 +30,7 @@ mod write_ahead;
 
 use crate::paged_controller::{
     CheckpointArea, MetadataArea, Origin, PagedController, PagedCore, PolicyBuilder, Recovery,
-    page_sectors, rebuild,
+    directory_bytes, page_sectors, rebuild,
 };
 use cost::Costs;
 use hybridsim_cache::paged::directory::PageDirectory;
@@ -38,11 +38,11 @@ use hybridsim_cache::paged::split::Medium;
 use hybridsim_cache::streams::Streams;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Flags, Lba, Loader, Op, PowerFailure,
-    Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError,
 };
 use lists::CleanDirtyLists;
 use observed::Observed;
@@ -58,282 +58,192 @@ use write_ahead::WriteAhead;
 const DATA_PAGES: u64 = 63;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "flash-cache",
         summary: "a flash cache that sizes its own read, write and over-provisioned space",
         origin: "op-fcl (OP-FCL) and its authors' released code",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+)
+.with_memory(directory_bytes);
 
-const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Component, "The flash device"),
-    Param::required("disk", Kind::Component, "The disk, or array of disks, that is cached"),
-    Param::with(
-        "scheme",
-        Kind::Choice(&["fp", "rw", "op"]),
-        "\"op\"",
-        "`fp`: one cache of fixed size; `rw`: fixed size, partitioned into read and write cache by \
-         the cost model; `op`: size and partition by the cost model",
-    ),
-    Param::with(
-        "caching_space",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.95",
-        "`fp` and `rw`: share of the physical flash capacity used as cache; `op`: initial value",
-    ),
-    Param::with(
-        "over_provisioning",
-        Kind::Number { min: 0.0, max: 9.0 },
-        OVER_PROVISIONING,
-        "Over-provisioning of the flash device, spare over logical capacity; give the same value \
-         as there",
-    ),
-    Param::optional(
-        "flash_spare",
-        Kind::Number { min: 0.0, max: 0.9 },
-        "Former way to give `over_provisioning`: spare over physical capacity. A value s is \
-         converted to over_provisioning = s / (1 - s)",
-    ),
-    Param::with(
-        "page_size",
-        Kind::Bytes,
-        "\"4KiB\"",
-        "Cache page size: a multiple of 512 bytes, at most 32 KiB",
-    )
-    .formerly(&["page_bytes"]),
-    Param::with(
-        "sequential_bytes",
-        Kind::Bytes,
-        "\"128KiB\"",
-        "A sequential stream bypasses the cache after this many bytes",
-    ),
-    Param::with(
-        "streams",
-        Kind::Count { min: 1, max: 1024 },
-        "1",
-        "Sequential streams tracked at once",
-    ),
-    Param::with(
-        "destage_pages",
-        Kind::Count { min: 1, max: 65_536 },
-        "128",
-        "Dirty pages destaged together, sorted by disk address, and largest step of the partition \
-         resizer",
-    ),
-    Param::with(
-        "adjust",
-        Kind::Choice(&["idle", "always"]),
-        "\"idle\"",
-        "When pages are evicted or destaged to meet new partition limits. `idle`: only while no \
-         request is outstanding, as in the simulator of the paper's authors; `always`: also while \
-         busy, as many pages as are accessed (beyond the paper)",
-    ),
-    Param::with(
-        "write_ahead",
-        Kind::Count { min: 0, max: 1 << 32 },
-        "0",
-        "Most dirty pages written back ahead of need, while idle, so that they can be evicted at \
-         once later (beyond the paper)",
-    )
-    .needs(&[Needs::Is("write_policy", &["back"])]),
-    Param::with(
-        "write_ahead_pause",
-        Kind::Duration,
-        "\"100ms\"",
-        "Idle time before write-back ahead of need starts",
-    )
-    .needs(&[Needs::above_zero("write_ahead")]),
-    Param::optional(
-        "dirty_share",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "Share of the cache that may be dirty: pages above it are written back in the background, \
-         also while requests are outstanding, and stay cached (beyond the paper)",
-    )
-    .needs(&[Needs::Is("scheme", &["fp"]), Needs::Is("write_policy", &["back"])]),
-    Param::with(
-        "write_policy",
-        Kind::Choice(&["back", "through", "around"]),
-        "\"back\"",
-        "back: a write completes when flash has it; through: when the disk has it, whereupon it is \
-         written to flash; around: when the disk has it, and flash drops its copy. `through` and \
-         `around` need `scheme = \"fp\"` (beyond the paper)",
-    ),
-    Param::with(
-        "promote_after",
-        Kind::Count { min: 1, max: 1000 },
-        "1",
-        "Accesses to a page until it is cached; 1 caches every page that is accessed (beyond the \
-         paper)",
-    ),
-    Param::with(
-        "promote_all_below",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0",
-        "Share of the cache in use below which every access caches its pages",
-    )
-    .needs(&[Needs::Not("promote_after", &["1"])]),
-    Param::optional(
-        "promote_rate",
-        Kind::Rate,
-        "Most data written to flash in a second for reads that missed, and for writes with \
-         `write_policy = \"through\"` (beyond the paper)",
-    ),
-    Param::with(
-        "period_pages",
-        Kind::Count { min: 1000, max: 1 << 40 },
-        "60000",
-        "Page accesses after which the division is decided again, and reported",
-    ),
-    Param::with(
-        "segments",
-        Kind::Count { min: 1, max: 256 },
-        "16",
-        "Segments of the LRU stacks that give the hit ratios",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "sampled",
-        Kind::Count { min: 1, max: 10_000 },
-        "1",
-        "The stacks track one page in this many; 1 tracks all, as in the paper",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::optional(
-        "u_steps",
-        Kind::Count { min: 2, max: 256 },
-        "Cache sizes compared; by default `segments`, the one step of algorithm 1 (segment size \
-         over cache size). The authors' released code has 16",
-    )
-    .needs(&[Needs::Is("scheme", &["op"])]),
-    Param::optional(
-        "r_steps",
-        Kind::Count { min: 1, max: 256 },
-        "Partitions compared for each size; by default `segments`. The authors' released code has \
-         32",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "shrink_max_pages",
-        Kind::Count { min: 1, max: 1 << 40 },
-        "65536",
-        "Most pages by which the write cache shrinks in a period",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "replacement",
-        Kind::Entry("replacement"),
-        "\"lru\"",
-        "Replacement policy (beyond the paper); the cost model assumes LRU whichever is chosen",
-    ),
-    Param::with(
-        "costs",
-        Kind::Choice(&["given", "observed"]),
-        "\"given\"",
-        "`given`: the cost model uses the times below; `observed`: measured service times of flash \
-         and disk, or the times below while too few operations were measured (beyond the paper)",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page")
-        .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page")
-        .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("erase_time", Kind::Duration, "\"1.5ms\"", "Cost model: erasing a block")
-        .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("bus_time", Kind::Duration, "\"102.4us\"", "Cost model: a page over the bus")
-        .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "pages_per_block",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "64",
-        "Cost model: pages in a block",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "disk_read_position",
-        Kind::Duration,
-        "\"4.4ms\"",
-        "Cost model: positioning for a read",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "disk_write_position",
-        Kind::Duration,
-        "\"4.9ms\"",
-        "Cost model: positioning for a write",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("disk_rate", Kind::Rate, "\"72MB/s\"", "Cost model: the disk's bandwidth")
-        .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with(
-        "erase_worth",
-        Kind::Duration,
-        "\"0us\"",
-        "Added to the cost of an erase in the model: a higher value leaves more space \
-         over-provisioned, trading hit ratio for endurance (beyond the paper)",
-    )
-    .needs(&[Needs::Is("scheme", &["op"])]),
-    Param::with(
-        "mapping",
-        Kind::Flag,
-        "true",
-        "Keep the mapping table on flash: a page for every 63 written, read after a power failure",
-    ),
-    Param::with(
-        "checkpoint_pages",
-        Kind::Count { min: 0, max: 1 << 40 },
-        "0",
-        "Pages written to flash between two checkpoints of the mapping table, so that less is read \
-         after a power failure; 0: none (the paper has checkpoints and no interval)",
-    ),
-];
-
-/// Over-provisioning that leaves 5 % of the physical capacity spare.
-const OVER_PROVISIONING: &str = "0.05263157894736842";
-
-/// How flash is partitioned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    /// One cache of fixed size.
-    Fixed,
-    /// Fixed size, partitioned by the cost model.
-    Divided,
-    /// Size and partition by the cost model.
-    Full,
-}
-
-fn costs(settings: &Settings) -> Costs {
-    let seconds = |name| settings.duration(name).as_ns() as f64 / 1e9;
-    let (read, bus) = (seconds("read_time"), seconds("bus_time"));
-    let transfer = settings.bytes("page_size") as f64 / settings.rate("disk_rate").max(1) as f64;
-    Costs {
-        program: seconds("program_time"),
-        read,
-        erase: seconds("erase_time"),
-        bus,
-        host_read: read + bus,
-        pages_per_block: settings.count("pages_per_block") as f64,
-        disk_read: seconds("disk_read_position") + transfer,
-        disk_write: seconds("disk_write_position") + transfer,
+hybridsim_config::choices! {
+    /// How flash is partitioned.
+    enum Scheme {
+        /// One cache of fixed size.
+        Fixed = "fp",
+        /// Fixed size, partitioned by the cost model.
+        Divided = "rw",
+        /// Size and partition by the cost model.
+        Full = "op",
     }
 }
 
-/// The physical flash capacity in pages, of which the device offers `logical`.
-fn physical_pages(settings: &Settings, logical: u64) -> f64 {
-    let spare = settings.number_opt("flash_spare");
-    let over_provisioning = settings.number("over_provisioning");
-    logical as f64 * spare.map_or(1.0 + over_provisioning, |spare| 1.0 / (1.0 - spare))
+hybridsim_config::choices! {
+    /// When pages are moved to meet new limits.
+    enum Adjust { Idle = "idle", Always = "always" }
+}
+
+hybridsim_config::choices! {
+    /// Times of the cost model.
+    enum CostSource { Given = "given", Observed = "observed" }
+}
+
+const DIVIDED: &[Needs] = &[Needs::Not("scheme", &["fp"])];
+
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub flash: String = Kind::Component, required, "The flash device.";
+        pub disk: String = Kind::Component, required,
+            "The disk, or array of disks, that is cached.";
+        scheme: Scheme = Kind::Choice(Scheme::NAMES), default "op",
+            "`fp`: one cache of fixed size; `rw`: fixed size, partitioned into read and write \
+             cache by the cost model; `op`: size and partition by the cost model.";
+        caching_space: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.95",
+            "`fp` and `rw`: share of the physical flash capacity used as cache; `op`: initial \
+             value.";
+        over_provisioning: f64 = Kind::Number { min: 0.0, max: 9.0 }, default "0.05263157894736842"
+            needs &[Needs::Is("flash_spare", &["absent"])],
+            "Over-provisioning of the flash device, spare over logical capacity; give the same \
+             value as there. The default leaves 5 % of the physical capacity spare.";
+        flash_spare: Option<f64> = Kind::Number { min: 0.0, max: 0.9 }, optional,
+            "Former way to give `over_provisioning`: spare over physical capacity. A value s is \
+             converted to over_provisioning = s / (1 - s).";
+        page_size: u64 = Kind::Bytes, default "\"4KiB\"",
+            "Cache page size: a multiple of 512 bytes, at most 32 KiB.";
+        sequential_bytes: u64 = Kind::Bytes, default "\"128KiB\"",
+            "A sequential stream bypasses the cache after this many bytes.";
+        streams: usize = Kind::Count { min: 1, max: 1024 }, default "1",
+            "Sequential streams tracked at once.";
+        destage_pages: usize = Kind::Count { min: 1, max: 65_536 }, default "128"
+            needs &[Needs::Is("write_policy", &["back"])],
+            "Dirty pages destaged together, sorted by disk address, and largest step of the \
+             partition resizer.";
+        adjust: Adjust = Kind::Choice(Adjust::NAMES), default "idle" needs DIVIDED,
+            "When pages are evicted or destaged to meet new partition limits. `idle`: only while \
+             no request is outstanding, as in the simulator of the paper's authors; `always`: also \
+             while busy, as many pages as are accessed (beyond the paper).";
+        write_ahead: u64 = Kind::Count { min: 0, max: 1 << 32 }, default "0"
+            needs &[Needs::Is("write_policy", &["back"])],
+            "Most dirty pages written back ahead of need, while idle, so that they can be evicted \
+             at once later (beyond the paper).";
+        write_ahead_pause: SimDuration = Kind::Duration, default "\"100ms\""
+            needs &[Needs::Is("write_policy", &["back"]), Needs::above_zero("write_ahead")],
+            "Idle time before write-back ahead of need starts.";
+        dirty_share: Option<f64> = Kind::Number { min: 0.0, max: 1.0 }, optional
+            needs &[Needs::Is("scheme", &["fp"]), Needs::Is("write_policy", &["back"])],
+            "Share of the cache that may be dirty: pages above it are written back in the \
+             background, also while requests are outstanding, and stay cached (beyond the paper).";
+        write_policy: WritePolicy = Kind::Choice(WritePolicy::NAMES), default "back",
+            "back: a write completes when flash has it; through: when the disk has it, whereupon \
+             it is written to flash; around: when the disk has it, and flash drops its copy. \
+             `through` and `around` need `scheme = \"fp\"` (beyond the paper).";
+        promote_after: u32 = Kind::Count { min: 1, max: 1000 }, default "1",
+            "Accesses to a page until it is cached; 1 caches every page that is accessed (beyond \
+             the paper).";
+        promote_all_below: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0"
+            needs &[Needs::Not("promote_after", &["1"])],
+            "Share of the cache in use below which every access caches its pages.";
+        promote_rate: Option<u64> = Kind::Rate, optional,
+            "Most data written to flash in a second for reads that missed, and for writes with \
+             `write_policy = \"through\"` (beyond the paper).";
+        period_pages: u64 = Kind::Count { min: 1000, max: 1 << 40 }, default "60000",
+            "Page accesses after which the division is decided again, and reported.";
+        segments: u32 = Kind::Count { min: 1, max: 256 }, default "16"
+            needs DIVIDED,
+            "Segments of the LRU stacks that give the hit ratios.";
+        sampled: u64 = Kind::Count { min: 1, max: 10_000 }, default "1"
+            needs DIVIDED,
+            "The stacks track one page in this many; 1 tracks all, as in the paper.";
+        u_steps: Option<u32> = Kind::Count { min: 2, max: 256 }, optional
+            needs &[Needs::Is("scheme", &["op"])],
+            "Cache sizes compared; by default `segments`, the one step of algorithm 1 (segment \
+             size over cache size). The authors' released code has 16.";
+        r_steps: Option<u32> = Kind::Count { min: 1, max: 256 }, optional
+            needs DIVIDED,
+            "Partitions compared for each size; by default `segments`. The authors' released code \
+             has 32.";
+        shrink_max_pages: u64 = Kind::Count { min: 1, max: 1 << 40 }, default "65536"
+            needs DIVIDED,
+            "Most pages by which the write cache shrinks in a period.";
+        replacement: EntryChoice = Kind::Entry("replacement"), default "\"lru\"",
+            "Replacement policy (beyond the paper); the cost model assumes LRU whichever is \
+             chosen.";
+        costs: CostSource = Kind::Choice(CostSource::NAMES), default "given" needs DIVIDED,
+            "`given`: the cost model uses the times below; `observed`: measured service times of \
+             flash and disk, or the times below while too few operations were measured (beyond the \
+             paper).";
+        program_time: SimDuration = Kind::Duration, default "\"200us\""
+            needs DIVIDED,
+            "Cost model: programming a page.";
+        read_time: SimDuration = Kind::Duration, default "\"25us\""
+            needs DIVIDED,
+            "Cost model: reading a page.";
+        erase_time: SimDuration = Kind::Duration, default "\"1.5ms\""
+            needs DIVIDED,
+            "Cost model: erasing a block.";
+        bus_time: SimDuration = Kind::Duration, default "\"102.4us\""
+            needs DIVIDED,
+            "Cost model: a page over the bus.";
+        pages_per_block: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "64"
+            needs DIVIDED,
+            "Cost model: pages in a block.";
+        disk_read_position: SimDuration = Kind::Duration, default "\"4.4ms\""
+            needs DIVIDED,
+            "Cost model: positioning for a read.";
+        disk_write_position: SimDuration = Kind::Duration, default "\"4.9ms\""
+            needs DIVIDED,
+            "Cost model: positioning for a write.";
+        disk_rate: u64 = Kind::Rate, default "\"72MB/s\"" needs DIVIDED,
+            "Cost model: the disk's bandwidth.";
+        erase_worth: SimDuration = Kind::Duration, default "\"0us\""
+            needs DIVIDED,
+            "Added to the cost of an erase in the model: a higher value leaves more space \
+             over-provisioned, trading hit ratio for endurance (beyond the paper).";
+        mapping: bool = Kind::Flag, default "true",
+            "Keep the mapping table on flash: a page for every 63 written, read after a power \
+             failure.";
+        checkpoint_pages: u64 = Kind::Count { min: 0, max: 1 << 40 }, default "0"
+            needs &[Needs::Is("mapping", &["true"])],
+            "Pages written to flash between two checkpoints of the mapping table, so that less is \
+             read after a power failure; 0: none (the paper has checkpoints and no interval).";
+    }
+}
+
+impl Parameters {
+    fn costs(&self) -> Costs {
+        let seconds = |time: SimDuration| time.as_ns() as f64 / 1e9;
+        let (read, bus) = (seconds(self.read_time), seconds(self.bus_time));
+        let transfer = self.page_size as f64 / self.disk_rate.max(1) as f64;
+        Costs {
+            program: seconds(self.program_time),
+            read,
+            erase: seconds(self.erase_time),
+            bus,
+            host_read: read + bus,
+            pages_per_block: self.pages_per_block as f64,
+            disk_read: seconds(self.disk_read_position) + transfer,
+            disk_write: seconds(self.disk_write_position) + transfer,
+        }
+    }
+
+    /// The physical flash capacity in pages, of which the device offers `logical`.
+    fn physical_pages(&self, logical: u64) -> f64 {
+        let spare = self.flash_spare;
+        logical as f64 * spare.map_or(1.0 + self.over_provisioning, |spare| 1.0 / (1.0 - spare))
+    }
 }
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
-    let page_sectors = page_sectors(settings)?;
+    let params = Parameters::from_settings(input.settings);
+    let page_sectors = page_sectors(params.page_size)?;
     let logical = input.children[0].capacity / page_sectors;
-    let mapping = settings.flag("mapping");
-    let mapping = MetadataArea::new(if mapping { logical.div_ceil(DATA_PAGES + 1) } else { 0 });
-    let interval = settings.count("checkpoint_pages");
+    let mapping = if params.mapping { logical.div_ceil(DATA_PAGES + 1) } else { 0 };
+    let mapping = MetadataArea::new(mapping);
+    let interval = params.checkpoint_pages;
     if interval > 0 && mapping.pages() == 0 {
         let message = "there is no mapping table on flash to write checkpoints of: set `mapping`";
         return Err(vec![Problem::new("checkpoint_pages", message)]);
@@ -346,57 +256,47 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         let message = format!("leaves {usable} pages of `page_size` for the cache; 4 are needed");
         return Err(vec![Problem::new("flash", message)]);
     }
-    let flash_pages = physical_pages(settings, logical);
+    if params.write_policy != WritePolicy::Back && params.scheme != Scheme::Fixed {
+        let message = "`through` and `around` need `scheme = \"fp\"`: without dirty pages there \
+                       is no write cache to size";
+        return Err(vec![Problem::new("write_policy", message)]);
+    }
+    let flash_pages = params.physical_pages(logical);
     let u_max = usable as f64 / flash_pages;
-    let scheme = match settings.text("scheme") {
-        "fp" => Scheme::Fixed,
-        "rw" => Scheme::Divided,
-        _ => Scheme::Full,
-    };
-    let build_lists = CleanDirtyLists::builder(input, usable as u32, scheme == Scheme::Fixed);
+    let build_lists = CleanDirtyLists::builder(input.registry, &params, usable as u32);
     let directory = PageDirectory::new(page_sectors, usable as u32);
-    let segments = settings.count("segments") as usize;
-    let sequential_sectors = settings.bytes("sequential_bytes") / SECTOR_BYTES;
-    let write_policy = WritePolicy::new(settings)?;
     let mut cache = FlashCache {
         core: PagedCore::new(
             input.children[1].capacity,
             directory,
             mapping.with_checkpoints(checkpoints),
         ),
-        scheme,
         lists: build_lists()?,
         build_lists,
         limits: Limits { read: 0, write: 0 },
         flash_pages,
-        division: Division { u: settings.number("caching_space").min(u_max), r: 0.5 },
-        streams: Streams::new(settings.count("streams") as usize, sequential_sectors),
-        tracker: Tracker::new(segments, usable, settings.count("sampled")),
-        costs: costs(settings),
-        observed: (settings.text("costs") == "observed").then(Observed::default),
+        division: Division { u: params.caching_space.min(u_max), r: 0.5 },
+        streams: Streams::new(params.streams, params.sequential_bytes / SECTOR_BYTES),
+        tracker: Tracker::new(params.segments as usize, usable, params.sampled),
+        costs: params.costs(),
+        observed: (params.costs == CostSource::Observed).then(Observed::default),
         grid: DivisionGrid {
-            u_steps: settings.count_opt("u_steps").unwrap_or(segments as u64).max(2) as u32,
-            r_steps: settings.count_opt("r_steps").unwrap_or(segments as u64) as u32,
+            u_steps: params.u_steps.unwrap_or(params.segments).max(2),
+            r_steps: params.r_steps.unwrap_or(params.segments),
             u_max,
         },
-        erase_worth: settings.duration("erase_worth").as_ns() as f64 / 1e9,
-        period_pages: settings.count("period_pages"),
         accessed: 0,
-        shrink_max: settings.count("shrink_max_pages"),
-        resizer: Resizer::new(
-            settings.count("destage_pages") as usize,
-            settings.text("adjust") == "always",
-        ),
+        resizer: Resizer::new(params.destage_pages, params.adjust == Adjust::Always),
         unmapped: 0,
-        write_ahead: WriteAhead::new(
-            settings.count("write_ahead"),
-            settings.duration("write_ahead_pause"),
+        write_ahead: WriteAhead::new(params.write_ahead, params.write_ahead_pause),
+        promotion: Promotion::new(
+            params.promote_after,
+            params.promote_all_below,
+            params.promote_rate,
         ),
-        dirty_share: settings.number_opt("dirty_share").filter(|_| scheme == Scheme::Fixed),
-        write_policy,
-        promotion: Promotion::new(settings),
         destaging: 0,
         waiting_promotions: VecDeque::new(),
+        params,
     };
     cache.set_limits();
     Ok(Box::new(cache))
@@ -412,7 +312,6 @@ struct Limits {
 /// The cache.
 pub struct FlashCache {
     core: PagedCore,
-    scheme: Scheme,
     lists: CleanDirtyLists,
     build_lists: PolicyBuilder<CleanDirtyLists>,
     limits: Limits,
@@ -426,23 +325,18 @@ pub struct FlashCache {
     /// Measured service times, with `costs = "observed"`.
     observed: Option<Observed>,
     grid: DivisionGrid,
-    erase_worth: f64,
-    period_pages: u64,
     /// Pages accessed in this period.
     accessed: u64,
-    shrink_max: u64,
     resizer: Resizer,
     /// Data pages written since the last mapping page.
     unmapped: u64,
     write_ahead: WriteAhead,
-    /// Share of the cache that may be dirty.
-    dirty_share: Option<f64>,
-    write_policy: WritePolicy,
     promotion: Promotion,
     /// Runs of pages being destaged.
     destaging: u32,
     /// Promotions that wait for a destage, in order.
     waiting_promotions: VecDeque<u32>,
+    params: Parameters,
 }
 
 /// Names of the numbers reported at the end of every period: see [`resize`].
@@ -581,13 +475,19 @@ impl Checkpoint for FlashCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_config::param::Value;
+    use hybridsim_config::check;
+    use hybridsim_config::registry::Registry;
 
     #[test]
     fn spare_over_physical_capacity_is_converted() {
-        let settings = Settings::default().and("over_provisioning", Value::Number(0.25));
-        assert_eq!(physical_pages(&settings, 800), 1000.0);
-        let former = settings.and("flash_spare", Value::Number(0.2));
-        assert!((physical_pages(&former, 800) - 1000.0).abs() < 1e-9);
+        let pages = |text: &str| {
+            let text = format!("flash = \"f\"\ndisk = \"d\"\n{text}");
+            let mut registry = Registry::default();
+            hybridsim_cache::register(&mut registry);
+            let settings = check::read(&text, &[Parameters::PARAMS], &registry).expect("valid");
+            Parameters::from_settings(&settings).physical_pages(800)
+        };
+        assert_eq!(pages("over_provisioning = 0.25"), 1000.0);
+        assert!((pages("flash_spare = 0.2") - 1000.0).abs() < 1e-9);
     }
 }

@@ -40,7 +40,7 @@ impl Observed {
             (Op::Write, true) => &mut self.flash_write,
             (Op::Read, false) => &mut self.disk_read,
             (Op::Write, false) => &mut self.disk_write,
-            (Op::Trim | Op::Flush, _) => return,
+            (Op::Trim | Op::Flush | Op::Zone(_), _) => return,
         };
         let waited = done.breakdown.get(LatencyPhase::Queue).min(done.latency);
         total.seconds += (done.latency - waited).as_ns() as f64 / 1e9;

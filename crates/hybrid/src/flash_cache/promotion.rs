@@ -2,40 +2,20 @@
 //! of the flash caches that are deployed.
 
 use hybridsim_cache::replacement::index::PageIndex;
-use hybridsim_config::param::{Problem, Settings};
 use hybridsim_engine::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// When a write completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WritePolicy {
-    /// When flash has it.
-    Back,
-    /// When the disk has it, whereupon it is written to flash as clean data.
-    Through,
-    /// When the disk has it; flash drops what it holds of it.
-    Around,
-}
-
-impl WritePolicy {
-    /// The policy, which only a cache that is not divided into reads and writes can choose.
-    ///
-    /// # Errors
-    /// When the cost model divides the cache.
-    pub fn new(settings: &Settings) -> Result<Self, Vec<Problem>> {
-        let policy = match settings.text("write_policy") {
-            "through" => Self::Through,
-            "around" => Self::Around,
-            _ => return Ok(Self::Back),
-        };
-        if settings.text("scheme") == "fp" {
-            return Ok(policy);
-        }
-        let message = "`through` and `around` need `scheme = \"fp\"`: without dirty pages there \
-                       is no write cache to size";
-        Err(vec![Problem::new("write_policy", message)])
+hybridsim_config::choices! {
+    /// When a write completes.
+    pub enum WritePolicy {
+        /// When flash has it.
+        Back = "back",
+        /// When the disk has it, whereupon it is written to flash as clean data.
+        Through = "through",
+        /// When the disk has it; flash drops what it holds of it.
+        Around = "around",
     }
 }
 
@@ -57,11 +37,10 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    pub fn new(settings: &Settings) -> Self {
-        let rate = settings.rate_opt("promote_rate");
+    pub fn new(after: u32, all_below: f64, rate: Option<u64>) -> Self {
         Self {
-            after: settings.count("promote_after") as u32,
-            all_below: settings.number("promote_all_below"),
+            after,
+            all_below,
             counts: PageIndex::default(),
             order: VecDeque::new(),
             rate,
@@ -140,22 +119,10 @@ impl Promotion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_config::param::Value;
-
-    fn promotion(after: u64, below: f64, rate: Option<u64>) -> Promotion {
-        let settings = Settings::default()
-            .and("promote_after", Value::Count(after))
-            .and("promote_all_below", Value::Number(below));
-        let settings = match rate {
-            Some(rate) => settings.and("promote_rate", Value::Rate(rate)),
-            None => settings,
-        };
-        Promotion::new(&settings)
-    }
 
     #[test]
     fn the_third_access_promotes() {
-        let mut promotion = promotion(3, 0.8, None);
+        let mut promotion = Promotion::new(3, 0.8, None);
         let mut admits =
             |first, last, cached, used| promotion.admits(first..=last, cached, (used, 10));
         assert!(!admits(5, 5, 0, 9) && !admits(5, 5, 0, 9) && admits(5, 5, 0, 9));
@@ -172,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_page_that_was_evicted_is_counted_again() {
-        let mut promotion = promotion(2, 0.0, None);
+        let mut promotion = Promotion::new(2, 0.0, None);
         assert!(!promotion.admits(5..=5, 0, (9, 10)) && promotion.admits(5..=5, 0, (9, 10)));
         promotion.promoted(5);
         assert!(!promotion.admits(5..=5, 0, (9, 10)) && promotion.admits(5..=5, 0, (9, 10)));
@@ -182,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_second_has_its_bytes() {
-        let mut promotion = promotion(1, 0.0, Some(10_000));
+        let mut promotion = Promotion::new(1, 0.0, Some(10_000));
         let mut within =
             |ms: u64, bytes| promotion.within_rate(SimTime::from_ns(ms * 1_000_000), bytes);
         assert!(within(0, 4096) && within(500, 4096) && !within(999, 4096));

@@ -76,11 +76,11 @@ impl FlashCache {
     /// Counts page accesses; at the end of a period the division is decided again.
     pub(super) fn account(&mut self, ctx: &mut Ctx<'_>, pages: u64) {
         self.accessed += pages;
-        if self.accessed < self.period_pages {
+        if self.accessed < self.params.period_pages {
             return;
         }
         self.accessed = 0;
-        if self.scheme != Scheme::Fixed {
+        if self.params.scheme != Scheme::Fixed {
             self.decide();
         }
         self.tracker.end_period();
@@ -91,7 +91,7 @@ impl FlashCache {
     /// pages.
     fn decide(&mut self) {
         let before = self.limits;
-        let fixed = (self.scheme == Scheme::Divided).then_some(self.division.u);
+        let fixed = (self.params.scheme == Scheme::Divided).then_some(self.division.u);
         let pages = self.flash_pages;
         let costs = match &mut self.observed {
             Some(observed) => {
@@ -101,9 +101,10 @@ impl FlashCache {
             }
             None => self.costs,
         };
-        self.division = cheapest(&self.grid, &costs, &self.tracker, pages, self.erase_worth, fixed);
+        let worth = self.params.erase_worth.as_ns() as f64 / 1e9;
+        self.division = cheapest(&self.grid, &costs, &self.tracker, pages, worth, fixed);
         self.set_limits();
-        let least = before.write.saturating_sub(self.shrink_max);
+        let least = before.write.saturating_sub(self.params.shrink_max_pages);
         if self.limits.write < least {
             let total = self.limits.read + self.limits.write;
             self.limits.write = least;
@@ -136,14 +137,14 @@ impl FlashCache {
         }
         let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
         let Limits { read, write } = self.limits;
-        let excess = match self.scheme {
+        let excess = match self.params.scheme {
             Scheme::Fixed => (clean + dirty).saturating_sub(read + write).min(clean),
             _ => clean.saturating_sub(read),
         };
         if excess > 0 {
             self.resizer.accessed = 0;
             self.evict_clean(ctx, excess as usize);
-        } else if self.scheme != Scheme::Fixed && dirty > write {
+        } else if self.params.scheme != Scheme::Fixed && dirty > write {
             self.resizer.accessed = 0;
             self.destage(ctx, (dirty - write) as usize, Purpose::Shrink);
         }
@@ -151,7 +152,10 @@ impl FlashCache {
 
     /// Writes back dirty pages above the share of the cache that may be dirty.
     fn keep_dirty_share(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(share) = self.dirty_share else { return };
+        let Some(share) = self.params.dirty_share.filter(|_| self.params.scheme == Scheme::Fixed)
+        else {
+            return;
+        };
         let most = (share * self.limit() as f64) as u64;
         let excess = self.lists.dirty.len().saturating_sub(self.lists.written_back() + most);
         if self.destaging == 0 && excess > 0 {

@@ -57,14 +57,14 @@ impl PagedPolicy for FlashCache {
         if !bypasses {
             self.track(ctx, &request);
         }
-        let limit = match self.scheme {
+        let limit = match self.params.scheme {
             Scheme::Fixed => self.limit(),
             _ => self.limits.write,
         };
         let fits = !bypasses && pages <= limit.min(u64::from(self.core.directory.pages));
-        if !fits || self.write_policy == WritePolicy::Around || !self.admits(slot, cached) {
+        if !fits || self.params.write_policy == WritePolicy::Around || !self.admits(slot, cached) {
             self.bypass(ctx, slot);
-        } else if self.write_policy == WritePolicy::Through {
+        } else if self.params.write_policy == WritePolicy::Through {
             self.write_to_disk(ctx, slot);
         } else if self.core.short_of_space.is_empty() {
             self.write_or_wait(ctx, slot);
@@ -132,7 +132,7 @@ impl PagedPolicy for FlashCache {
     /// to be promoted, and so is a read if flash does not have all of its sectors.
     fn before_completion(&mut self, ctx: &mut Ctx<'_>, of: &PendingRequest) -> Option<Request> {
         let PendingRequest { request, failed, bypasses, .. } = *of;
-        let through = request.op == Op::Write && self.write_policy == WritePolicy::Through;
+        let through = request.op == Op::Write && self.params.write_policy == WritePolicy::Through;
         if request.op == Op::Write && (bypasses || through) && !failed {
             self.invalidate(ctx, &request);
         }
@@ -261,7 +261,7 @@ impl FlashCache {
     /// Writes to the disk. What flash holds of the range is invalidated on completion.
     fn write_to_disk(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let (first, last) = self.core.pages_of(slot);
-        let back = self.write_policy == WritePolicy::Back;
+        let back = self.params.write_policy == WritePolicy::Back;
         if back && self.core.directory.count(first, last) > 0 {
             // Flash may hold flushed data, which must not give way to data in a volatile buffer.
             let flags = &mut self.core.pending(slot).request.flags;
@@ -294,7 +294,7 @@ impl FlashCache {
     /// pages are evicted in their turn; the promotion waits until they have been destaged.
     fn promote_or_wait(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let copy = self.core.request(slot);
-        if self.scheme != Scheme::Fixed || self.evict_for_read(ctx, &copy) {
+        if self.params.scheme != Scheme::Fixed || self.evict_for_read(ctx, &copy) {
             self.promote_now(ctx, slot, copy);
         } else if self.destaging > 0 {
             self.waiting_promotions.push_front(slot);
@@ -359,7 +359,7 @@ impl FlashCache {
     /// Whether a clean page can be added; evicts another one if necessary.
     fn has_room_for_clean(&mut self, ctx: &mut Ctx<'_>, page: u64) -> bool {
         let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
-        let full = match self.scheme {
+        let full = match self.params.scheme {
             Scheme::Fixed => clean + dirty >= self.limit(),
             _ => clean >= self.limits.read,
         };

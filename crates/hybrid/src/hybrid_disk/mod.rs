@@ -27,7 +27,8 @@ mod dispatch;
 mod serve;
 
 use crate::paged_controller::{
-    MetadataArea, PagedController, PagedCore, PolicyBuilder, Recovery, page_sectors, rebuild,
+    MetadataArea, PagedController, PagedCore, PolicyBuilder, Recovery, directory_bytes,
+    page_sectors, rebuild,
 };
 use cleanup::Cleanups;
 use dispatch::{DispatchQueue, HELD};
@@ -38,8 +39,9 @@ use hybridsim_cache::paged::split::{Medium, Split};
 use hybridsim_cache::replacement::{Access, Replacement, ReplacementEntry, policy_name};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::schedule::idle_scheduler;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Loader, PowerFailure, Request,
@@ -51,127 +53,78 @@ use std::collections::VecDeque;
 const JOURNAL_PAGES: u64 = 64;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "hybrid-disk",
         summary: "flash as a write cache in front of a disk, one device to the outside",
         origin: "konanki, configuration 2: sections 3.3 and 4.2. Unlike figures 4.8 and 4.9 the \
                  controller is never busy: requests for different pages execute at once; and a \
                  write gets all of its pages before the first is written, where figure 4.9 may \
                  clean up between two pages",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+)
+.with_memory(directory_bytes);
 
-const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Component, "The flash device; all of its capacity is the cache"),
-    Param::required("disk", Kind::Component, "The disk; its capacity is that of the hybrid disk"),
-    Param::with(
-        "page_size",
-        Kind::Bytes,
-        "\"4KiB\"",
-        "Cache page size: a multiple of 512 bytes, at most 32 KiB",
-    )
-    .formerly(&["page_bytes"]),
-    Param::with(
-        "admission",
-        Kind::Entry(AdmissionEntry::CATEGORY),
-        "\"threshold\"",
-        "Admission policy: which writes go to flash",
-    ),
-    Param::with(
-        "replacement",
-        Kind::Entry(ReplacementEntry::CATEGORY),
-        "\"lru\"",
-        "Replacement policy: which pages a cleanup destages, when it does not destage all",
-    ),
-    Param::with(
-        "cleanup",
-        Kind::Entry(CleanupEntry::CATEGORY),
-        "\"low-watermark\"",
-        "Cleanup policy: when pages are destaged, and how many. The thesis has \
-         `on-demand-complete`, with which `replacement` has nothing to choose; drives and flash \
-         caches on the market write back in the background",
-    ),
-    Param::with(
-        "pinned",
-        Kind::Tables(RANGE),
-        "[]",
-        "Ranges that are pinned in flash once written, as `{ start = \"0B\", length = \"4MiB\" }` \
-         (konanki, section 3.5); requests may also carry the flag themselves",
-    ),
-    Param::with(
-        "flash_queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "32",
-        "Requests outstanding at the flash device",
-    )
-    .formerly(&["flash_depth"]),
-    Param::with(
-        "disk_queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "32",
-        "Requests outstanding at the disk",
-    )
-    .formerly(&["disk_depth"]),
-    Param::with(
-        "disk_scheduler",
-        Kind::Entry(SchedulerEntry::CATEGORY),
-        "\"fcfs\"",
-        "Scheduler of the dispatch queue of the disk",
-    ),
-    Param::with(
-        "destage_bytes",
-        Kind::Bytes,
-        "\"128KiB\"",
-        "Longest write to the disk while destaging, at least a page",
-    ),
-    Param::with(
-        "destage_depth",
-        Kind::Count { min: 1, max: 4096 },
-        "8",
-        "Such writes in progress at once, including their reads from flash",
-    ),
-    Param::with(
-        "force_destage",
-        Kind::Flag,
-        "true",
-        "Destage with forced writes (FUA), so that the data are on the medium before their flash \
-         pages are freed; without it a power failure may lose data in the disk's write cache",
-    ),
-    Param::with(
-        "journal",
-        Kind::Flag,
-        "false",
-        "Record freed pages in a journal of 64 pages at the end of flash before reuse, and read it \
-         after a power failure; without it the mapping survives at no cost",
-    ),
-    Param::with(
-        "trim_cleaned",
-        Kind::Flag,
-        "false",
-        "Trim flash pages that have been destaged, so that the FTL need not keep their data; the \
-         paper does not say whether its controller does",
-    ),
-    Param::with(
-        "merge_writes",
-        Kind::Flag,
-        "false",
-        "Write adjacent pages to flash as one request; the paper writes page by page",
-    ),
-];
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub flash: String = Kind::Component, required,
+            "The flash device; all of its capacity is the cache.";
+        pub disk: String = Kind::Component, required,
+            "The disk; its capacity is that of the hybrid disk.";
+        page_size: u64 = Kind::Bytes, default "\"4KiB\"",
+            "Cache page size: a multiple of 512 bytes, at most 32 KiB.";
+        admission: EntryChoice = Kind::Entry(AdmissionEntry::CATEGORY), default "\"threshold\"",
+            "Admission policy: which writes go to flash.";
+        replacement: EntryChoice = Kind::Entry(ReplacementEntry::CATEGORY), default "\"lru\""
+            needs &[Needs::Not("cleanup", &["on-demand-complete", "idle-periodic"])],
+            "Replacement policy: which pages a cleanup destages, when it does not destage all.";
+        cleanup: EntryChoice = Kind::Entry(CleanupEntry::CATEGORY), default "\"low-watermark\"",
+            "Cleanup policy: when pages are destaged, and how many. The thesis has \
+             `on-demand-complete`, with which `replacement` has nothing to choose; drives and \
+             flash caches on the market write back in the background.";
+        pinned: Vec<Settings> = Kind::Tables(Range::PARAMS), default "[]",
+            "Ranges that are pinned in flash once written, as `{ start = \"0B\", length = \"4MiB\" \
+             }` (konanki, section 3.5); requests may also carry the flag themselves.";
+        flash_queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "32",
+            "Requests outstanding at the flash device.";
+        disk_queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "32",
+            "Requests outstanding at the disk.";
+        disk_scheduler: EntryChoice = Kind::Entry(SchedulerEntry::CATEGORY), default "\"fcfs\"",
+            "Scheduler of the dispatch queue of the disk.";
+        destage_bytes: u64 = Kind::Bytes, default "\"128KiB\"",
+            "Longest write to the disk while destaging, at least a page.";
+        destage_depth: u32 = Kind::Count { min: 1, max: 4096 }, default "8",
+            "Such writes in progress at once, including their reads from flash.";
+        force_destage: bool = Kind::Flag, default "true",
+            "Destage with forced writes (FUA), so that the data are on the medium before their \
+             flash pages are freed; without it a power failure may lose data in the disk's write \
+             cache.";
+        journal: bool = Kind::Flag, default "false",
+            "Record freed pages in a journal of 64 pages at the end of flash before reuse, and \
+             read it after a power failure; without it the mapping survives at no cost.";
+        trim_cleaned: bool = Kind::Flag, default "false",
+            "Trim flash pages that have been destaged, so that the FTL need not keep their data; \
+             the paper does not say whether its controller does.";
+        merge_writes: bool = Kind::Flag, default "false",
+            "Write adjacent pages to flash as one request; the paper writes page by page.";
+    }
+}
 
-const RANGE: &[Param] = &[
-    Param::required("start", Kind::Bytes, "Start of the range"),
-    Param::required("length", Kind::Bytes, "Length of the range"),
-];
+hybridsim_config::params! {
+    /// A range that is pinned.
+    struct Range {
+        start: u64 = Kind::Bytes, required, "Start of the range.";
+        length: u64 = Kind::Bytes, required, "Length of the range.";
+    }
+}
 
 /// The pinned ranges: first sector, and the one after the last.
-fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u64, u64)> {
+fn pinned_ranges(tables: &[Settings], problems: &mut Vec<Problem>) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
-    for table in input.settings.tables("pinned") {
-        let (start, length) = (table.bytes("start"), table.bytes("length"));
+    for Range { start, length } in tables.iter().map(Range::from_settings) {
         let whole = start.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
         match start.checked_add(length) {
             Some(end) if whole => ranges.push((start / SECTOR_BYTES, end / SECTOR_BYTES)),
@@ -182,11 +135,11 @@ fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u6
 }
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let (flash, disk) = (&input.children[0], &input.children[1]);
-    let page_sectors = page_sectors(settings)?;
-    let journal = MetadataArea::new(if settings.flag("journal") { JOURNAL_PAGES } else { 0 });
+    let page_sectors = page_sectors(params.page_size)?;
+    let journal = MetadataArea::new(if params.journal { JOURNAL_PAGES } else { 0 });
     let pages = (flash.capacity / page_sectors).saturating_sub(journal.pages());
     if pages == 0 || pages >= u64::from(u32::MAX) {
         problems.push(Problem::new(
@@ -194,37 +147,35 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
             format!("has {pages} pages of `page_size`; must be 1 to {}", u32::MAX - 1),
         ));
     }
-    let pinned = pinned_ranges(input, &mut problems);
-    let destage_pages = settings.bytes("destage_bytes") / (page_sectors * SECTOR_BYTES);
+    let pinned = pinned_ranges(&params.pinned, &mut problems);
+    let destage_pages = params.destage_bytes / (page_sectors * SECTOR_BYTES);
     if destage_pages == 0 || destage_pages > u64::from(u32::MAX) / PAGE_SECTORS_MAX {
         let message = "must be at least one page, and less than 2 TiB";
         problems.push(Problem::new("destage_bytes", message));
     }
     let pages = pages as u32;
-    let build_policies = Policies::builder(input, pages);
+    let build_policies = Policies::builder(input.registry, &params, pages);
     let policies = keep(build_policies(), &mut problems);
-    let (entry, own) = input.chosen::<SchedulerEntry>("disk_scheduler");
+    let (entry, own) = input.registry.chosen::<SchedulerEntry>(&params.disk_scheduler);
     let scheduler = keep((entry.build)(own), &mut problems);
     let (Some(policies), Some(scheduler), true) = (policies, scheduler, problems.is_empty()) else {
         return Err(problems);
     };
-    let depth = |name| settings.count(name) as u32;
     let positioner = disk.positioner.clone();
-    let disk_depth = depth("disk_queue_depth");
     Ok(Box::new(HybridDisk {
         core: PagedCore::new(disk.capacity, PageDirectory::new(page_sectors, pages), journal),
-        write_split: if settings.flag("merge_writes") { Split::Write } else { Split::WritePages },
+        write_split: if params.merge_writes { Split::Write } else { Split::WritePages },
         pinned,
         queues: [
-            DispatchQueue::fifo(Medium::Flash, depth("flash_queue_depth")),
-            DispatchQueue::scheduled(Medium::Disk, disk_depth, scheduler, positioner),
+            DispatchQueue::fifo(Medium::Flash, params.flash_queue_depth),
+            DispatchQueue::scheduled(Medium::Disk, params.disk_queue_depth, scheduler, positioner),
         ],
         policies,
         build_policies,
         decided: Decided::default(),
-        cleanups: Cleanups::new(destage_pages as u32, depth("destage_depth")),
-        force_destage: settings.flag("force_destage"),
-        trim_cleaned: settings.flag("trim_cleaned"),
+        cleanups: Cleanups::new(destage_pages as u32, params.destage_depth),
+        force_destage: params.force_destage,
+        trim_cleaned: params.trim_cleaned,
         ready: VecDeque::new(),
         present: 0,
         idle_since: SimTime::ZERO,
@@ -270,15 +221,16 @@ impl Decided {
 }
 
 impl Policies {
-    fn builder(input: &BuildInput<'_>, pages: u32) -> PolicyBuilder<Self> {
-        fn chosen<E: Entry>(input: &BuildInput<'_>) -> (E, Settings) {
-            let (entry, own) = input.chosen::<E>(E::CATEGORY);
+    fn builder(registry: &Registry, params: &Parameters, pages: u32) -> PolicyBuilder<Self> {
+        fn chosen<E: Entry>(registry: &Registry, choice: &EntryChoice) -> (E, Settings) {
+            let (entry, own) = registry.chosen(choice);
             (entry, own.clone())
         }
-        let (admission, of_admission) = chosen::<AdmissionEntry>(input);
-        let (replacement, of_replacement) = chosen::<ReplacementEntry>(input);
+        let (admission, of_admission) = chosen::<AdmissionEntry>(registry, &params.admission);
+        let (replacement, of_replacement) =
+            chosen::<ReplacementEntry>(registry, &params.replacement);
         let replacement_name = policy_name(&replacement, &of_replacement);
-        let (cleanup, of_cleanup) = chosen::<CleanupEntry>(input);
+        let (cleanup, of_cleanup) = chosen::<CleanupEntry>(registry, &params.cleanup);
         Box::new(move || {
             let mut problems = Vec::new();
             let admission = keep((admission.build)(&of_admission), &mut problems);

@@ -31,7 +31,7 @@ use extents::Piece;
 use hybridsim_cache::paged::locks::PageLocks;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
@@ -42,96 +42,69 @@ use hybridsim_engine::{
 use read_cache::CachedReads;
 use serve::Job;
 use slab::Slab;
-use spindle::{Spindle, SpindleOptions};
+use spindle::Spindle;
 use std::rc::Rc;
 use throttle::Budget;
 
 /// The registered entry.
-pub const ENTRY: ComponentEntry = ComponentEntry {
-    description: Description {
+pub const ENTRY: ComponentEntry = ComponentEntry::new(
+    Description {
         name: "nv-cache-disk",
         summary: "a disk with a flash cache that the host controls by ATA-8 NV cache commands",
         origin: "bisson-fqueue, section II.B; T13 ATA8-ACS, NV cache feature set",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
-};
+);
 
-const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Component, "The NV cache"),
-    Param::required("disk", Kind::Component, "The disk; its capacity is that of the drive"),
-    Param::with(
-        "command_time",
-        Kind::Duration,
-        "\"10us\"",
-        "Processing time of an NV cache command; microseconds according to bisson-fqueue",
-    ),
-    Param::with(
-        "entry_time",
-        Kind::Duration,
-        "\"1us\"",
-        "Added for each LBA range entry of at most 65,535 sectors (assumed)",
-    ),
-    Param::optional(
-        "size",
-        Kind::Bytes,
-        "Size of the NV cache in whole sectors of 512 bytes; all of the flash when absent. Flash \
-         in excess of it keeps fragmentation low, so that a request is one flash access, as in \
-         bisson-fqueue",
-    ),
-    Param::with(
-        "unpin",
-        Kind::Choice(&["discard", "keep"]),
-        "\"discard\"",
-        "Unpinned sectors are evicted at once, or join the unpinned set of the drive",
-    ),
-    Param::with(
-        "spin_down_after",
-        Kind::Duration,
-        "\"0ns\"",
-        "In the NV cache power mode: idle time after which the disk stops",
-    ),
-    Param::with(
-        "artificial_idle",
-        Kind::Flag,
-        "false",
-        "In the power mode: only reads end an idle period, as writes can go to the cache; \
-         otherwise all requests of the host do",
-    )
-    .needs(&[Needs::above_zero("spin_down_after")]),
-    Param::with(
-        "cache_writes",
-        Kind::Choice(&["always", "standby"]),
-        "\"always\"",
-        "In the power mode: writes go to the cache while there is space, or only while the disk \
-         is in standby",
-    ),
-    Param::with(
-        "cache_reads",
-        Kind::Choice(&["none", "spin-up", "all"]),
-        "\"none\"",
-        "In the power mode: read misses that are cached; spin-up: those that find the disk stopped",
-    ),
-    Param::with(
-        "read_share",
-        SHARE,
-        "0.5",
-        "Share of the cache that cached reads may occupy (assumed)",
-    )
-    .needs(&[Needs::Not("cache_reads", &["none"])]),
-    Param::optional(
-        "spin_up_at",
-        SHARE,
-        "In the power mode: dirty share of the cache, pinned data excluded, at which a stopped \
-         disk is started in advance; without, the first write that does not fit starts it",
-    ),
-    Param::optional(
-        "write_rate_max",
-        Kind::Rate,
-        "In the power mode: long-term rate at which requests are cached, for endurance; bursts up \
-         to the size of the cache are allowed. Requests beyond it go to the disk",
-    ),
-];
+hybridsim_config::choices! {
+    /// Effect of unpinning on cached sectors.
+    enum Unpinned { Discard = "discard", Keep = "keep" }
+}
+
+hybridsim_config::choices! {
+    /// Writes that are cached in the power mode.
+    enum CachedWrites { Always = "always", Standby = "standby" }
+}
+
+hybridsim_config::params! {
+    /// The parameters.
+    pub struct Parameters {
+        pub flash: String = Kind::Component, required, "The NV cache.";
+        pub disk: String = Kind::Component, required,
+            "The disk; its capacity is that of the drive.";
+        command_time: SimDuration = Kind::Duration, default "\"10us\"",
+            "Processing time of an NV cache command; microseconds according to bisson-fqueue.";
+        entry_time: SimDuration = Kind::Duration, default "\"1us\"",
+            "Added for each LBA range entry of at most 65,535 sectors (assumed).";
+        size: Option<u64> = Kind::Bytes, optional,
+            "Size of the NV cache in whole sectors of 512 bytes; all of the flash when absent. \
+             Flash in excess of it keeps fragmentation low, so that a request is one flash access, \
+             as in bisson-fqueue.";
+        unpin: Unpinned = Kind::Choice(Unpinned::NAMES), default "discard",
+            "Unpinned sectors are evicted at once, or join the unpinned set of the drive.";
+        spin_down_after: SimDuration = Kind::Duration, default "\"0ns\"",
+            "In the NV cache power mode: idle time after which the disk stops.";
+        artificial_idle: bool = Kind::Flag, default "false"
+            needs &[Needs::above_zero("spin_down_after")],
+            "In the power mode: only reads end an idle period, as writes can go to the cache; \
+             otherwise all requests of the host do.";
+        cache_writes: CachedWrites = Kind::Choice(CachedWrites::NAMES), default "always",
+            "In the power mode: writes go to the cache while there is space, or only while the \
+             disk is in standby.";
+        cache_reads: CachedReads = Kind::Choice(CachedReads::NAMES), default "none",
+            "In the power mode: read misses that are cached; spin-up: those that find the disk \
+             stopped.";
+        read_share: f64 = SHARE, default "0.5" needs &[Needs::Not("cache_reads", &["none"])],
+            "Share of the cache that cached reads may occupy (assumed).";
+        spin_up_at: Option<f64> = SHARE, optional,
+            "In the power mode: dirty share of the cache, pinned data excluded, at which a stopped \
+             disk is started in advance; without, the first write that does not fit starts it.";
+        write_rate_max: Option<u64> = Kind::Rate, optional,
+            "In the power mode: long-term rate at which requests are cached, for endurance; bursts \
+             up to the size of the cache are allowed. Requests beyond it go to the disk.";
+    }
+}
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 
@@ -139,46 +112,38 @@ const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 pub const ENTRY_SECTORS_MAX: u64 = 65_535;
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let (size, flash) = (size(input), input.children[0].capacity);
+    let params = Parameters::from_settings(input.settings);
+    let flash = input.children[0].capacity;
+    let size = params.sectors(flash);
     let mut problems = Vec::new();
     if size == 0 || size > flash {
         let message = format!("is {size} sectors; the flash has {flash}, and some are needed");
         problems.push(Problem::new("size", message));
     }
-    if input.settings.rate_opt("write_rate_max") == Some(0) {
+    if params.write_rate_max == Some(0) {
         let message = "must be more than 0; leave it out for no limit";
         problems.push(Problem::new("write_rate_max", message));
     }
-    if problems.is_empty() { Ok(Box::new(make(input))) } else { Err(problems) }
+    if problems.is_empty() { Ok(Box::new(make(input, params))) } else { Err(problems) }
 }
 
-/// Sectors of the NV cache.
-fn size(input: &BuildInput<'_>) -> u64 {
-    let size = input.settings.bytes_opt("size").map(|bytes| bytes / SECTOR_BYTES);
-    size.unwrap_or(input.children[0].capacity)
+impl Parameters {
+    /// Sectors of the NV cache on flash of `capacity` sectors.
+    fn sectors(&self, capacity: u64) -> u64 {
+        self.size.map_or(capacity, |bytes| bytes / SECTOR_BYTES)
+    }
 }
 
-pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
-    let settings = input.settings;
+pub(crate) fn make(input: &BuildInput<'_>, params: Parameters) -> NvCacheDisk {
     let (flash, disk) = (&input.children[0], &input.children[1]);
-    let size = size(input);
-    let spindle_options = SpindleOptions {
-        spin_down_after: settings.duration("spin_down_after"),
-        artificial_idle: settings.flag("artificial_idle"),
-        spin_up_at: settings.number_opt("spin_up_at"),
-    };
+    let size = params.sectors(flash.capacity);
     NvCacheDisk {
         capacity: disk.capacity,
         positioner: disk.positioner.clone(),
-        command_time: settings.duration("command_time"),
-        entry_time: settings.duration("entry_time"),
-        keeps: settings.text("unpin") == "keep",
-        caches_writes: settings.text("cache_writes") == "always",
-        cached_reads: CachedReads::from_text(settings.text("cache_reads")),
-        read_sectors_max: (settings.number("read_share") * size as f64) as u64,
-        budget: Budget::new(settings.rate_opt("write_rate_max"), size),
+        read_sectors_max: (params.read_share * size as f64) as u64,
+        budget: Budget::new(params.write_rate_max, size),
         extents: Extents::new(size, flash.capacity),
-        spindle_options,
+        params,
         spindle: Spindle::default(),
         locks: PageLocks::default(),
         jobs: Slab::new(),
@@ -191,18 +156,11 @@ pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
 pub struct NvCacheDisk {
     capacity: u64,
     positioner: Option<Rc<dyn Positioner>>,
-    command_time: SimDuration,
-    entry_time: SimDuration,
-    /// Unpinned sectors join the unpinned set.
-    keeps: bool,
-    /// Writes are cached in the power mode while the disk spins as well.
-    caches_writes: bool,
-    cached_reads: CachedReads,
     read_sectors_max: u64,
     budget: Budget,
     /// Durable where valid.
     pub(crate) extents: Extents,
-    spindle_options: SpindleOptions,
+    params: Parameters,
     spindle: Spindle,
     locks: PageLocks,
     jobs: Slab<Job>,
@@ -249,7 +207,7 @@ impl Component for NvCacheDisk {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        self.spindle.active(ctx.now(), request.op, &self.spindle_options);
+        self.spindle.active(ctx.now(), request.op, &self.params);
         self.accept(ctx, Some(id), request, None);
         self.advance(ctx);
     }

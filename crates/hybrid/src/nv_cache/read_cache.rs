@@ -9,29 +9,20 @@ use super::NvCacheDisk;
 use super::serve::{FLASH, Phase};
 use hybridsim_engine::{CommonEvent, Ctx, Flags, Lba, Op, Request};
 
-/// Read misses that are cached in the power mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CachedReads {
-    None,
-    /// Those that found the disk stopped.
-    SpinUp,
-    All,
-}
-
-impl CachedReads {
-    pub fn from_text(text: &str) -> Self {
-        match text {
-            "spin-up" => Self::SpinUp,
-            "all" => Self::All,
-            _ => Self::None,
-        }
+hybridsim_config::choices! {
+    /// Read misses that are cached in the power mode.
+    pub enum CachedReads {
+        None = "none",
+        /// Those that found the disk stopped.
+        SpinUp = "spin-up",
+        All = "all",
     }
 }
 
 impl NvCacheDisk {
     /// Whether a request that arrives now is cached if it misses.
     pub(super) fn caches_read(&self, request: &Request) -> bool {
-        let wanted = match self.cached_reads {
+        let wanted = match self.params.cache_reads {
             CachedReads::None => false,
             CachedReads::SpinUp => self.spindle.standby,
             CachedReads::All => true,
@@ -77,7 +68,7 @@ impl NvCacheDisk {
             (job.phase, job.data) = (Phase::Filling, data);
             let id = job.id.take().expect("reads come from the parent");
             ctx.complete(id, job.breakdown);
-            self.spindle.active(ctx.now(), Op::Read, &self.spindle_options);
+            self.spindle.active(ctx.now(), Op::Read, &self.params);
             self.extents.pieces(lba, end, &mut pieces);
             for piece in &pieces {
                 let Some(extent) = piece.extent.filter(|extent| extent.clean && !extent.valid)

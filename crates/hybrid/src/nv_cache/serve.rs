@@ -1,7 +1,7 @@
 //! Requests and commands.
 
 use super::extents::Piece;
-use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
+use super::{CachedWrites, ENTRY_SECTORS_MAX, NvCacheDisk, Unpinned};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
 use hybridsim_engine::{
@@ -174,7 +174,8 @@ impl NvCacheDisk {
     /// them; cached parts become dirty. Returns whether extents have changed.
     fn allocate(&mut self, now: SimTime, pieces: &[Piece]) -> bool {
         let mode = self.spindle.mode;
-        let caches = mode && (self.caches_writes || self.spindle.standby);
+        let caches =
+            mode && (self.params.cache_writes == CachedWrites::Always || self.spindle.standby);
         let mut changed = false;
         for piece in pieces {
             let (lba, sectors) = (piece.lba, piece.sectors);
@@ -222,7 +223,7 @@ impl NvCacheDisk {
                 entries = pinned.len() as u64;
                 ctx.answer(id, pinned);
             }
-            Command::Unpin if self.keeps => {
+            Command::Unpin if self.params.unpin == Unpinned::Keep => {
                 self.extents.remove(lba, end, |extent| extent.pinned && !extent.valid);
                 self.extents.change(lba, end, |extent| extent.pinned = false);
             }
@@ -247,7 +248,7 @@ impl NvCacheDisk {
             }
             Command::Standby | Command::Idle => unreachable!("broadcast before"),
         }
-        let time = self.command_time + self.entry_time * entries;
+        let time = self.params.command_time + self.params.entry_time * entries;
         let job = &mut self.jobs[slot as usize];
         job.breakdown.add(LatencyPhase::Overhead, time);
         job.phase = Phase::Answering;
@@ -353,7 +354,7 @@ impl NvCacheDisk {
         let job = self.jobs.remove(slot as usize);
         ctx.data().give_back(job.data);
         if job.id.is_some() && job.command.is_none() {
-            self.spindle.active(ctx.now(), job.request.op, &self.spindle_options);
+            self.spindle.active(ctx.now(), job.request.op, &self.params);
         }
         match job.id {
             Some(id) if job.failed => ctx.fail_request(id, job.breakdown),

@@ -13,8 +13,8 @@
 //! an anticipatory spin-up starts the disk before the cache is full. The read-miss cache is in
 //! `read_cache`, write throttling in `throttle`.
 
-use super::NvCacheDisk;
 use super::serve::DISK;
+use super::{NvCacheDisk, Parameters};
 use hybridsim_engine::{
     Command, Completion, Ctx, LatencyPhase, Lba, Op, Request, SimDuration, SimTime,
 };
@@ -24,17 +24,6 @@ use serde::{Deserialize, Serialize};
 pub const TAG: u64 = u64::MAX;
 /// Tag of the command of an anticipatory spin-up.
 pub const START: u64 = u64::MAX - 1;
-
-/// What the scenario says about the power mode.
-#[derive(Clone, Copy, Debug)]
-pub struct SpindleOptions {
-    /// Idle time after which the disk stops.
-    pub spin_down_after: SimDuration,
-    /// Only reads end an idle period.
-    pub artificial_idle: bool,
-    /// Share of the space of the unpinned set that is dirty when a stopped disk is started.
-    pub spin_up_at: Option<f64>,
-}
 
 /// State of the spindle, as the drive sees it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -115,8 +104,8 @@ impl Spindle {
     }
 
     /// A request of the host has arrived or completed.
-    pub fn active(&mut self, now: SimTime, op: Op, options: &SpindleOptions) {
-        if op == Op::Read || !options.artificial_idle {
+    pub fn active(&mut self, now: SimTime, op: Op, params: &Parameters) {
+        if op == Op::Read || !params.artificial_idle {
             self.idle_from = now;
         }
     }
@@ -156,7 +145,7 @@ impl NvCacheDisk {
         if spindle.destaging || spindle.moving || spindle.busy > 0 {
             return;
         }
-        let due = spindle.until.max(spindle.idle_from + self.spindle_options.spin_down_after);
+        let due = spindle.until.max(spindle.idle_from + self.params.spin_down_after);
         if ctx.now() >= due {
             spindle.standby = true;
             ctx.command(DISK, Command::Standby, (Lba(0), 0), TAG);
@@ -170,7 +159,7 @@ impl NvCacheDisk {
     fn is_nearly_full(&self) -> bool {
         let (dirty, clean) = (self.extents.dirty(), self.extents.clean());
         let space = (self.extents.free() + dirty + clean) as f64;
-        let at = self.spindle_options.spin_up_at.map(|share| share * space);
+        let at = self.params.spin_up_at.map(|share| share * space);
         dirty > 0 && at.is_some_and(|at| dirty as f64 >= at)
     }
 

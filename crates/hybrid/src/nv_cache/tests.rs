@@ -72,7 +72,7 @@ fn drive_with(settings: &Settings, seed: u64, flash: u64, disk: u64) -> NvCacheD
     let registry = Registry::default();
     let views = views(&[flash, disk], None);
     let input = BuildInput { settings, registry: &registry, seed, path: "nv", children: &views };
-    make(&input)
+    make(&input, Parameters::from_settings(settings))
 }
 
 /// Settings of the power mode: as without, and with its algorithms, in turn.

@@ -23,6 +23,7 @@ pub use metadata::{MetadataArea, Recovery};
 pub use serve::PagedController;
 
 use hybridsim_cache::CacheEvent;
+use hybridsim_cache::paged::CACHED_PAGE_BYTES;
 use hybridsim_cache::paged::directory::{PAGE_SECTORS_MAX, PageDirectory};
 use hybridsim_cache::paged::locks::PageLocks;
 use hybridsim_cache::paged::split::{Medium, SubRequest};
@@ -35,6 +36,13 @@ use hybridsim_engine::{
 };
 use slab::Slab;
 use std::collections::VecDeque;
+
+/// Memory for the directory of a cache in the whole of the device `flash`, where `capacity` gives
+/// the bytes of devices by their names.
+pub fn directory_bytes(settings: &Settings, capacity: &dyn Fn(&str) -> u64) -> u64 {
+    let pages = capacity(settings.text("flash")) / settings.bytes("page_size").max(1);
+    pages.saturating_mul(CACHED_PAGE_BYTES)
+}
 
 /// Who issued a pending request, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,12 +252,11 @@ pub trait PagedPolicy {
     fn advance(&mut self, ctx: &mut Ctx<'_>);
 }
 
-/// The page size in sectors.
+/// The page size `bytes` in sectors.
 ///
 /// # Errors
 /// When `page_size` is not a size a directory can have.
-pub fn page_sectors(settings: &Settings) -> Result<u64, Vec<Problem>> {
-    let bytes = settings.bytes("page_size");
+pub fn page_sectors(bytes: u64) -> Result<u64, Vec<Problem>> {
     let sectors = bytes / SECTOR_BYTES;
     if bytes.is_multiple_of(SECTOR_BYTES) && (1..=PAGE_SECTORS_MAX).contains(&sectors) {
         return Ok(sectors);

@@ -29,6 +29,7 @@ pub trait PagedController: PagedPolicy + Sized {
             Op::Write => self.start_write(ctx, slot),
             Op::Trim => self.start_trim(ctx, slot),
             Op::Flush => self.start_flush(ctx, slot),
+            Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
         }
     }
 
@@ -197,7 +198,7 @@ pub trait PagedController: PagedPolicy + Sized {
         match request.op {
             Op::Read => core.trimmed.hide(ctx, core.directory.page_sectors, &request),
             Op::Write => core.trimmed.written(core.directory.page_sectors, &request),
-            Op::Trim | Op::Flush => {}
+            Op::Trim | Op::Flush | Op::Zone(_) => {}
         }
         let queued = ctx.now().since(since) - done.latency;
         let mut breakdown = done.breakdown.plus(LatencyPhase::Queue, queued);

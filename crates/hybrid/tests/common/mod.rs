@@ -5,6 +5,7 @@
 pub mod heard;
 
 use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::check;
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{EventRecord, SimDuration};
@@ -44,74 +45,33 @@ pub fn threshold(sectors: u64) -> Value {
     entry_choice("threshold", Settings::default().and("threshold_sectors", Value::Count(sectors)))
 }
 
+/// The settings that `text` gives a component, with defaults for all others.
+pub fn read(entry: &ComponentEntry, text: &str) -> Settings {
+    let settings = check::read(text, &[entry.description.params], &registry());
+    settings.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
 /// The defaults but for a page size in sectors.
 pub fn settings(page_sectors: u64) -> Settings {
-    Settings::default()
-        .and("page_size", Value::Bytes(page_sectors * 512))
-        .and("admission", threshold(255))
-        .and("replacement", entry_choice("lru", Settings::default()))
-        .and("cleanup", cleanup("on-demand-complete"))
-        .and("flash_queue_depth", Value::Count(32))
-        .and("disk_queue_depth", Value::Count(32))
-        .and("disk_scheduler", entry_choice("fcfs", Settings::default()))
-        .and("destage_bytes", Value::Bytes(128 * 1024))
-        .and("destage_depth", Value::Count(8))
-        .and("merge_writes", Value::Flag(false))
-        .and("force_destage", Value::Flag(true))
-        .and("trim_cleaned", Value::Flag(false))
-        .and("pinned", Value::Tables(Vec::new()))
-        .and("journal", Value::Flag(false))
+    let text =
+        format!("flash = \"flash\"\ndisk = \"disk\"\npage_size = \"{}B\"", page_sectors * 512);
+    read(hybrid_disk(), &text).and("cleanup", cleanup("on-demand-complete"))
 }
 
 /// A flash cache that adjusts often and in small steps.
 pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
-    let us = |us| Value::Duration(SimDuration::from_us(us));
-    Settings::default()
-        .and("scheme", Value::Text(scheme.to_owned()))
-        .and("caching_space", Value::Number(space))
-        .and("over_provisioning", Value::Number(1.0 / 19.0))
-        .and("page_size", Value::Bytes(4096))
-        .and("sequential_bytes", Value::Bytes(16 << 10))
-        .and("streams", Value::Count(1))
-        .and("destage_pages", Value::Count(4))
-        .and("period_pages", Value::Count(100))
-        .and("segments", Value::Count(4))
-        .and("sampled", Value::Count(1))
-        .and("u_steps", Value::Count(16))
-        .and("r_steps", Value::Count(8))
-        .and("shrink_max_pages", Value::Count(1000))
-        .and("program_time", us(200))
-        .and("read_time", us(25))
-        .and("erase_time", us(1500))
-        .and("bus_time", us(102))
-        .and("pages_per_block", Value::Count(64))
-        .and("disk_read_position", us(4400))
-        .and("disk_write_position", us(4900))
-        .and("disk_rate", Value::Rate(72_000_000))
-        .and("erase_worth", us(0))
-        .and("adjust", Value::Text("idle".into()))
-        .and("write_ahead", Value::Count(0))
-        .and("write_ahead_pause", us(300))
-        .and("replacement", entry_choice("lru", Settings::default()))
-        .and("costs", Value::Text("given".to_owned()))
-        .and("mapping", Value::Flag(mapping))
-        .and("write_policy", Value::Text("back".to_owned()))
-        .and("promote_after", Value::Count(1))
-        .and("promote_all_below", Value::Number(0.0))
-        .and("checkpoint_pages", Value::Count(0))
+    let text = format!(
+        "flash = \"flash\"\ndisk = \"disk\"\nscheme = \"{scheme}\"\ncaching_space = {space:?}\n\
+         mapping = {mapping}\nsequential_bytes = \"16KiB\"\ndestage_pages = 4\nsegments = 4\n\
+         u_steps = 16\nr_steps = 8\nshrink_max_pages = 1000\nbus_time = \"102us\"\n\
+         write_ahead_pause = \"300us\""
+    );
+    read(&hybridsim_hybrid::flash_cache::ENTRY, &text).and("period_pages", Value::Count(100))
 }
 
 /// Parameters of an NV cache drive.
 pub fn nv_cache() -> Settings {
-    Settings::default()
-        .and("command_time", Value::Duration(SimDuration::from_us(10)))
-        .and("entry_time", Value::Duration(SimDuration::from_us(1)))
-        .and("unpin", Value::Text("discard".to_owned()))
-        .and("spin_down_after", Value::Duration(SimDuration::ZERO))
-        .and("artificial_idle", Value::Flag(false))
-        .and("cache_writes", Value::Text("always".to_owned()))
-        .and("cache_reads", Value::Text("none".to_owned()))
-        .and("read_share", Value::Number(0.5))
+    read(&hybridsim_hybrid::nv_cache::ENTRY, "flash = \"flash\"\ndisk = \"disk\"")
 }
 
 /// How many events are so.

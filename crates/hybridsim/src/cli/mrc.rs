@@ -97,11 +97,9 @@ fn policies(registry: &Registry, options: &[String]) -> Result<Vec<Policy>, Fail
     }
     let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
     for name in names {
-        let settings = trace::entry_option(registry, POLICY, &name)?;
-        let choice = settings.entry("policy");
-        let entry = registry.find::<ReplacementEntry>(&choice.name);
-        let entry = entry.expect("a checked option names a registered policy");
-        policies.push(Policy { entry, settings: choice.settings.clone() });
+        let choice = trace::entry_option(registry, POLICY, &name)?;
+        let (entry, settings) = registry.chosen::<ReplacementEntry>(&choice);
+        policies.push(Policy { entry, settings: settings.clone() });
     }
     Ok(policies)
 }

@@ -110,7 +110,7 @@ pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
         duty: args.duty,
     };
     let bounds = Bounds { budget: args.budget, p99_ns: args.p99, life_years: args.life };
-    let cut = first_cut(&prices, &demand, &curves, &args.caches, &bounds);
+    let cut = first_cut(registry, &prices, &demand, &curves, &args.caches, &bounds);
     let cut = cut.map_err(Failure::usage)?;
     let outcomes = simulate(registry, args, &cut)?;
     let results: Vec<Result<&RunResults, String>> = outcomes.iter().map(result).collect();

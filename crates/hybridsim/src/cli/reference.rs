@@ -11,11 +11,12 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Titles of the pages of categories, where the category's name alone says little.
-const TITLES: [(&str, &str); 14] = [
+const TITLES: [(&str, &str); 17] = [
     ("admission", "Cache admission policies"),
     ("cleanup", "Cache cleanup policies"),
     ("component", "Components"),
     ("distribution", "Distributions"),
+    ("errors", "Error models of flash"),
     ("ftl", "Flash translation layers"),
     ("gc-policy", "Garbage collection policies"),
     ("generator", "Workload generators"),
@@ -23,6 +24,8 @@ const TITLES: [(&str, &str); 14] = [
     ("replacement", "Cache replacement policies"),
     ("scheduler", "I/O schedulers"),
     ("seek-model", "Seek models"),
+    ("throttle", "Throttles of SSDs"),
+    ("timing", "Timing models of flash"),
     ("trace-format", "Trace formats to read"),
     ("wear-levelling", "Wear levelling policies"),
     ("trace-writer", "Trace formats to write"),
@@ -114,11 +117,11 @@ fn table(out: &mut String, params: &[Param]) {
         writeln!(out, "| `{}` | {takes} | {default} | {help} |", param.name).expect("text grows");
     }
     let inner = params.iter().filter_map(|param| match param.kind {
-        Kind::Tables(inner) => Some((param.name, inner)),
+        Kind::Table(inner) | Kind::Tables(inner) => Some((param.name, inner)),
         _ => None,
     });
     for (name, inner) in inner {
-        write!(out, "\nEach table of `{name}`:\n\n").expect("text grows");
+        write!(out, "\nKeys of `{name}`:\n\n").expect("text grows");
         table(out, inner);
     }
 }
@@ -127,6 +130,8 @@ fn table(out: &mut String, params: &[Param]) {
 fn takes_cell(kind: Kind) -> String {
     match kind {
         Kind::Entry(slot) => format!("a [{slot}]({slot}.md)"),
+        Kind::Entries(slot) => format!("a list of [{slot}]({slot}.md)"),
+        Kind::Table(_) => "a table, see below".to_owned(),
         kind => cell(&takes(kind)),
     }
 }

@@ -7,6 +7,7 @@ use super::{RunArgs, SimulateArgs};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{EventSink, Fault};
 use hybridsim_fuzz::Verdict;
+use hybridsim_fuzz::coverage::Coverage;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
@@ -367,21 +368,18 @@ pub(super) fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Random systems, until one fails or `runs` have passed.
+/// Random systems, until one fails or `runs` are done; prints which keys they covered.
 pub fn fuzz(registry: &Registry, first_seed: u64, runs: u64) -> Result<(), Failure> {
-    let (mut passed, mut refused) = (0u64, 0u64);
+    let mut coverage = Coverage::new(registry);
     for seed in first_seed..first_seed.saturating_add(runs) {
-        match hybridsim_fuzz::one(registry, seed) {
-            Verdict::Passed => passed += 1,
-            Verdict::Refused => refused += 1,
-            Verdict::Failed { scenario, reason } => {
-                let message = format!(
-                    "seed {seed}: {reason}\nrun it again with `hybridsim fuzz --seed {seed} \
-                     --runs 1`; the scenario was:\n{scenario}"
-                );
-                return Err(Failure::Message(Exit::Run, message));
-            }
+        let verdict = hybridsim_fuzz::one(registry, seed, &mut coverage);
+        if let Verdict::Failed { scenario, reason } = verdict {
+            let name = format!("fuzz-{seed}.toml");
+            write_file(Path::new(""), &name, &scenario)?;
+            let message =
+                format!("seed {seed}: {reason}\nrun it again with `hybridsim run {name}`");
+            return Err(Failure::Message(Exit::Run, message));
         }
     }
-    print(&format!("{passed} systems passed, {refused} invalid ones were rejected"))
+    print(&coverage.to_string())
 }

@@ -5,7 +5,8 @@ use super::progress::{Progress, When};
 use hybridsim_config::check::Checker;
 use hybridsim_config::diagnostic::{Diagnostics, SourceText};
 use hybridsim_config::document::{self, Item, Table};
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Param};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimTime;
 use hybridsim_simulation::run::RunProgress;
@@ -87,7 +88,7 @@ pub(super) fn entry_option(
     registry: &Registry,
     param: &'static [Param],
     value: &str,
-) -> Result<Settings, Diagnostics> {
+) -> Result<EntryChoice, Diagnostics> {
     let name = param[0].name;
     let is_table = value.trim_start().starts_with('{');
     let value = if is_table { value.to_owned() } else { format!("{value:?}") };
@@ -101,7 +102,7 @@ pub(super) fn entry_option(
     let place = table.get(name).map(|item: &Item| item.span.clone());
     let settings = checker.settings(&table, &[param], &[], "", place.as_ref());
     match checker.problems.is_empty() {
-        true => Ok(settings),
+        true => Ok(field(&settings, name)),
         false => Err(Diagnostics { sources, list: checker.problems }),
     }
 }
@@ -125,10 +126,9 @@ pub(super) fn choose_format(
     format: &str,
     options: &mut OpenOptions,
 ) -> Result<(), Failure> {
-    let settings = entry_option(registry, FORMAT, format)?;
-    let choice = settings.entry("format");
-    options.format = Some(choice.name.clone());
-    options.settings = choice.settings.clone();
+    let choice = entry_option(registry, FORMAT, format)?;
+    options.format = Some(choice.name);
+    options.settings = choice.settings;
     Ok(())
 }
 

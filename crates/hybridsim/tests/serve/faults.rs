@@ -75,7 +75,7 @@ fn hostile_lines_get_one_line_each_and_change_nothing() {
         ("{\"do\": \"fail\", \"member\": 99999999999999999999}", "`member`"),
         ("{\"do\": \"fail\", \"member\": 1, \"component\": \"d1\"}", "support `fail`: raid"),
         ("{\"do\": \"fail\", \"member\": 1, \"component\": \"disk\"}", "there is no component"),
-        ("{\"do\": \"fail\", \"member\": 1, \"factor\": 2}", "`factor` has no effect"),
+        ("{\"do\": \"fail\", \"member\": 1, \"factor\": 2}", "`factor` has an effect only with"),
         ("{\"do\": \"fail\", \"member\": 1, \"when\": 2}", "`when`"),
         (
             "{\"do\": \"slow\", \"factor\": 2}",

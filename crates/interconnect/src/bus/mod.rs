@@ -110,7 +110,7 @@ impl Bus {
         let block = match request.op {
             Op::Read => self.times.read_block,
             Op::Write => self.times.write_block,
-            Op::Trim | Op::Flush => SimDuration::ZERO,
+            Op::Trim | Op::Flush | Op::Zone(_) => SimDuration::ZERO,
         };
         SimDuration::from_ns(block.as_ns().saturating_mul(u64::from(request.sectors)))
     }
@@ -283,6 +283,10 @@ impl Component for Bus {
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
         self.targets.only_positioner()
+    }
+
+    fn accepts_zone_commands(&self) -> bool {
+        true
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

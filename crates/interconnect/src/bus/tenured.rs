@@ -4,13 +4,14 @@ use super::Claim;
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
-/// Order of arbitration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arbitration {
-    /// The device listed first.
-    Slot,
-    /// The first to request it.
-    Arrival,
+hybridsim_config::choices! {
+    /// Order of arbitration.
+    pub enum Arbitration {
+        /// The device listed first.
+        Slot = "slot-priority",
+        /// The first to request it.
+        Arrival = "fcfs",
+    }
 }
 
 /// The owner and the waiting claims.

@@ -34,8 +34,8 @@ impl CacheFold {
         match event {
             CacheEvent::CacheLookup { op, hits, misses } => {
                 self.lookups += 1;
-                self.hits[op as usize] += u64::from(hits);
-                self.misses[op as usize] += u64::from(misses);
+                self.hits[op.index()] += u64::from(hits);
+                self.misses[op.index()] += u64::from(misses);
             }
             CacheEvent::DirtyPages { pages } => {
                 set_level(&mut self.dirty_pages, now, u64::from(pages));
@@ -62,7 +62,7 @@ impl CacheFold {
     }
 
     fn hit_ratio(&self, op: Op) -> Option<f64> {
-        let (hits, misses) = (self.hits[op as usize] as f64, self.misses[op as usize] as f64);
+        let (hits, misses) = (self.hits[op.index()] as f64, self.misses[op.index()] as f64);
         ratio(hits, hits + misses)
     }
 
@@ -80,10 +80,10 @@ impl CacheFold {
             hit_ratio: ratio(hits as f64, (hits + misses) as f64),
             read_hit_ratio: self.hit_ratio(Op::Read),
             write_hit_ratio: self.hit_ratio(Op::Write),
-            read_hits: self.hits[Op::Read as usize],
-            read_misses: self.misses[Op::Read as usize],
-            write_hits: self.hits[Op::Write as usize],
-            write_misses: self.misses[Op::Write as usize],
+            read_hits: self.hits[Op::Read.index()],
+            read_misses: self.misses[Op::Read.index()],
+            write_hits: self.hits[Op::Write.index()],
+            write_misses: self.misses[Op::Write.index()],
             bypasses: self.bypasses,
             bypassed_bytes: self.bypassed_sectors.saturating_mul(SECTOR_BYTES),
             destages: self.destages,
@@ -109,10 +109,8 @@ pub struct Cache {
     /// `hits` divided by `hits` plus `misses`.
     pub hit_ratio: Option<f64>,
     /// `read_hits` divided by `read_hits` plus `read_misses`.
-    #[serde(default)]
     pub read_hit_ratio: Option<f64>,
     /// `write_hits` divided by `write_hits` plus `write_misses`.
-    #[serde(default)]
     pub write_hit_ratio: Option<f64>,
     /// Page hits of reads.
     pub read_hits: u64,

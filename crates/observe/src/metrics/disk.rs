@@ -39,7 +39,7 @@ impl DiskFold {
                 self.transfer_ns = self.transfer_ns.saturating_add(duration.as_ns());
             }
             DiskEvent::DiskCache { op, outcome } => {
-                self.buffer[op as usize][outcome as usize] += 1;
+                self.buffer[op.index()][outcome as usize] += 1;
             }
         }
     }
@@ -68,7 +68,7 @@ impl DiskFold {
     }
 
     fn by_outcome(&self, op: Op) -> BufferResult {
-        let count = |outcome: DiskCacheOutcome| self.buffer[op as usize][outcome as usize];
+        let count = |outcome: DiskCacheOutcome| self.buffer[op.index()][outcome as usize];
         BufferResult {
             miss: count(DiskCacheOutcome::Miss),
             hit: count(DiskCacheOutcome::Hit),
@@ -113,15 +113,11 @@ pub struct Disk {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BufferResult {
     /// The medium was accessed.
-    #[serde(alias = "medium")]
     pub miss: u64,
     /// All data were in the buffer.
-    #[serde(alias = "full")]
     pub hit: u64,
     /// Served by a read-ahead in progress.
-    #[serde(alias = "ahead")]
     pub partial: u64,
     /// A write acknowledged from the buffer.
-    #[serde(alias = "taken")]
     pub buffered: u64,
 }

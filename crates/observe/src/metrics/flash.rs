@@ -181,29 +181,21 @@ pub struct Flash {
     pub erase_count: Option<EraseCount>,
     /// Erases in the measured window per unit of each level: `device`, `package` (the dies of one
     /// channel), `die`, `plane`, `block`.
-    #[serde(default)]
     pub erases_by_level: BTreeMap<String, EraseSpread>,
     /// Projected lifetime at the rates of the measured window; `null` when nothing was erased.
-    #[serde(default)]
     pub lifetime: Option<Lifetime>,
     /// Utilisation of channels and dies; `null` without `--out` and with `timing = "none"`.
-    #[serde(default)]
     pub utilisation: Option<Utilisation>,
     /// Reads of pages never written, or trimmed, which take no flash operation; a warning names
     /// devices where they exceed a fifth of all pages read.
-    #[serde(default)]
     pub unwritten_reads: u64,
     /// Victim searches, by policies that search.
-    #[serde(default)]
     pub victim_searches: u64,
     /// Blocks examined in victim searches.
-    #[serde(default)]
     pub searched_blocks: u64,
-    /// Reads that needed retries, or failed; `null` with `bit_errors = "none"`.
-    #[serde(default)]
+    /// Reads that needed retries, or failed; `null` with `errors = "none"`.
     pub bit_errors: Option<BitErrors>,
     /// Energy of victim searches; part of `energy_j`.
-    #[serde(default)]
     pub search_energy_j: f64,
     /// Minimum number of free (erased) blocks.
     pub free_blocks_min: Option<u64>,
@@ -267,7 +259,7 @@ pub struct EraseSpread {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Erases its blocks have left in all; like all below but the rates per day `null` with a
-    /// static SLC cache of another endurance (`slc_endurance`).
+    /// static SLC cache of another endurance (`slc.endurance`).
     pub erases_left: Option<f64>,
     /// Erases per day.
     pub erases_per_day: f64,

@@ -108,6 +108,5 @@ pub struct Power {
     /// Energy by state (`idle`, `active`, ...), by operation (`flash_reads` with their retries,
     /// `flash_programs`, `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of
     /// victim searches (`victim_search`).
-    #[serde(default)]
     pub energy_by_j: BTreeMap<String, f64>,
 }

@@ -4,9 +4,12 @@ use super::device::Device;
 use super::flash::Flash;
 use super::{construct, one_line};
 use crate::failure;
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
-use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use hybridsim_flash::ftl::{
+    BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties,
+};
 use hybridsim_flash::geometry::{Lpn, Ppn};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::{Cause, SavedState};
@@ -16,7 +19,7 @@ use std::cell::Cell;
 
 /// The entry of a Python class.
 pub fn entry(description: Description) -> FtlEntry {
-    FtlEntry { description, build }
+    FtlEntry { description, provides: &[], build }
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
@@ -26,7 +29,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
             failure::keep(error);
             Vec::new()
         })?;
-        let class = input.settings.text("class").to_owned();
+        let class = field(input.settings, "class");
         let layer = PythonFtl { object, flash, class, broken: Cell::new(false) };
         Ok(Box::new(layer) as Box<dyn Ftl>)
     })
@@ -107,10 +110,6 @@ impl SavedState for PythonFtl {
 }
 
 impl Ftl for PythonFtl {
-    fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        self.call("prepare", &[], 0, flash, nothing)
-    }
-
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
         if self.call("read", &[lpn.0], 0, flash, nothing).is_err() {
             // A read cannot fail, but reading what does not exist ends the run at once.
@@ -144,18 +143,26 @@ impl Ftl for PythonFtl {
         self.call("idle", &[], 0, flash, |value| value.is_truthy())
     }
 
-    fn check_saveable(&self) -> Result<(), StateError> {
-        Err(self.cannot_be_saved())
-    }
-
-    fn mapping_ram_bytes(&self) -> u64 {
-        Python::attach(|py| {
+    fn properties(&self) -> Properties {
+        let mapping_ram_bytes = Python::attach(|py| {
             let answer = self.object.bind(py).call_method0("mapping_ram_bytes");
             answer.and_then(|answer| answer.extract()).unwrap_or_else(|error| {
                 failure::keep(error);
                 self.broken.set(true);
                 0
             })
-        })
+        });
+        let unsaveable = Some(self.cannot_be_saved());
+        Properties { mapping_ram_bytes, unsaveable, ..Properties::default() }
+    }
+
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+}
+
+impl Maintenance for PythonFtl {
+    fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        self.call("prepare", &[], 0, flash, nothing)
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// The entry of a Python class.
 pub fn entry(description: Description) -> GcEntry {
-    GcEntry { description, build }
+    GcEntry { description, provides: &[], build }
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {

@@ -17,7 +17,8 @@ pub mod request;
 pub mod scheduler;
 
 use crate::failure;
-use hybridsim_config::param::{Kind, Param, Problem, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings, Value};
+use hybridsim_config::params::field;
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::Scenario;
@@ -140,7 +141,7 @@ fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>
         };
         let default = default.map(leak);
         let help = "A keyword argument of the Python class.";
-        list.push(Param { name: leak(name), help, kind, default, formerly: &[], needs: &[] });
+        list.push(Param { default, ..Param::required(leak(name), kind, help) });
     }
     Description {
         name: leak(name.to_owned()),
@@ -156,33 +157,33 @@ fn leak(text: String) -> &'static str {
 
 /// Whether a policy of `scenario` is written in Python.
 pub fn uses_python(scenario: &Scenario) -> bool {
-    let components = scenario.components.iter().map(|component| &component.settings);
-    components.chain([&scenario.host]).any(asks_for_python)
-}
-
-fn asks_for_python(settings: &Settings) -> bool {
-    settings.iter().any(|(_, value)| match value {
-        // No built-in policy has a parameter of this name.
-        Value::Entry(choice) => choice.settings.has("class") || asks_for_python(&choice.settings),
-        Value::Tables(tables) => tables.iter().any(asks_for_python),
-        _ => false,
-    })
+    // No built-in policy has a parameter of this name.
+    any_choice(scenario, &|choice| choice.settings.has("class"))
 }
 
 /// Whether a policy of `scenario` is a class registered in this process, which others do not have.
 pub fn uses_registered(scenario: &Scenario) -> bool {
-    fn asks(settings: &Settings) -> bool {
+    let is_registered = |choice: &EntryChoice| {
+        let class = field::<Option<String>>(&choice.settings, "class");
+        class.is_some_and(|class| !class.contains(':'))
+    };
+    any_choice(scenario, &is_registered)
+}
+
+/// Whether `is` holds of an entry that `scenario` chooses.
+fn any_choice(scenario: &Scenario, is: &dyn Fn(&EntryChoice) -> bool) -> bool {
+    fn any(settings: &Settings, is: &dyn Fn(&EntryChoice) -> bool) -> bool {
+        let chosen = |choice: &EntryChoice| is(choice) || any(&choice.settings, is);
         settings.iter().any(|(_, value)| match value {
-            Value::Entry(choice) => {
-                let class = choice.settings.text_opt("class");
-                class.is_some_and(|class| !class.contains(':')) || asks(&choice.settings)
-            }
-            Value::Tables(tables) => tables.iter().any(asks),
+            Value::Entry(choice) => chosen(choice),
+            Value::Entries(choices) => choices.iter().any(chosen),
+            Value::Table(table) => any(table, is),
+            Value::Tables(tables) => tables.iter().any(|table| any(table, is)),
             _ => false,
         })
     }
     let components = scenario.components.iter().map(|component| &component.settings);
-    components.chain([&scenario.host]).any(asks)
+    components.chain([&scenario.host]).any(|settings| any(settings, is))
 }
 
 /// Makes an object of the class `settings` name with `arguments`; its other settings become keyword
@@ -197,7 +198,7 @@ fn construct<'py>(
     settings: &Settings,
     arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
 ) -> Result<Py<PyAny>, Vec<Problem>> {
-    let path = settings.text("class");
+    let path = &field::<String>(settings, "class");
     let make = || -> PyResult<Py<PyAny>> {
         let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
         let class = find_class(py, slot, path)?;
@@ -238,7 +239,7 @@ fn keywords<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<'py, Py
             other => unreachable!("no Python class declares {other:?}"),
         }
     }
-    if let Some(options) = settings.text_opt("options") {
+    if let Some(options) = field::<Option<String>>(settings, "options") {
         let parsed = py.import("json")?.getattr("loads")?.call1((options,))?;
         dict.update(parsed.cast::<PyDict>()?.as_mapping())?;
     }

@@ -3,6 +3,7 @@
 use super::construct;
 use crate::failure;
 use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::params::field;
 use hybridsim_engine::StateError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -25,7 +26,7 @@ impl PythonObject {
         arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
     ) -> Result<Self, Vec<Problem>> {
         let object = construct(py, slot, "", settings, arguments)?;
-        Ok(Self { object, class: settings.text("class").to_owned() })
+        Ok(Self { object, class: field(settings, "class") })
     }
 
     /// Calls `method` and reads what it returns; `None` after an exception.

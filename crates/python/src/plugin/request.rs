@@ -36,7 +36,8 @@ impl Request {
         self.since_ns
     }
 
-    /// `"read"`, `"write"`, `"trim"` or `"flush"`.
+    /// `"read"`, `"write"`, `"trim"`, `"flush"`, or zone management: `"zone_reset"`,
+    /// `"zone_finish"`, `"zone_open"`, `"zone_close"`.
     #[getter]
     fn op(&self) -> &'static str {
         self.request.op.name()
@@ -76,6 +77,12 @@ impl Request {
     #[getter]
     fn is_read_ahead(&self) -> bool {
         self.has(Flags::AHEAD)
+    }
+
+    /// Whether it is a zone append.
+    #[getter]
+    fn is_append(&self) -> bool {
+        self.has(Flags::APPEND)
     }
 
     fn __repr__(&self) -> String {

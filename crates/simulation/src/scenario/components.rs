@@ -116,10 +116,6 @@ fn component(
             checker.problem(Some(&item.span), &join(&key, "preset"), message, None);
             return None;
         };
-        if let Some(now) = presets::renamed(preset_name) {
-            let key = join(&key, "preset");
-            checker.warnings.push(format!("{key}: `{preset_name}` is now called `{now}`"));
-        }
         let mut under = match load_preset(preset_name, base, sources) {
             Ok(under) => under,
             Err(message) => {

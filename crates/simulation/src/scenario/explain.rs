@@ -49,7 +49,7 @@ pub fn all(registry: &Registry) -> Vec<Known> {
 fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [Param]) {
     for param in params {
         known.push(Known { owner: owner.to_owned(), origin: origin.to_owned(), param: *param });
-        if let Kind::Tables(inner) = param.kind {
+        if let Kind::Table(inner) | Kind::Tables(inner) = param.kind {
             gather(known, &format!("{owner}.{}", param.name), origin, inner);
         }
     }
@@ -96,10 +96,9 @@ fn explain_word(registry: &Registry, key: &str) -> String {
     if out.is_empty() && registry.categories().any(|slot| slot == key) {
         out += &list(registry, Some(key)).unwrap_or_default();
     }
-    let preset = presets::renamed(key).unwrap_or(key);
-    if out.is_empty() && presets::list().iter().any(|(name, _)| name == preset) {
-        let source = presets::load(preset, Path::new("")).map(|source| source.text);
-        out += &format!("{preset} (preset)\n\n{}", source.unwrap_or_default());
+    if out.is_empty() && presets::list().iter().any(|(name, _)| name == key) {
+        let source = presets::load(key, Path::new("")).map(|source| source.text);
+        out += &format!("{key} (preset)\n\n{}", source.unwrap_or_default());
     }
     out + &manual::define(key)
 }

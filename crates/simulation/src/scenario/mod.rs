@@ -14,7 +14,8 @@ use hybridsim_config::check::Checker;
 pub use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::diagnostic::{SourceText, Span};
 use hybridsim_config::document::{self, Datum, Item, Table};
-use hybridsim_config::param::{EntryChoice, Kind, Param, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ hybridsim_config::params! {
         pub power_cut_every: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
             "Random power failures, on average one in so many messages between components. With \
              `verify`, the run checks that no acknowledged write is lost.";
-        pub power_cuts_max: u64 = Kind::Count { min: 0, max: u64::MAX }, default "10000",
+        pub power_cuts_max: u64 = Kind::Count { min: 0, max: u64::MAX }, default "10000"
+            needs &[Needs::given("power_cut_every")],
             "The maximum number of power failures.";
         pub warmup_requests: u64 = Kind::Count { min: 0, max: u64::MAX }, default "0",
             "Requests at the start that are simulated but excluded from the statistics.";
@@ -41,7 +43,7 @@ hybridsim_config::params! {
         pub state: Option<String> = Kind::Text, optional,
             "A file written by `run --save-state` from the same system, with which the run starts. \
              Relative to the scenario.";
-        pub faults: Vec<Settings> = Kind::Tables(faults::PARAMS), default "[]",
+        pub faults: Vec<Settings> = Kind::Tables(faults::Scheduled::PARAMS), default "[]",
             "Faults to inject, in any order, as `[[run.faults]]` with `at`, `do` and what that \
              takes.";
     }
@@ -53,9 +55,10 @@ hybridsim_config::params! {
     pub struct SourceSettings {
         pub trace: Option<String> = Kind::Text, optional,
             "A trace file, relative to the scenario. Its format is detected from its content.";
-        pub format: Option<EntryChoice> = Kind::Entry("trace-format"), optional,
+        pub format: Option<EntryChoice> = Kind::Entry("trace-format"), optional
+            needs &[Needs::given("trace")],
             "The trace's format, where its content is ambiguous or options are needed.";
-        pub skip_bad_lines: bool = Kind::Flag, default "false",
+        pub skip_bad_lines: bool = Kind::Flag, default "false" needs &[Needs::given("trace")],
             "Leave out records of the trace that cannot be read, and report their number, instead \
              of ending the run at the first.";
         pub generator: Option<EntryChoice> = Kind::Entry("generator"), optional,
@@ -154,6 +157,11 @@ impl Input {
 }
 
 impl Scenario {
+    /// The value of `key` of `[host]` in one word; empty if it has none.
+    pub(crate) fn host_word(&self, key: &str) -> String {
+        self.host.value(key).map(Value::word).unwrap_or_default()
+    }
+
     /// Reads and checks a scenario file.
     ///
     /// # Errors
@@ -180,14 +188,10 @@ impl Scenario {
         for set in &input.sets {
             document::apply_set(&mut root, set, &mut sources)?;
         }
-        if root.rename("part", "component") {
-            notes.push("`part` is now called `component`: write [component.NAME]".to_owned());
-        }
         let mut checker = Checker::new(registry);
         let scenario = check_root(&mut checker, &root, input.base, &mut sources);
         match scenario {
             Some(mut scenario) if checker.problems.is_empty() => {
-                notes.append(&mut checker.warnings);
                 (scenario.sources, scenario.notes) = (sources, notes);
                 Ok(scenario)
             }
@@ -234,8 +238,8 @@ fn check_root(
     };
     let run_keys = section(checker, root, "run", &[RunSettings::PARAMS]);
     faults::check(checker, &run_keys);
-    let time = run_keys.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
-    if run_keys.count_opt("warmup_requests") > Some(0) && time {
+    let is_given = |key| run_keys.value(key).is_some_and(|value| value.word() != "0");
+    if is_given("warmup_requests") && is_given("warmup_time") {
         let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();
         checker.problem(root.get("run").map(|item| &item.span), "run", message, None);
     }

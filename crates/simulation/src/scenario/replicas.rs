@@ -128,7 +128,7 @@ fn copy(component: &ScenarioComponent, number: u64) -> ScenarioComponent {
     let mut copy = component.clone();
     copy.name = numbered(&component.name, number);
     for param in component.description.params {
-        let renamed = match (param.kind, component.settings.get(param.name)) {
+        let renamed = match (param.kind, component.settings.value(param.name)) {
             (Kind::Component, Some(Value::Text(name))) => Value::Text(numbered(name, number)),
             (Kind::Components, Some(Value::Texts(names))) => {
                 Value::Texts(names.iter().map(|name| numbered(name, number)).collect())

@@ -3,7 +3,7 @@
 
 use super::tenants::TENANT;
 use super::{HOST, RunSettings, Scenario, ScenarioComponent, WORKLOAD};
-use hybridsim_config::param::{Kind, Param, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use std::path::Path;
@@ -148,18 +148,30 @@ fn write_value(value: &Value, kind: Kind, registry: &Registry) -> Toml {
         }
         Value::Entry(choice) => {
             let Kind::Entry(category) = kind else { unreachable!("an entry is declared so") };
-            let description = registry.descriptions(category).find(|d| d.name == choice.name);
-            let params = description.map_or(&[][..], |description| description.params);
-            let mut table = Table::new();
-            table.insert("kind".into(), choice.name.clone().into());
-            table.extend(write(&choice.settings, &[params], registry));
-            table.into()
+            write_entry(choice, category, registry)
+        }
+        Value::Entries(choices) => {
+            let Kind::Entries(category) = kind else { unreachable!("entries are declared so") };
+            list(choices.iter().map(|choice| write_entry(choice, category, registry)))
+        }
+        Value::Table(table) => {
+            let Kind::Table(params) = kind else { unreachable!("a table is declared so") };
+            write(table, &[params], registry).into()
         }
         Value::Tables(tables) => {
             let Kind::Tables(params) = kind else { unreachable!("tables are declared so") };
             list(tables.iter().map(|table| write(table, &[params], registry)))
         }
     }
+}
+
+fn write_entry(choice: &EntryChoice, category: &str, registry: &Registry) -> Toml {
+    let description = registry.descriptions(category).find(|d| d.name == choice.name);
+    let params = description.map_or(&[][..], |description| description.params);
+    let mut table = Table::new();
+    table.insert("kind".into(), choice.name.clone().into());
+    table.extend(write(&choice.settings, &[params], registry));
+    table.into()
 }
 
 fn list(items: impl Iterator<Item = impl Into<Toml>>) -> Toml {

@@ -115,12 +115,6 @@ fn table(groups: &[&[Param]], closed: bool) -> Value {
             Some("") => {}
             Some(default) => schema["default"] = json!(default),
         }
-        for former in param.formerly {
-            let mut schema = schema.clone();
-            schema["deprecated"] = json!(true);
-            schema["description"] = json!(format!("Now called `{}`.", param.name));
-            properties.insert((*former).to_owned(), schema);
-        }
         properties.insert(param.name.to_owned(), schema);
     }
     let mut table = json!({ "type": "object", "properties": properties });
@@ -149,6 +143,10 @@ fn value(kind: Kind) -> Value {
         Kind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
         Kind::Curve => json!({ "type": "array", "items": { "type": "array",
             "prefixItems": [{ "type": "number" }, { "type": "string" }] } }),
+        Kind::Table(params) => table(&[params], true),
         Kind::Tables(params) => json!({ "type": "array", "items": table(&[params], true) }),
+        Kind::Entries(slot) => {
+            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{slot}") } })
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Scenario, SourceSettings, WORKLOAD, workload_table};
 use hybridsim_config::check::Checker;
 use hybridsim_config::document::{Datum, Item, Table};
-use hybridsim_config::param::{Param, Settings, Value};
+use hybridsim_config::param::{Param, Settings};
 use hybridsim_host::tenants;
 
 /// The declared keys of `[workload.NAME]`.
@@ -30,7 +30,7 @@ pub struct Tenant {
 
 /// Whether `[workload]` declares `name`, so that no workload can have it for a name.
 fn is_key(name: &str) -> bool {
-    WORKLOAD.iter().copied().flatten().any(|p| p.name == name || p.formerly.contains(&name))
+    WORKLOAD.iter().copied().flatten().any(|param| param.name == name)
 }
 
 /// The tables of several workloads; `None` where `[workload]` describes one.
@@ -91,7 +91,7 @@ pub(super) fn check(checker: &mut Checker<'_>, tables: &[(&str, &Item, &Table)])
 /// Checks `[host]` against the number of workloads.
 pub(super) fn check_host(checker: &mut Checker<'_>, root: &Table, host: &Settings, shared: bool) {
     let Some(Item { value: Datum::Table(table), span }) = root.get("host") else { return };
-    if shared && host.entry_opt("scheduler").is_some_and(|choice| choice.name != "fcfs") {
+    if shared && host.value("scheduler").is_some_and(|it| it.word() != "fcfs") {
         let message = "orders one queue, and each of several workloads has its own".to_owned();
         let help = "remove it, or choose `arbitration` and weights".to_owned();
         checker.problem(Some(span), "host.scheduler", message, Some(help));
@@ -114,8 +114,8 @@ impl Scenario {
         view.workload = tenant.settings.clone();
         view.workload_key = format!("workload.{}", tenant.name);
         view.stream.clone_from(&tenant.stream);
-        if let Some(mode) = tenant.settings.text_opt("mode") {
-            view.host.set("mode", Value::Text(mode.to_owned()));
+        if let Some(mode) = tenant.settings.value("mode") {
+            view.host.set("mode", mode.clone());
         }
         view
     }

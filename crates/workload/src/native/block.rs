@@ -47,7 +47,7 @@ pub fn encode(
     }
     let base = records.first().map_or(0, |record| record.at.as_ns());
     put_varint(out, base);
-    buffers.put(out, records, |record| record.request.op as u64);
+    buffers.put(out, records, |record| record.request.op.code().into());
     buffers.put(out, records, |record| u64::from(record.request.flags.0));
     buffers.put(out, records, |record| u64::from(record.request.volume));
     buffers.put(out, records, |record| u64::from(record.request.sectors));
@@ -89,10 +89,7 @@ pub fn decode(
     records.resize(count, Record { at: SimTime::ZERO, request, response: None });
     bytes.column(
         records,
-        |value| {
-            let op = Op::ALL.get(usize::try_from(value).unwrap_or(usize::MAX));
-            op.copied().ok_or("an operation is unknown")
-        },
+        |value| Op::from_code(value).ok_or("an operation is unknown"),
         |record, op| record.request.op = op,
     )?;
     bytes.column(

@@ -185,7 +185,7 @@ fn progress_ends_at_one() {
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    let request = (0usize..4, any::<u8>(), any::<u16>(), any::<u32>(), any::<u64>());
+    let request = (0..Op::COUNT, any::<u8>(), any::<u16>(), any::<u32>(), any::<u64>());
     (any::<u64>(), request, any::<Option<u32>>()).prop_map(|(at, parts, response)| {
         let (op, flags, volume, sectors, lba) = parts;
         let mut request = Request::new(Op::ALL[op], Lba(lba), sectors);

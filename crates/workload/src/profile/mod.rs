@@ -25,6 +25,8 @@ pub struct Profile {
     pub writes: u64,
     pub trims: u64,
     pub flushes: u64,
+    /// Zone management: resets, finishes, opens and closes.
+    pub zone_commands: u64,
     /// `reads / requests`.
     pub read_fraction: f64,
     pub bytes: u64,

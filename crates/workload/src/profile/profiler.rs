@@ -64,10 +64,10 @@ pub fn block_numbers(request: &Request, block_sectors: u64) -> Range<u64> {
 /// Accumulates records into a [`Profile`].
 pub struct Profiler {
     profile: Profile,
-    sectors: [u64; 4],
+    sectors: [u64; Op::COUNT],
     sequential: u64,
     /// Requests by class and operation.
-    sizes: [[u64; 4]; 33],
+    sizes: [[u64; Op::COUNT]; 33],
     footprint: Footprint,
     updates: [Option<Updates>; 33],
     popularity: Popularity,
@@ -89,9 +89,9 @@ impl Profiler {
     pub fn new(has_times: bool) -> Self {
         Self {
             profile: Profile { has_times, ..Profile::default() },
-            sectors: [0; 4],
+            sectors: [0; Op::COUNT],
             sequential: 0,
-            sizes: [[0; 4]; 33],
+            sizes: [[0; Op::COUNT]; 33],
             footprint: Footprint::new(CHUNKS_MAX),
             updates: [const { None }; 33],
             popularity: Popularity::new(POPULAR_BLOCKS_MAX),
@@ -110,16 +110,23 @@ impl Profiler {
         if let Some(response) = record.response {
             self.responses.add(response.as_ns());
         }
-        if request.op == Op::Flush {
-            self.profile.flushes += 1;
-            return;
+        match request.op {
+            Op::Flush => {
+                self.profile.flushes += 1;
+                return;
+            }
+            Op::Zone(_) => {
+                self.profile.zone_commands += 1;
+                return;
+            }
+            Op::Read | Op::Write | Op::Trim => {}
         }
         if let Some(before) = self.before.replace(record.at) {
             self.gaps.add(record.at.since(before).as_ns());
         }
         self.first.get_or_insert(record.at);
-        self.sectors[request.op as usize] += u64::from(request.sectors);
-        self.sizes[class(request.sectors)][request.op as usize] += 1;
+        self.sectors[request.op.index()] += u64::from(request.sectors);
+        self.sizes[class(request.sectors)][request.op.index()] += 1;
         self.add_volume(request);
         self.footprint.add(request);
         if request.op == Op::Write {
@@ -166,8 +173,8 @@ impl Profiler {
     /// The profile. `names` are the reader's names of volumes.
     pub fn finish(self, names: &[String]) -> Profile {
         let mut profile = self.profile;
-        let total = |op: Op| self.sizes.iter().map(|class| class[op as usize]).sum::<u64>();
-        let bytes = |op: Op| self.sectors[op as usize].saturating_mul(SECTOR_BYTES);
+        let total = |op: Op| self.sizes.iter().map(|class| class[op.index()]).sum::<u64>();
+        let bytes = |op: Op| self.sectors[op.index()].saturating_mul(SECTOR_BYTES);
         (profile.reads, profile.writes, profile.trims) =
             (total(Op::Read), total(Op::Write), total(Op::Trim));
         profile.requests = profile.reads + profile.writes + profile.trims;
@@ -179,9 +186,9 @@ impl Profiler {
         let classes = (0u32..).zip(&self.sizes).filter(|(_, class)| class.iter().any(|&n| n > 0));
         profile.sizes.extend(classes.map(|(index, class)| SizeClass {
             up_to_bytes: SECTOR_BYTES << index,
-            reads: class[Op::Read as usize],
-            writes: class[Op::Write as usize],
-            trims: class[Op::Trim as usize],
+            reads: class[Op::Read.index()],
+            writes: class[Op::Write.index()],
+            trims: class[Op::Trim.index()],
         }));
         (profile.footprint_bytes, profile.footprint_sampled_fraction) = self.footprint.bytes();
         profile.sequential_fraction = self.sequential as f64 / requests;

@@ -38,9 +38,10 @@ impl Profile {
     pub fn rows(&self) -> Vec<LabelledValue> {
         let mut rows = Vec::new();
         let mut row = |label: &str, value: String| rows.push((label.to_owned(), value));
-        let flushes =
-            if self.flushes > 0 { format!(" and {} flushes", self.flushes) } else { String::new() };
-        row("requests", format!("{}{flushes}", self.requests));
+        let others = [(self.flushes, "flushes"), (self.zone_commands, "zone commands")];
+        let others = others.iter().filter(|(count, _)| *count > 0);
+        let others: String = others.map(|(count, name)| format!(" and {count} {name}")).collect();
+        row("requests", format!("{}{others}", self.requests));
         row("reads", percent(self.read_fraction));
         if self.trims > 0 {
             row("trims", percent(self.trims as f64 / self.requests as f64));

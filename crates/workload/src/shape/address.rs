@@ -1,32 +1,39 @@
 //! Mapping of trace addresses to the device, in particular those beyond its end.
 
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::SECTOR_BYTES;
 use rustc_hash::FxHashMap;
 
-pub const ADDRESS: Param = Param::with(
-    "address",
-    Kind::Choice(&["error", "wrap", "scale", "remap"]),
-    "\"error\"",
-    "Addresses beyond the device: `error` ends the run; `wrap` takes them modulo the capacity; \
-     `scale` scales the trace's address range to the device by whole granules; `remap` maps the \
-     granules with accesses to consecutive ones in order of address, so that the footprint alone \
-     must fit the device. The trace is read twice for `scale` and `remap`.",
-);
-pub const FIT: Param = Param::with(
-    "fit",
-    Kind::Flag,
-    "false",
-    "Makes the trace fit: with addresses beyond the device as `address = \"remap\"`, with smaller \
-     granules if necessary; without arrival times in a closed loop of one request. Results report \
-     what was changed.",
-);
-pub const GRANULE: Param = Param::with(
-    "granule",
-    Kind::Bytes,
-    "\"1MiB\"",
-    "Unit of `scale` and `remap`; offsets within it are kept. At least 64 KiB.",
-);
+hybridsim_config::choices! {
+    /// Treatment of addresses beyond the device.
+    enum Beyond { Error = "error", Wrap = "wrap", Scale = "scale", Remap = "remap" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the mapping.
+    pub struct Parameters {
+        address: Beyond = Kind::Choice(Beyond::NAMES), default "\"error\"",
+            "Addresses beyond the device: `error` ends the run; `wrap` takes them modulo the \
+             capacity; `scale` scales the trace's address range to the device by whole granules; \
+             `remap` maps the granules with accesses to consecutive ones in order of address, so \
+             that the footprint alone must fit the device. The trace is read twice for `scale` and \
+             `remap`.";
+        pub(super) fit: bool = Kind::Flag, default "false",
+            "Makes the trace fit: with addresses beyond the device as `address = \"remap\"`, with \
+             smaller granules if necessary; without arrival times in a closed loop of one request. \
+             Results report what was changed.";
+        pub(super) granule: u64 = Kind::Bytes, default "\"1MiB\""
+            needs &[
+                Needs::Not("address", &["wrap"]),
+                Needs::Any(&[
+                    Needs::Is("address", &["scale", "remap"]),
+                    Needs::Is("fit", &["true"]),
+                ]),
+            ],
+            "Unit of `scale` and `remap`; offsets within it are kept. At least 64 KiB.";
+    }
+}
 
 const GRANULE_BYTES_MIN: u64 = 64 << 10;
 /// The smallest granule of `fit`.
@@ -82,26 +89,25 @@ pub struct MappedExtent {
 
 impl AddressMap {
     /// Reads the parameters for a device of `capacity` sectors.
-    pub fn new(settings: &Settings, capacity: u64, problems: &mut Vec<Problem>) -> Self {
+    pub fn new(params: &Parameters, capacity: u64, problems: &mut Vec<Problem>) -> Self {
         if capacity == 0 {
             problems.push(Problem::new("", "the device has no capacity"));
         }
-        let bytes = settings.bytes("granule");
+        let Parameters { address, fit, granule: bytes } = *params;
         let granule = (bytes / SECTOR_BYTES).max(1);
         let device = capacity / granule;
-        let kind = settings.text("address");
         let granules = |to| Self::Granules { capacity, granule, to };
-        let address = match kind {
-            "wrap" => Self::Wrap { capacity },
-            "scale" => granules(GranuleMap::Scale { trace: 0, device }),
-            "remap" => granules(GranuleMap::Remap(FxHashMap::default())),
-            _ => Self::Error { capacity },
+        let address = match address {
+            Beyond::Error => Self::Error { capacity },
+            Beyond::Wrap => Self::Wrap { capacity },
+            Beyond::Scale => granules(GranuleMap::Scale { trace: 0, device }),
+            Beyond::Remap => granules(GranuleMap::Remap(FxHashMap::default())),
         };
-        if matches!(address, Self::Granules { .. }) || settings.flag("fit") {
+        if matches!(address, Self::Granules { .. }) || fit {
             if bytes < GRANULE_BYTES_MIN || !bytes.is_multiple_of(SECTOR_BYTES) {
                 let message = "must be a multiple of 512 bytes, and at least 64 KiB";
                 problems.push(Problem::new("granule", message));
-            } else if device == 0 && !settings.flag("fit") {
+            } else if device == 0 && !fit {
                 problems.push(Problem::new("granule", "is larger than the device"));
             }
         }

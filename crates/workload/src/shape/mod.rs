@@ -16,25 +16,7 @@ pub use replay::{Replay, ReplayError, Warnings, replay};
 use hybridsim_config::param::Param;
 
 /// All parameters of a replay, for the scenario's `[workload]` table.
-pub const PARAMS: &[Param] = &[
-    times::TIMES,
-    times::TIME_SCALE,
-    replay::LOOPS,
-    slice::FIRST,
-    slice::COUNT,
-    slice::FROM,
-    slice::UNTIL,
-    rescale::ADDRESS_UNIT,
-    rescale::SIZE_SCALE,
-    rescale::ADDRESS_OFFSET,
-    volumes::VOLUMES,
-    volumes::LAYOUT,
-    volumes::STRIDE,
-    address::ADDRESS,
-    address::GRANULE,
-    address::FIT,
-    replay::REQUEST_MAX,
-];
+pub const PARAMS: &[Param] = replay::Parameters::PARAMS;
 
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,34 @@
 //! Replays a trace on a device.
 
-use super::address::AddressMap;
-use super::rescale::Rescale;
-use super::slice::{Slice, SliceDecision};
+use super::address::{self, AddressMap};
+use super::rescale::{self, Rescale};
+use super::slice::{self, Slice, SliceDecision};
 use super::survey::{granules, volume_ends};
-use super::times::{ArrivalTimes, CompletionPacing};
-use super::volumes::{VolumeLayout, VolumeSelection};
+use super::times::{self, ArrivalTimes, CompletionPacing, Times};
+use super::volumes::{self, VolumeLayout, VolumeSelection};
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_engine::{Arrival, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-pub const LOOPS: Param = Param::with(
-    "loops",
-    Kind::Count { min: 1, max: u64::MAX },
-    "1",
-    "Number of passes over the trace. A pass starts one mean interarrival time after the last \
-     request of the previous pass.",
-);
-pub const REQUEST_MAX: Param = Param::optional(
-    "request_max",
-    Kind::Bytes,
-    "Larger requests are split into requests of this size that arrive together.",
-);
+hybridsim_config::params! {
+    /// Parameters of a replay.
+    pub struct Parameters includes {
+        times: times::Parameters,
+        slice: slice::Parameters,
+        rescale: rescale::Parameters,
+        volumes: volumes::Parameters,
+        address: address::Parameters,
+    } {
+        loops: u64 = Kind::Count { min: 1, max: u64::MAX }, default "1",
+            "Number of passes over the trace. A pass starts one mean interarrival time after the \
+             last request of the previous pass.";
+        request_max: Option<u64> = Kind::Bytes, optional,
+            "Larger requests are split into requests of this size that arrive together.";
+    }
+}
 
 /// Why a trace cannot be replayed.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,14 +138,15 @@ pub fn replay(
     open: impl Fn() -> Result<Box<dyn RecordReader>, TraceError> + 'static,
     capacity_sectors: u64,
 ) -> Result<Replay, ReplayError> {
+    let params = Parameters::from_settings(settings);
     let mut problems = Vec::new();
-    let rescale = Rescale::new(settings, &mut problems);
+    let rescale = Rescale::new(&params.rescale, &mut problems);
     let open = move || Ok(rescale.over(open()?));
-    let slice = Slice::new(settings, &mut problems);
-    let selection = VolumeSelection::new(settings, &mut problems);
-    let mut address = AddressMap::new(settings, capacity_sectors, &mut problems);
-    let mut layout = VolumeLayout::new(settings, address.maps_volumes(), &mut problems);
-    let request_max = settings.bytes_opt("request_max");
+    let slice = Slice::new(&params.slice, &mut problems);
+    let selection = VolumeSelection::new(&params.volumes, &mut problems);
+    let mut address = AddressMap::new(&params.address, capacity_sectors, &mut problems);
+    let mut layout = VolumeLayout::new(&params.volumes, address.maps_volumes(), &mut problems);
+    let request_max = params.request_max;
     let request_sectors_max = request_max.map_or(u64::from(u32::MAX), |max| max / SECTOR_BYTES);
     if request_sectors_max == 0 || request_max.is_some_and(|max| !max.is_multiple_of(SECTOR_BYTES))
     {
@@ -152,16 +157,16 @@ pub fn replay(
     }
     let warnings = Warnings::default();
     let trace = FirstPass { open: &open, slice: &slice, selection: &selection };
-    if let Some(note) = trace.lay_out(settings, &mut layout, &mut address)? {
+    if let Some(note) = trace.lay_out(&params.address, &mut layout, &mut address)? {
         warnings.add_at(SourceLocation::File, &note);
     }
     let reader = open()?;
-    let mut times = ArrivalTimes::new(settings);
+    let mut times = ArrivalTimes::new(&params.times);
     if !reader.has_times() && !matches!(times, ArrivalTimes::AtOnce) {
         warnings.add(1, "the trace has no times: all requests arrive at once");
         times = ArrivalTimes::AtOnce;
     }
-    let waits = settings.text("times") == "after-completions";
+    let waits = params.times.times == Times::AfterCompletions;
     Ok(Replay {
         open: Box::new(open),
         reader,
@@ -173,7 +178,7 @@ pub fn replay(
         times,
         pacing: waits.then(CompletionPacing::default),
         request_sectors_max: u32::try_from(request_sectors_max).unwrap_or(u32::MAX),
-        loops: settings.count("loops"),
+        loops: params.loops,
         passes_done: 0,
         pass_start: SimDuration::ZERO,
         last: SimDuration::ZERO,
@@ -197,11 +202,11 @@ impl FirstPass<'_> {
     /// `fit` did, if anything.
     fn lay_out(
         &self,
-        settings: &Settings,
+        params: &address::Parameters,
         layout: &mut VolumeLayout,
         address: &mut AddressMap,
     ) -> Result<Option<String>, ReplayError> {
-        let fit = settings.flag("fit") && matches!(address, AddressMap::Error { .. });
+        let fit = params.fit && matches!(address, AddressMap::Error { .. });
         if layout.needs_first_pass() || address.needs_address_range() || fit {
             let ends = volume_ends(&mut *(self.open)()?, self.slice.clone(), self.selection)?;
             let end = layout.set_volume_ends(&ends, self.selection);
@@ -219,7 +224,7 @@ impl FirstPass<'_> {
             granules(&mut *(self.open)()?, self.slice.clone(), volumes, granule, max)
         };
         let done = match fit {
-            true => address.fit(settings.bytes("granule"), find)?.map(Some),
+            true => address.fit(params.granule, find)?.map(Some),
             false => address.set_granules(find)?.map(|()| None),
         };
         done.map_err(ReplayError::DoesNotFit)

@@ -1,29 +1,22 @@
 //! Scaling of addresses and sizes, for traces in other units or with other offsets.
 
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
 use std::path::Path;
 
-pub const ADDRESS_UNIT: Param = Param::with(
-    "address_unit",
-    Kind::Bytes,
-    "\"512B\"",
-    "Bytes of one address unit of the trace: a multiple or a divisor of 512 bytes (DiskSim's \
-     locScale). Sizes are unchanged.",
-);
-pub const SIZE_SCALE: Param = Param::with(
-    "size_scale",
-    Kind::Count { min: 1, max: 1 << 20 },
-    "1",
-    "Factor on request sizes (DiskSim's sizeScale).",
-);
-pub const ADDRESS_OFFSET: Param = Param::with(
-    "address_offset",
-    Kind::Bytes,
-    "\"0B\"",
-    "Added to every address within its volume (DiskSim's offset).",
-);
+hybridsim_config::params! {
+    /// Parameters of the scaling.
+    pub struct Parameters {
+        address_unit: u64 = Kind::Bytes, default "\"512B\"",
+            "Bytes of one address unit of the trace: a multiple or a divisor of 512 bytes \
+             (DiskSim's locScale). Sizes are unchanged.";
+        size_scale: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Factor on request sizes (DiskSim's sizeScale).";
+        address_offset: u64 = Kind::Bytes, default "\"0B\"",
+            "Added to every address within its volume (DiskSim's offset).";
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rescale {
@@ -37,8 +30,8 @@ pub struct Rescale {
 impl Rescale {
     const NONE: Self = Self { sectors_per_unit: 1, units_per_sector: 1, size_scale: 1, offset: 0 };
 
-    pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
-        let unit = settings.bytes("address_unit");
+    pub fn new(params: &Parameters, problems: &mut Vec<Problem>) -> Self {
+        let unit = params.address_unit;
         let fits =
             unit > 0 && (unit.is_multiple_of(SECTOR_BYTES) || SECTOR_BYTES.is_multiple_of(unit));
         if !fits {
@@ -46,14 +39,14 @@ impl Rescale {
             problems.push(Problem::new("address_unit", message));
             return Self::NONE;
         }
-        let offset = settings.bytes("address_offset");
+        let offset = params.address_offset;
         if !offset.is_multiple_of(SECTOR_BYTES) {
             problems.push(Problem::new("address_offset", "must be a multiple of 512 bytes"));
         }
         Self {
             sectors_per_unit: (unit / SECTOR_BYTES).max(1),
             units_per_sector: (SECTOR_BYTES / unit).max(1),
-            size_scale: settings.count("size_scale"),
+            size_scale: params.size_scale,
             offset: offset / SECTOR_BYTES,
         }
     }
@@ -129,7 +122,7 @@ impl RecordReader for Rescaled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_config::param::Value;
+    use hybridsim_config::param::{Settings, Value};
     use hybridsim_engine::Request;
 
     fn rescale(unit: u64, sizes: u64, offset: u64) -> Result<Rescale, String> {
@@ -138,7 +131,7 @@ mod tests {
             .and("size_scale", Value::Count(sizes))
             .and("address_offset", Value::Bytes(offset));
         let mut problems = Vec::new();
-        let read = Rescale::new(&settings, &mut problems);
+        let read = Rescale::new(&Parameters::from_settings(&settings), &mut problems);
         problems.first().map_or(Ok(read), |problem| Err(problem.to_string()))
     }
 

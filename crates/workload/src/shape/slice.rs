@@ -1,30 +1,22 @@
 //! A part of a trace: by record number, by time, or both.
 
 use crate::record::Record;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::{SimDuration, SimTime};
 
-pub const FIRST: Param = Param::with(
-    "first",
-    Kind::Count { min: 1, max: u64::MAX },
-    "1",
-    "Number of the first record used, counted from 1; it then arrives at time 0.",
-);
-pub const COUNT: Param = Param::optional(
-    "count",
-    Kind::Count { min: 1, max: u64::MAX },
-    "Number of records used, from `first` on.",
-);
-pub const FROM: Param = Param::optional(
-    "from",
-    Kind::Duration,
-    "Records that arrive earlier are left out; this time becomes time 0.",
-);
-pub const UNTIL: Param = Param::optional(
-    "until",
-    Kind::Duration,
-    "Records that arrive at this time or later are left out.",
-);
+hybridsim_config::params! {
+    /// Parameters of the part of a trace.
+    pub struct Parameters {
+        first: u64 = Kind::Count { min: 1, max: u64::MAX }, default "1",
+            "Number of the first record used, counted from 1; it then arrives at time 0.";
+        count: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+            "Number of records used, from `first` on.";
+        from: Option<SimDuration> = Kind::Duration, optional,
+            "Records that arrive earlier are left out; this time becomes time 0.";
+        until: Option<SimDuration> = Kind::Duration, optional,
+            "Records that arrive at this time or later are left out.";
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceDecision {
@@ -45,14 +37,14 @@ pub struct Slice {
 }
 
 impl Slice {
-    pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
-        let time = |name| settings.duration_opt(name).map(|time| SimTime::ZERO + time);
-        let first = settings.count("first");
-        let (from, until) = (time("from"), time("until").unwrap_or(SimTime::NEVER));
+    pub fn new(params: &Parameters, problems: &mut Vec<Problem>) -> Self {
+        let first = params.first;
+        let from = params.from.map(|time| SimTime::ZERO + time);
+        let until = params.until.map_or(SimTime::NEVER, |time| SimTime::ZERO + time);
         if from.is_some_and(|from| from >= until) {
             problems.push(Problem::new("until", "must be later than `from`"));
         }
-        let count = settings.count_opt("count").unwrap_or(u64::MAX);
+        let count = params.count.unwrap_or(u64::MAX);
         Self { first, end: first.saturating_add(count), from, until, base: None }
     }
 

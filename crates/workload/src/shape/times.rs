@@ -1,23 +1,31 @@
 //! Arrival times: as recorded, scaled, or all at once for a closed loop.
 
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::Kind;
 use hybridsim_engine::{SimDuration, SimTime};
 
-pub const TIMES: Param = Param::with(
-    "times",
-    Kind::Choice(&["recorded", "after-completions", "at-once"]),
-    "\"recorded\"",
-    "`recorded`: requests arrive as in the trace; `after-completions`: one at a time, each after \
-     the completion of the previous one by the same think time as in the trace, which must have \
-     response times; `at-once`: all at time 0, for a closed loop, which keeps `queue_depth` \
-     requests outstanding.",
-);
-pub const TIME_SCALE: Param = Param::with(
-    "time_scale",
-    Kind::Number { min: 1e-9, max: 1e9 },
-    "1",
-    "Factor on recorded times: 0.5 is twice as fast.",
-);
+hybridsim_config::choices! {
+    /// Arrival times of a replay.
+    pub enum Times {
+        Recorded = "recorded",
+        AfterCompletions = "after-completions",
+        AtOnce = "at-once",
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of arrival times.
+    pub struct Parameters {
+        pub(super) times: Times = Kind::Choice(Times::NAMES), default "\"recorded\"",
+            "`recorded`: requests arrive as in the trace; `after-completions`: one at a time, each \
+             after the completion of the previous one by the same think time as in the trace, \
+             which must have response times; `at-once`: all at time 0, for a closed loop, which \
+             keeps `queue_depth` requests outstanding.";
+        time_scale: f64 = Kind::Number { min: 1e-9, max: 1e9 }, default "1"
+            needs &[Needs::Not("times", &["at-once"])],
+            "Factor on recorded times: 0.5 is twice as fast.";
+    }
+}
 
 /// The state of a replay with `times = "after-completions"`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,12 +77,11 @@ pub enum ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    pub fn new(settings: &Settings) -> Self {
-        let scale = settings.number("time_scale");
-        match settings.text("times") {
-            "at-once" => Self::AtOnce,
-            _ if scale == 1.0 => Self::Recorded,
-            _ => Self::Scaled(scale),
+    pub fn new(params: &Parameters) -> Self {
+        match (params.times, params.time_scale) {
+            (Times::AtOnce, _) => Self::AtOnce,
+            (_, 1.0) => Self::Recorded,
+            (_, scale) => Self::Scaled(scale),
         }
     }
 

@@ -1,23 +1,27 @@
 //! Volumes: selection, and layout on the device.
 
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::Request;
 use hybridsim_engine::SECTOR_BYTES;
 
-pub const VOLUMES: Param = Param::optional(
-    "volumes",
-    Kind::Counts,
-    "Numbers of the volumes used, as `trace info` lists them, counted from 0; all when absent.",
-);
-pub const LAYOUT: Param = Param::with(
-    "volume_layout",
-    Kind::Choice(&["concatenate", "stride", "overlay"]),
-    "\"concatenate\"",
-    "`concatenate`: one volume after the other, each up to its last address in the trace (the \
-     trace is read twice); `stride`: at a fixed distance; `overlay`: all from address 0.",
-);
-pub const STRIDE: Param =
-    Param::optional("volume_stride", Kind::Bytes, "Distance of volumes for `stride`.");
+hybridsim_config::choices! {
+    /// Layout of volumes.
+    enum Layout { Concatenate = "concatenate", Stride = "stride", Overlay = "overlay" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of volumes.
+    pub struct Parameters {
+        volumes: Option<Vec<u64>> = Kind::Counts, optional,
+            "Numbers of the volumes used, as `trace info` lists them, counted from 0; all when \
+             absent.";
+        volume_layout: Layout = Kind::Choice(Layout::NAMES), default "\"concatenate\"",
+            "`concatenate`: one volume after the other, each up to its last address in the trace \
+             (the trace is read twice); `stride`: at a fixed distance; `overlay`: all from address \
+             0.";
+        volume_stride: Option<u64> = Kind::Bytes, optional, "Distance of volumes for `stride`.";
+    }
+}
 
 /// Volumes start at multiples of 1 MiB, which preserves the alignment of requests.
 const ALIGN_SECTORS: u64 = 2048;
@@ -29,8 +33,8 @@ const VIRTUAL_SECTORS: u64 = 1 << 47;
 pub struct VolumeSelection(Option<Vec<u16>>);
 
 impl VolumeSelection {
-    pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
-        let Some(list) = settings.counts_opt("volumes") else { return Self(None) };
+    pub fn new(params: &Parameters, problems: &mut Vec<Problem>) -> Self {
+        let Some(list) = &params.volumes else { return Self(None) };
         let chosen: Vec<u16> = list.iter().filter_map(|&n| u16::try_from(n).ok()).collect();
         if chosen.len() < list.len() {
             problems.push(Problem::new("volumes", "volume numbers are from 0 to 65535"));
@@ -75,10 +79,14 @@ pub enum VolumeLayout {
 
 impl VolumeLayout {
     /// `Starts` is empty until [`VolumeLayout::set_volume_ends`].
-    pub fn new(settings: &Settings, mapped: bool, problems: &mut Vec<Problem>) -> Self {
-        let stride = settings.bytes_opt("volume_stride");
-        match settings.text("volume_layout") {
-            "stride" => {
+    pub fn new(params: &Parameters, mapped: bool, problems: &mut Vec<Problem>) -> Self {
+        let stride = params.volume_stride;
+        if params.volume_layout != Layout::Stride && stride.is_some() {
+            let message = "only goes with `volume_layout = \"stride\"`";
+            problems.push(Problem::new("volume_stride", message));
+        }
+        match params.volume_layout {
+            Layout::Stride => {
                 let stride = stride.unwrap_or(0);
                 if stride == 0 || !stride.is_multiple_of(SECTOR_BYTES) {
                     let message = "`volume_layout = \"stride\"` needs a multiple of 512 bytes here";
@@ -86,17 +94,9 @@ impl VolumeLayout {
                 }
                 Self::Stride(stride / SECTOR_BYTES)
             }
-            other => {
-                if stride.is_some() {
-                    let message = "only goes with `volume_layout = \"stride\"`";
-                    problems.push(Problem::new("volume_stride", message));
-                }
-                match other {
-                    "overlay" => Self::Overlay,
-                    _ if mapped => Self::Virtual,
-                    _ => Self::Starts(Vec::new()),
-                }
-            }
+            Layout::Overlay => Self::Overlay,
+            Layout::Concatenate if mapped => Self::Virtual,
+            Layout::Concatenate => Self::Starts(Vec::new()),
         }
     }
 

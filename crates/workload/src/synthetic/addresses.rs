@@ -1,17 +1,9 @@
 //! Addresses of requests: a region of the device, sequential runs in it, and popularity.
 
 use super::GeneratorInput;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::sample::{Zipf, standard_normal};
 use hybridsim_engine::{SECTOR_BYTES, Stream};
-
-const START: Param = Param::with("start", Kind::Bytes, "\"0B\"", "First byte of the region used.");
-const SPAN: Param = Param::optional(
-    "span",
-    Kind::Bytes,
-    "Bytes of the region used (not of a request); up to the end of the device when absent.",
-)
-.formerly(&["size"]);
 
 /// A range of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +13,14 @@ pub struct Region {
     pub sectors: u64,
 }
 
-/// The parameters of a region.
-pub(crate) const REGION: &[Param] = &[START, SPAN];
+hybridsim_config::params! {
+    /// Parameters of a region.
+    pub struct RegionParameters {
+        pub(crate) start: u64 = Kind::Bytes, default "\"0B\"", "First byte of the region used.";
+        pub(crate) span: Option<u64> = Kind::Bytes, optional,
+            "Bytes of the region used (not of a request); up to the end of the device when absent.";
+    }
+}
 
 impl Region {
     pub const fn whole(sectors: u64) -> Self {
@@ -34,16 +32,16 @@ impl Region {
         self.start + self.sectors
     }
 
-    /// Reads `start` and `span`. Where the region is not within the device or smaller than
+    /// The region of `params`. Where the region is not within the device or smaller than
     /// `request_sectors`, adds a problem and returns the whole device.
-    pub(crate) fn from_settings(
+    pub(crate) fn new(
         input: &GeneratorInput<'_>,
+        params: &RegionParameters,
         request_sectors: u64,
         problems: &mut Vec<Problem>,
     ) -> Self {
         let capacity = input.capacity_sectors;
-        let start = input.settings.bytes("start");
-        let span = input.settings.bytes_opt("span");
+        let RegionParameters { start, span } = *params;
         for (name, bytes) in [("start", Some(start)), ("span", span)] {
             if bytes.is_some_and(|bytes| !bytes.is_multiple_of(SECTOR_BYTES)) {
                 problems.push(Problem::new(name, "must be a multiple of 512 bytes"));
@@ -72,13 +70,9 @@ impl Region {
     }
 }
 
-/// Reads a size in bytes that must be a whole number of sectors, at least one, below 2^32.
-pub(crate) fn sectors_of(
-    input: &GeneratorInput<'_>,
-    name: &'static str,
-    problems: &mut Vec<Problem>,
-) -> u32 {
-    let bytes = input.settings.bytes(name);
+/// The sectors of parameter `name`, whose `bytes` must be a whole number of sectors, at least one,
+/// below 2^32.
+pub(crate) fn sectors_of(name: &'static str, bytes: u64, problems: &mut Vec<Problem>) -> u32 {
     match u32::try_from(bytes / SECTOR_BYTES) {
         Ok(sectors) if sectors > 0 && bytes.is_multiple_of(SECTOR_BYTES) => sectors,
         _ => {

@@ -1,7 +1,7 @@
 //! Common to all generators: arrival times and the end of the workload.
 
 use super::{GeneratorInput, distribution};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
 
@@ -27,35 +27,43 @@ pub trait Generator {
     }
 }
 
-const COUNT: Kind = Kind::Count { min: 1, max: u64::MAX };
+hybridsim_config::params! {
+    /// Parameters that end a workload.
+    pub struct LimitParameters {
+        pub(crate) requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+            "Ends after this number of requests. One of `requests`, `bytes` and `duration` must be \
+             given.";
+        pub(crate) bytes: Option<u64> = Kind::Bytes, optional,
+            "Ends after this number of bytes; the last request is shortened to fit.";
+        pub(crate) duration: Option<SimDuration> = Kind::Duration, optional,
+            "Ends before the first arrival later than this. Without arrival times a closed loop \
+             ends after this time: no request follows a later completion (fio's `runtime` with \
+             `time_based`).";
+    }
+}
 
-const REQUESTS: Param = Param::optional(
-    "requests",
-    COUNT,
-    "Ends after this number of requests. One of `requests`, `bytes` and `duration` must be given.",
-);
-const BYTES: Param = Param::optional(
-    "bytes",
-    Kind::Bytes,
-    "Ends after this number of bytes; the last request is shortened to fit.",
-);
-const DURATION: Param = Param::optional(
-    "duration",
-    Kind::Duration,
-    "Ends before the first arrival later than this. Without arrival times a closed loop ends after \
-     this time: no request follows a later completion (fio's `runtime` with `time_based`).",
-);
-const INTERARRIVAL: Param = Param::optional(
-    "interarrival_ms",
-    distribution::KIND,
-    "Milliseconds between arrivals. Without it all requests arrive at time 0, as a closed loop \
-     needs.",
-);
+hybridsim_config::params! {
+    /// Parameters that end a workload and set its arrival times.
+    pub struct Parameters includes { pub(crate) limits: LimitParameters } {
+        pub(crate) interarrival_ms: Option<EntryChoice> = distribution::KIND, optional,
+            "Milliseconds between arrivals. Without it all requests arrive at time 0, as a closed \
+             loop needs.";
+    }
+}
 
-/// Parameters that end a workload.
-pub const LIMITS: &[Param] = &[REQUESTS, BYTES, DURATION];
-/// Parameters that end a workload and set its arrival times.
-pub const LIMITS_AND_ARRIVALS: &[Param] = &[REQUESTS, BYTES, DURATION, INTERARRIVAL];
+impl From<LimitParameters> for Parameters {
+    /// Limits of a generator that has its own arrival times.
+    fn from(limits: LimitParameters) -> Self {
+        Self { limits, interarrival_ms: None }
+    }
+}
+
+impl LimitParameters {
+    /// Whether any is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.requests.is_some() || self.bytes.is_some() || self.duration.is_some()
+    }
+}
 
 /// Times between arrivals.
 #[derive(Clone, Debug)]
@@ -220,28 +228,28 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
 /// defaults.
 pub(crate) fn build_workload<G: Generator + 'static>(
     input: &GeneratorInput<'_>,
+    params: &Parameters,
     generator: Option<G>,
     own: Limits,
     own_gaps: Option<Interarrival>,
     mut problems: Vec<Problem>,
 ) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
-    let asked = input.distribution("interarrival_ms", &mut problems);
+    let asked = params.interarrival_ms.as_ref();
+    let asked = asked.and_then(|it| input.distribution("interarrival_ms", it, &mut problems));
     if let Some(distribution) = &asked {
         let what = "a time of at least 0";
         check_draws("interarrival_ms", distribution, |ms| ms >= 0.0, what, &mut problems);
     }
     let drawn = asked.map(|distribution| Interarrival::Drawn(distribution, input.stream("gap")));
     let gaps = drawn.or(own_gaps).unwrap_or(Interarrival::None);
-    let sectors = settings.bytes_opt("bytes").map(|bytes| bytes / SECTOR_BYTES);
+    let sectors = params.limits.bytes.map(|bytes| bytes / SECTOR_BYTES);
     if sectors == Some(0) {
         problems.push(Problem::new("bytes", "is less than a sector of 512 bytes"));
     }
-    let duration = settings.duration_opt("duration");
     let limits = Limits {
-        requests: settings.count_opt("requests").unwrap_or(own.requests),
+        requests: params.limits.requests.unwrap_or(own.requests),
         sectors: sectors.unwrap_or(own.sectors),
-        until: duration.map_or(own.until, |time| SimTime::ZERO + time),
+        until: params.limits.duration.map_or(own.until, |time| SimTime::ZERO + time),
     };
     let endless =
         limits.requests == u64::MAX && limits.sectors == u64::MAX && limits.until == SimTime::NEVER;

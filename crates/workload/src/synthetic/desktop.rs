@@ -27,11 +27,12 @@
 //!   512 KB 4.0 and 6.9: two levels of clusters. With `hot_cluster` 30, `hot_run` 2, `hot_area`
 //!   128 KiB and two areas per `hot_zone` of 512 KiB it is 2.9 and 3.9, 4.2 and 6.6.
 
-use super::addresses::{REGION, Region};
-use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
+use super::addresses::{Region, RegionParameters};
+use super::arrivals::{Generator, Interarrival, LimitParameters, Limits, build_workload};
 use super::histogram::Sizes;
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Zipf, standard_exponential};
 use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
@@ -343,114 +344,82 @@ const WRITES: u64 = 1_534_627;
 const EXT3_SECTORS: u64 = 2_200_000_000 / 512 / BLOCK * BLOCK;
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-const PARAMS: &[Param] = &[
-    Param::with(
-        "file_system",
-        Kind::Choice(&["ntfs", "ext3"]),
-        "\"ntfs\"",
-        "NTFS uses extents in the whole region; ext3 uses 2.2 GB and has larger writes.",
-    ),
-    Param::with("read", SHARE, "0.48", "Share of requests that are reads."),
-    Param::with("small", SHARE, "0.68", "Share of writes of at most 8 sectors."),
-    Param::with(
-        "hot",
-        Kind::Bytes,
-        "\"8MiB\"",
-        "Size of the hot set of small writes (5 to 16 MB).",
-    ),
-    Param::with(
-        "hot_cluster",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Hot blocks of 4 KB in a cluster (assumed).",
-    ),
-    Param::optional(
-        "hot_run",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "Contiguous blocks in a cluster; all if absent.",
-    ),
-    Param::optional(
-        "hot_area",
-        Kind::Bytes,
-        "Bytes over which a cluster is spread; its size if absent.",
-    ),
-    Param::optional(
-        "hot_zone",
-        Kind::Bytes,
-        "Bytes over which the areas of adjacent clusters are spread; one area if absent.",
-    ),
-    Param::with(
-        "hot_zone_clusters",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Clusters in a zone.",
-    ),
-    Param::with(
-        "hot_apart",
-        Kind::Flag,
-        "false",
-        "Zones are at the beginning of the region and no large write goes there, as for the inode \
-         tables, bitmaps and journal of a file system. Otherwise they are spread over the region.",
-    ),
-    Param::with(
-        "immutable",
-        Kind::Number { min: 0.0, max: 0.99 },
-        "0",
-        "Share of the extents that are never written.",
-    ),
-    Param::with(
-        "extent",
-        Kind::Bytes,
-        "\"1MiB\"",
-        "Mean size of the extents of large writes (assumed).",
-    ),
-    Param::with(
-        "theta",
-        Kind::Number { min: 0.0, max: 10.0 },
-        "1",
-        "Exponent of the popularity of hot blocks (assumed).",
-    ),
-    Param::with(
-        "interarrival_mean_ms",
-        Kind::Number { min: 1e-3, max: 1e9 },
-        "32",
-        "Mean interarrival time.",
-    ),
-    Param::with(
-        "interarrival_stddev_ms",
-        Kind::Number { min: 1e-3, max: 1e9 },
-        "229",
-        "Standard deviation of interarrival times; at least the mean.",
-    ),
-];
+hybridsim_config::choices! {
+    /// File system of the computer.
+    enum FileSystem { Ntfs = "ntfs", Ext3 = "ext3" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `desktop`.
+    struct Parameters includes {
+        limits: LimitParameters,
+        region: RegionParameters,
+    } {
+        file_system: FileSystem = Kind::Choice(FileSystem::NAMES), default "\"ntfs\"",
+            "NTFS uses extents in the whole region; ext3 uses 2.2 GB and has larger writes.";
+        read: f64 = SHARE, default "0.48", "Share of requests that are reads.";
+        small: f64 = SHARE, default "0.68", "Share of writes of at most 8 sectors.";
+        hot: u64 = Kind::Bytes, default "\"8MiB\"",
+            "Size of the hot set of small writes (5 to 16 MB).";
+        hot_cluster: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Hot blocks of 4 KB in a cluster (assumed).";
+        hot_run: Option<u64> = Kind::Count { min: 1, max: 1 << 20 }, optional
+            needs &[Needs::Not("hot_cluster", &["1"])],
+            "Contiguous blocks in a cluster; all if absent.";
+        hot_area: Option<u64> = Kind::Bytes, optional,
+            "Bytes over which a cluster is spread; its size if absent.";
+        hot_zone: Option<u64> = Kind::Bytes, optional,
+            "Bytes over which the areas of adjacent clusters are spread; one area if absent.";
+        hot_zone_clusters: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Clusters in a zone.";
+        hot_apart: bool = Kind::Flag, default "false",
+            "Zones are at the beginning of the region and no large write goes there, as for the \
+             inode tables, bitmaps and journal of a file system. Otherwise they are spread over \
+             the region.";
+        immutable: f64 = Kind::Number { min: 0.0, max: 0.99 }, default "0",
+            "Share of the extents that are never written.";
+        extent: u64 = Kind::Bytes, default "\"1MiB\"",
+            "Mean size of the extents of large writes (assumed).";
+        theta: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "1",
+            "Exponent of the popularity of hot blocks (assumed).";
+        interarrival_mean_ms: f64 = Kind::Number { min: 1e-3, max: 1e9 }, default "32",
+            "Mean interarrival time.";
+        interarrival_stddev_ms: f64 = Kind::Number { min: 1e-3, max: 1e9 }, default "229",
+            "Standard deviation of interarrival times; at least the mean.";
+    }
+}
 
 /// The hot set by its parameters.
-fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>) -> HotBlocks {
-    let settings = input.settings;
-    let (theta, cluster) = (settings.number("theta"), settings.count("hot_cluster"));
-    let run = settings.count_opt("hot_run").unwrap_or(cluster).min(cluster);
+fn hot(
+    input: &GeneratorInput<'_>,
+    params: &Parameters,
+    region: &Region,
+    problems: &mut Vec<Problem>,
+) -> HotBlocks {
+    let (theta, cluster) = (params.theta, params.hot_cluster);
+    let run = params.hot_run.unwrap_or(cluster).min(cluster);
     let runs = cluster.div_ceil(run);
     let least = runs * run;
-    let area = settings.bytes_opt("hot_area").map_or(least, |bytes| bytes / (BLOCK * 512));
+    let area = params.hot_area.map_or(least, |bytes| bytes / (BLOCK * 512));
     if area < least {
         let message = format!("must hold {runs} runs of {run} blocks of 4 KiB");
         problems.push(Problem::new("hot_area", message));
     }
     let area = area.max(least);
-    let zone = settings.bytes_opt("hot_zone").map_or(1, |bytes| bytes / (area * BLOCK * 512));
-    let zone_clusters = settings.count("hot_zone_clusters");
+    let zone = params.hot_zone.map_or(1, |bytes| bytes / (area * BLOCK * 512));
+    let zone_clusters = params.hot_zone_clusters;
     if zone < zone_clusters {
         let message = format!("must hold {zone_clusters} areas of {area} blocks of 4 KiB");
         problems.push(Problem::new("hot_zone", message));
     }
     let zone = zone.max(zone_clusters);
-    let blocks = (settings.bytes("hot") / (BLOCK * 512)).max(1);
+    let blocks = (params.hot / (BLOCK * 512)).max(1);
     let needed = blocks.div_ceil(cluster).div_ceil(zone_clusters);
     let available = region.sectors / BLOCK / area / zone;
     if needed > available {
         problems.push(Problem::new("hot", "does not fit the region"));
     }
-    let zones = if settings.flag("hot_apart") { needed } else { available };
+    let zones = if params.hot_apart { needed } else { available };
     let mut stream = input.stream("clusters");
     let runs_of_area = area / run;
     let (zones, runs) =
@@ -481,40 +450,39 @@ fn extents_region(region: &Region, hot: &HotBlocks, apart: bool) -> Region {
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let ext3 = settings.text("file_system") == "ext3";
-    let extent = settings.bytes("extent") / 512;
+    let ext3 = params.file_system == FileSystem::Ext3;
+    let extent = params.extent / 512;
     let longest = if ext3 { 256 } else { 128 };
     if extent < longest || !extent.is_multiple_of(BLOCK) {
         let message = format!("must be a multiple of 4 KiB and at least {longest} sectors");
         problems.push(Problem::new("extent", message));
     }
     let extent = extent.max(longest);
-    let mut region = Region::from_settings(input, extent, &mut problems);
-    if ext3 && !settings.has("span") {
+    let mut region = Region::new(input, &params.region, extent, &mut problems);
+    if ext3 && params.region.span.is_none() {
         region.sectors = region.sectors.min(EXT3_SECTORS);
     }
-    let (mean, stddev) =
-        (settings.number("interarrival_mean_ms"), settings.number("interarrival_stddev_ms"));
+    let (mean, stddev) = (params.interarrival_mean_ms, params.interarrival_stddev_ms);
     if stddev < mean {
         let message = "must be at least the mean: arrivals are bursty";
         problems.push(Problem::new("interarrival_stddev_ms", message));
     }
-    let read = settings.number("read");
-    let hot = hot(input, &region, &mut problems);
-    let large = extents_region(&region, &hot, settings.flag("hot_apart"));
+    let read = params.read;
+    let hot = hot(input, &params, &region, &mut problems);
+    let large = extents_region(&region, &hot, params.hot_apart);
     if large.sectors < extent {
         problems.push(Problem::new("hot", "leaves no extent for large writes"));
     }
-    let immutable = settings.number("immutable");
+    let immutable = params.immutable;
     let mut stream = input.stream("requests");
     let desktop = Desktop {
         region,
         read,
         small: Sizes::new(SMALL),
         large: Sizes::new(if ext3 { LARGE_EXT3 } else { LARGE_NTFS }),
-        small_share: settings.number("small"),
+        small_share: params.small,
         read_sizes: Sizes::new(READS),
         hot,
         extents: Extents::new(large, extent, longest, immutable, &mut stream),
@@ -526,10 +494,10 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         gaps: input.stream("gap"),
     };
     let requests = libm::round(WRITES as f64 / (1.0 - read).max(1e-6)) as u64;
-    let ends = ["bytes", "duration"].iter().any(|name| settings.has(name));
+    let ends = params.limits.bytes.is_some() || params.limits.duration.is_some();
     let own = if ends { Limits::NONE } else { Limits::requests(requests) };
     let gaps = Interarrival::Fixed(SimDuration::ZERO);
-    build_workload(input, Some(desktop), own, Some(gaps), problems)
+    build_workload(input, &params.limits.into(), Some(desktop), own, Some(gaps), problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -537,7 +505,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "desktop",
         summary: "A desktop PC: small writes to a hot set, large writes to fresh extents, bursts.",
         origin: "chang-slc-mlc, Figure 7 (workload recipe W9)",
-        params: params![LIMITS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };

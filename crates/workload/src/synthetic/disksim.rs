@@ -8,13 +8,13 @@
 //! `interarrival_ms`. Think times between a completion and the next request are not modelled here
 //! but in `processes`.
 
-use super::addresses::{REGION, Region, sectors_of};
+use super::addresses::{Region, RegionParameters, sectors_of};
 use super::arrivals::{
-    Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, REDRAWS_MAX, build_workload, check_draws,
-    draw_ms,
+    self, Generator, Interarrival, Limits, REDRAWS_MAX, build_workload, check_draws, draw_ms,
 };
-use super::{GeneratorEntry, GeneratorInput, distribution, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::{GeneratorEntry, GeneratorInput, distribution};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, Source, Stream};
@@ -125,72 +125,70 @@ impl Generator for DiskSim {
 }
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-const PARAMS: &[Param] = &[
-    Param::with("blocking", Kind::Bytes, "\"4KiB\"", "Sizes and addresses are multiples of it."),
-    Param::with("sequential", SHARE, "0.2", "Probability of a sequential request."),
-    Param::with("local", SHARE, "0.3", "Probability of a local request."),
-    Param::with("read", SHARE, "0.66", "Probability of a read."),
-    Param::with("critical", SHARE, "0", "Probability of a time-critical (synchronous) request."),
-    Param::with(
-        "size_sectors",
-        distribution::KIND,
-        "{ kind = \"exponential\", mean = 8 }",
-        "Size in sectors of 512 bytes, rounded up to `blocking`.",
-    ),
-    Param::with(
-        "local_distance_sectors",
-        distribution::KIND,
-        "{ kind = \"normal\", mean = 0, stddev = 40000 }",
-        "Distance of a local request from the start of the previous one, in sectors.",
-    ),
-    Param::optional(
-        "sequential_interarrival_ms",
-        distribution::KIND,
-        "As `interarrival_ms`, before a sequential request.",
-    ),
-    Param::optional(
-        "local_interarrival_ms",
-        distribution::KIND,
-        "As `interarrival_ms`, before a local request.",
-    ),
-];
+hybridsim_config::params! {
+    /// Parameters of `disksim`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+    } {
+        blocking: u64 = Kind::Bytes, default "\"4KiB\"", "Sizes and addresses are multiples of it.";
+        sequential: f64 = SHARE, default "0.2", "Probability of a sequential request.";
+        local: f64 = SHARE, default "0.3", "Probability of a local request.";
+        read: f64 = SHARE, default "0.66", "Probability of a read.";
+        critical: f64 = SHARE, default "0", "Probability of a time-critical (synchronous) request.";
+        size_sectors: EntryChoice = distribution::KIND,
+            default "{ kind = \"exponential\", mean = 8 }",
+            "Size in sectors of 512 bytes, rounded up to `blocking`.";
+        local_distance_sectors: EntryChoice = distribution::KIND,
+            default "{ kind = \"normal\", mean = 0, stddev = 40000 }"
+            needs &[Needs::above_zero("local")],
+            "Distance of a local request from the start of the previous one, in sectors.";
+        sequential_interarrival_ms: Option<EntryChoice> = distribution::KIND, optional
+            needs &[Needs::above_zero("sequential")],
+            "As `interarrival_ms`, before a sequential request.";
+        local_interarrival_ms: Option<EntryChoice> = distribution::KIND, optional
+            needs &[Needs::above_zero("local")],
+            "As `interarrival_ms`, before a local request.";
+    }
+}
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let blocking = u64::from(sectors_of(input, "blocking", &mut problems));
-    let region = Region::from_settings(input, blocking, &mut problems);
-    let (sequential, local) = (settings.number("sequential"), settings.number("local"));
+    let blocking = u64::from(sectors_of("blocking", params.blocking, &mut problems));
+    let region = Region::new(input, &params.region, blocking, &mut problems);
+    let (sequential, local) = (params.sequential, params.local);
     if sequential + local > 1.0 + 1e-9 {
         let message = format!("sequential {sequential} and local {local} add up to more than 1");
         problems.push(Problem::new("local", message));
     }
-    let size = input.distribution("size_sectors", &mut problems);
+    let size = input.distribution("size_sectors", &params.size_sectors, &mut problems);
     if let Some(size) = &size {
         let fits = |sectors: f64| sectors > 0.0 && libm::ceil(sectors) <= region.sectors as f64;
         let what = "a size that fits the region";
         check_draws("size_sectors", size, fits, what, &mut problems);
     }
-    let distance = input.distribution("local_distance_sectors", &mut problems);
-    let mut gap = |name| {
-        let gap = input.distribution(name, &mut problems);
+    let distance = &params.local_distance_sectors;
+    let distance = input.distribution("local_distance_sectors", distance, &mut problems);
+    let mut gap = |name, choice: &Option<EntryChoice>| {
+        let gap = input.distribution(name, choice.as_ref()?, &mut problems);
         if let Some(gap) = &gap {
             check_draws(name, gap, |ms| ms >= 0.0, "a time of at least 0", &mut problems);
-            if !settings.has("interarrival_ms") {
+            if params.arrivals.interarrival_ms.is_none() {
                 problems.push(Problem::new(name, "needs `interarrival_ms` as well"));
             }
         }
         gap
     };
-    let sequential_gap_ms = gap("sequential_interarrival_ms");
-    let local_gap_ms = gap("local_interarrival_ms");
+    let sequential_gap_ms = gap("sequential_interarrival_ms", &params.sequential_interarrival_ms);
+    let local_gap_ms = gap("local_interarrival_ms", &params.local_interarrival_ms);
     let generator = size.zip(distance).map(|(size_sectors, local_distance_sectors)| DiskSim {
         region,
         blocking,
         sequential,
         local,
-        read: settings.number("read"),
-        critical: settings.number("critical"),
+        read: params.read,
+        critical: params.critical,
         size_sectors,
         local_distance_sectors,
         sequential_gap_ms,
@@ -200,7 +198,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         stream: input.stream("requests"),
         gaps: input.stream("own-gaps"),
     });
-    build_workload(input, generator, Limits::NONE, None::<Interarrival>, problems)
+    build_workload(input, &params.arrivals, generator, Limits::NONE, None::<Interarrival>, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -208,7 +206,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "disksim",
         summary: "Sequential, local and general requests as in DiskSim's synthetic generator.",
         origin: "DiskSim 4.0 (Bucy, Schindler, Schlosser, Ganger 2008), workload recipe W0",
-        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };

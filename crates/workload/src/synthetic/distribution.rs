@@ -29,82 +29,102 @@ const POISSON_MEAN: Kind = Kind::Number { min: 0.0, max: 1e6 };
 const PROBABILITY: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const ORIGIN: &str = "DiskSim's synthetic generator";
 
-macro_rules! entry {
-    ($name:literal, $summary:literal, [$($param:expr),* $(,)?], $build:expr) => {
-        DistributionEntry {
-            description: Description {
-                name: $name,
-                summary: $summary,
-                origin: ORIGIN,
-                params: &[$($param),*],
-            },
-            build: $build,
-        }
-    };
+hybridsim_config::params! {
+    /// Parameters of `constant`.
+    struct Constant {
+        value: f64 = ANY, required, "The value.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `uniform`.
+    struct Uniform {
+        min: f64 = ANY, required, "Smallest value.";
+        max: f64 = ANY, required, "Largest value.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `normal`.
+    struct Normal {
+        mean: f64 = ANY, required, "Mean.";
+        stddev: f64 = POSITIVE, required, "Standard deviation.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `exponential`.
+    struct Exponential {
+        base: f64 = ANY, default "0", "Smallest value.";
+        mean: f64 = POSITIVE, required, "Mean of the value added to `base`.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `poisson`.
+    struct Poisson {
+        base: f64 = ANY, default "0", "Smallest value.";
+        mean: f64 = POISSON_MEAN, required, "Mean of the value added to `base`.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `two-valued`.
+    struct TwoValued {
+        default: f64 = ANY, required, "The usual value.";
+        second: f64 = ANY, required, "The other value.";
+        probability: f64 = PROBABILITY, required, "Probability of the other value.";
+    }
+}
+
+const fn entry(
+    name: &'static str,
+    summary: &'static str,
+    params: &'static [Param],
+    build: fn(&Settings) -> Result<Distribution, String>,
+) -> DistributionEntry {
+    DistributionEntry { description: Description { name, summary, origin: ORIGIN, params }, build }
 }
 
 /// All distributions.
 pub const ENTRIES: &[DistributionEntry] = &[
-    entry!(
+    entry(
         "constant",
         "Always the same value; equivalent to a plain number.",
-        [Param::required("value", ANY, "The value.")],
-        |s| Ok(Distribution::Constant(s.number("value")))
+        Constant::PARAMS,
+        |settings| Ok(Distribution::Constant(Constant::from_settings(settings).value)),
     ),
-    entry!(
-        "uniform",
-        "Uniform between two bounds.",
-        [
-            Param::required("min", ANY, "Smallest value."),
-            Param::required("max", ANY, "Largest value."),
-        ],
-        |s| {
-            let (min, max) = (s.number("min"), s.number("max"));
-            if min > max {
-                return Err(format!("min {min} is larger than max {max}"));
-            }
-            Ok(Distribution::Uniform { min, max })
+    entry("uniform", "Uniform between two bounds.", Uniform::PARAMS, |settings| {
+        let Uniform { min, max } = Uniform::from_settings(settings);
+        if min > max {
+            return Err(format!("min {min} is larger than max {max}"));
         }
-    ),
-    entry!(
+        Ok(Distribution::Uniform { min, max })
+    }),
+    entry(
         "normal",
         "Normal; values that make no sense where it is used are drawn again.",
-        [
-            Param::required("mean", ANY, "Mean."),
-            Param::required("stddev", POSITIVE, "Standard deviation."),
-        ],
-        |s| Ok(Distribution::Normal { mean: s.number("mean"), stddev: s.number("stddev") })
+        Normal::PARAMS,
+        |settings| {
+            let Normal { mean, stddev } = Normal::from_settings(settings);
+            Ok(Distribution::Normal { mean, stddev })
+        },
     ),
-    entry!(
+    entry(
         "exponential",
         "A smallest value plus an exponential.",
-        [
-            Param::with("base", ANY, "0", "Smallest value."),
-            Param::required("mean", POSITIVE, "Mean of the value added to `base`."),
-        ],
-        |s| Ok(Distribution::Exponential { base: s.number("base"), mean: s.number("mean") })
+        Exponential::PARAMS,
+        |settings| {
+            let Exponential { base, mean } = Exponential::from_settings(settings);
+            Ok(Distribution::Exponential { base, mean })
+        },
     ),
-    entry!(
-        "poisson",
-        "A smallest value plus a Poisson count.",
-        [
-            Param::with("base", ANY, "0", "Smallest value."),
-            Param::required("mean", POISSON_MEAN, "Mean of the value added to `base`."),
-        ],
-        |s| Ok(Distribution::Poisson { base: s.number("base"), mean: s.number("mean") })
-    ),
-    entry!(
-        "two-valued",
-        "One of two values.",
-        [
-            Param::required("default", ANY, "The usual value."),
-            Param::required("second", ANY, "The other value."),
-            Param::required("probability", PROBABILITY, "Probability of the other value."),
-        ],
-        |s| Ok(Distribution::TwoValued {
-            default: s.number("default"),
-            second: s.number("second"),
-            probability: s.number("probability"),
-        })
-    ),
+    entry("poisson", "A smallest value plus a Poisson count.", Poisson::PARAMS, |settings| {
+        let Poisson { base, mean } = Poisson::from_settings(settings);
+        Ok(Distribution::Poisson { base, mean })
+    }),
+    entry("two-valued", "One of two values.", TwoValued::PARAMS, |settings| {
+        let TwoValued { default, second, probability } = TwoValued::from_settings(settings);
+        Ok(Distribution::TwoValued { default, second, probability })
+    }),
 ];

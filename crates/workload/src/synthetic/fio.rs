@@ -5,13 +5,13 @@
 //! each continue at the end of the previous one, and random ones access every block once per pass
 //! unless `norandommap` is set or the distribution is not `random`.
 
-use super::addresses::{Popularity, REGION, Region, Zone, sectors_of};
-use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::addresses::{Popularity, Region, RegionParameters, Zone, sectors_of};
+use super::arrivals::{self, Generator, Interarrival, Limits, build_workload};
 use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution, parse_percentages};
 use super::histogram::Sizes;
-use super::{GeneratorEntry, GeneratorInput, params};
+use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
@@ -58,9 +58,9 @@ struct Fio {
 impl Fio {
     fn offset(&mut self, op: Op, sectors: u64) -> u64 {
         let last = self.region.sectors - sectors;
-        let share = self.random[op as usize];
+        let share = self.random[op.index()];
         let is_random = share >= 1.0 || share > 0.0 && self.stream.chance(share);
-        let next = self.next[op as usize];
+        let next = self.next[op.index()];
         let offset = match &mut self.offsets {
             Offsets::Random(popularity) if is_random => {
                 (popularity.draw(&mut self.stream) * self.unit).min(last / self.unit * self.unit)
@@ -76,7 +76,7 @@ impl Fio {
             _ if next > last => 0,
             _ => next,
         };
-        self.next[op as usize] = offset + sectors;
+        self.next[op.index()] = offset + sectors;
         offset
     }
 }
@@ -92,7 +92,7 @@ impl Generator for Fio {
             DataDirection::Mixed { read } if self.stream.chance(read) => Op::Read,
             DataDirection::Mixed { .. } => Op::Write,
         };
-        let sectors = self.sizes[op as usize].draw(&mut self.stream);
+        let sectors = self.sizes[op.index()].draw(&mut self.stream);
         let offset = self.offset(op, u64::from(sectors));
         let request = Request::new(op, Lba(self.region.start + offset), sectors);
         self.trimmed = matches!(self.direction, DataDirection::TrimWrite).then_some(request);
@@ -100,74 +100,81 @@ impl Generator for Fio {
     }
 }
 
-const MODES: &[&str] = &[
-    "read",
-    "write",
-    "randread",
-    "randwrite",
-    "rw",
-    "randrw",
-    "trim",
-    "randtrim",
-    "trimwrite",
-    "randtrimwrite",
-];
-const RANDOM_MODES: &[&str] = &["randread", "randwrite", "randrw", "randtrim", "randtrimwrite"];
-const PARAMS: &[Param] = &[
-    Param::with("rw", Kind::Choice(MODES), "\"read\"", "Operations, sequential or random."),
-    Param::with("bs", Kind::Bytes, "\"4KiB\"", "Bytes of a request."),
-    Param::optional(
-        "bssplit",
-        Kind::Text,
-        "Sizes with percentages instead of `bs`, as in `4k/60:64k/40`; a comma separates reads, \
-         writes and trims.",
-    ),
-    Param::with(
-        "rwmixread",
-        Kind::Number { min: 0.0, max: 100.0 },
-        "50",
-        "Percentage of reads in a mix.",
-    )
-    .needs(&[Needs::Is("rw", &["rw", "randrw"])]),
-    Param::with(
-        "percentage_random",
-        Kind::Text,
-        "\"100\"",
-        "Percentage of random requests where `rw` is random; the others continue at the end of the \
-         previous one of their kind. Commas separate reads, writes and trims: `100,0` reads at \
-         random and writes in order.",
-    )
-    .needs(&[Needs::Is("rw", RANDOM_MODES)]),
-    Param::with(
-        "random_distribution",
-        Kind::Text,
-        "\"random\"",
-        "random, zipf:THETA, pareto:H, normal:PERCENT or zoned:ACCESS/SIZE:...",
-    ),
-    Param::with(
-        "norandommap",
-        Kind::Flag,
-        "false",
-        "Random requests may access a block again before all blocks have been accessed.",
-    ),
-    Param::optional(
-        "rate_iops",
-        Kind::Number { min: 1e-6, max: 1e9 },
-        "Arrivals per second, instead of `interarrival_ms`.",
-    ),
-    Param::with(
-        "rate_process",
-        Kind::Choice(&["linear", "poisson"]),
-        "\"linear\"",
-        "Constant or exponential interarrival times of `rate_iops`.",
-    )
-    .needs(&[Needs::given("rate_iops")]),
-];
+hybridsim_config::choices! {
+    /// Operations, and their order.
+    enum Mode {
+        Read = "read",
+        Write = "write",
+        RandRead = "randread",
+        RandWrite = "randwrite",
+        Mixed = "rw",
+        RandMixed = "randrw",
+        Trim = "trim",
+        RandTrim = "randtrim",
+        TrimWrite = "trimwrite",
+        RandTrimWrite = "randtrimwrite",
+    }
+}
 
-fn read_sizes(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> (Vec<Sizes>, u64, u64) {
-    let bs = sectors_of(input, "bs", problems);
+impl Mode {
+    const fn is_random(self) -> bool {
+        matches!(
+            self,
+            Self::RandRead
+                | Self::RandWrite
+                | Self::RandMixed
+                | Self::RandTrim
+                | Self::RandTrimWrite
+        )
+    }
+}
+
+hybridsim_config::choices! {
+    /// Distribution of interarrival times.
+    enum RateProcess { Linear = "linear", Poisson = "poisson" }
+}
+
+const RANDOM_MODES: &[&str] = &["randread", "randwrite", "randrw", "randtrim", "randtrimwrite"];
+
+hybridsim_config::params! {
+    /// Parameters of `fio`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+    } {
+        rw: Mode = Kind::Choice(Mode::NAMES), default "\"read\"",
+            "Operations, sequential or random.";
+        bs: u64 = Kind::Bytes, default "\"4KiB\"" needs &[Needs::absent("bssplit")],
+            "Bytes of a request.";
+        bssplit: Option<String> = Kind::Text, optional,
+            "Sizes with percentages instead of `bs`, as in `4k/60:64k/40`; a comma separates \
+             reads, writes and trims.";
+        rwmixread: f64 = Kind::Number { min: 0.0, max: 100.0 }, default "50"
+            needs &[Needs::Is("rw", &["rw", "randrw"])],
+            "Percentage of reads in a mix.";
+        percentage_random: String = Kind::Text, default "\"100\""
+            needs &[Needs::Is("rw", RANDOM_MODES)],
+            "Percentage of random requests where `rw` is random; the others continue at the end of \
+             the previous one of their kind. Commas separate reads, writes and trims: `100,0` \
+             reads at random and writes in order.";
+        random_distribution: String = Kind::Text, default "\"random\""
+            needs &[Needs::Is("rw", RANDOM_MODES)],
+            "random, zipf:THETA, pareto:H, normal:PERCENT or zoned:ACCESS/SIZE:...";
+        norandommap: bool = Kind::Flag, default "false"
+            needs &[Needs::Is("rw", RANDOM_MODES), Needs::Is("random_distribution", &["random"])],
+            "Random requests may access a block again before all blocks have been accessed.";
+        rate_iops: Option<f64> = Kind::Number { min: 1e-6, max: 1e9 }, optional,
+            "Arrivals per second, instead of `interarrival_ms`.";
+        rate_process: RateProcess = Kind::Choice(RateProcess::NAMES), default "\"linear\""
+            needs &[Needs::given("rate_iops")],
+            "Constant or exponential interarrival times of `rate_iops`.";
+    }
+}
+
+fn read_sizes(params: &Parameters, problems: &mut Vec<Problem>) -> (Vec<Sizes>, u64, u64) {
+    let bs = sectors_of("bs", params.bs, problems);
     let mut splits = vec![vec![(bs, 100.0)]];
-    if let Some(text) = input.settings.text_opt("bssplit") {
+    if let Some(text) = &params.bssplit {
         match parse_bssplit(text) {
             Ok(parsed) => splits = parsed,
             Err(message) => problems.push(Problem::new("bssplit", message)),
@@ -211,22 +218,21 @@ fn popularity(distribution: RandomDistribution, blocks: u64) -> Result<Popularit
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let (sizes, unit, largest) = read_sizes(input, &mut problems);
-    let region = Region::from_settings(input, largest, &mut problems);
+    let (sizes, unit, largest) = read_sizes(&params, &mut problems);
+    let region = Region::new(input, &params.region, largest, &mut problems);
     let blocks = (region.sectors / unit).max(1);
     let mut stream = input.stream("requests");
-    let mode = settings.text("rw");
-    let distribution = parse_distribution(settings.text("random_distribution"))
+    let distribution = parse_distribution(&params.random_distribution)
         .map_err(|message| problems.push(Problem::new("random_distribution", message)))
         .unwrap_or(RandomDistribution::Uniform);
-    let mapped = !settings.flag("norandommap") && distribution == RandomDistribution::Uniform;
-    let random = parse_percentages(settings.text("percentage_random")).unwrap_or_else(|message| {
+    let mapped = !params.norandommap && distribution == RandomDistribution::Uniform;
+    let random = parse_percentages(&params.percentage_random).unwrap_or_else(|message| {
         problems.push(Problem::new("percentage_random", message));
         [1.0; 3]
     });
-    let offsets = if !mode.starts_with("rand") {
+    let offsets = if !params.rw.is_random() {
         Offsets::Sequential
     } else if mapped {
         if unit != largest {
@@ -242,30 +248,36 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
             Popularity::Uniform(blocks)
         }))
     };
-    let direction = match mode.trim_start_matches("rand") {
-        "read" => DataDirection::Always(Op::Read),
-        "write" => DataDirection::Always(Op::Write),
-        "trim" => DataDirection::Always(Op::Trim),
-        "trimwrite" => DataDirection::TrimWrite,
-        _ => DataDirection::Mixed { read: settings.number("rwmixread") / 100.0 },
+    let direction = match params.rw {
+        Mode::Read | Mode::RandRead => DataDirection::Always(Op::Read),
+        Mode::Write | Mode::RandWrite => DataDirection::Always(Op::Write),
+        Mode::Trim | Mode::RandTrim => DataDirection::Always(Op::Trim),
+        Mode::TrimWrite | Mode::RandTrimWrite => DataDirection::TrimWrite,
+        Mode::Mixed | Mode::RandMixed => DataDirection::Mixed { read: params.rwmixread / 100.0 },
     };
-    let gaps = rate(input, &mut problems);
+    let gaps = rate(input, &params, &mut problems);
     let sizes = std::array::from_fn(|op| sizes.get(op).unwrap_or(&sizes[0]).clone());
     let next = [0; 4];
     let fio = Fio { region, direction, offsets, random, next, sizes, unit, trimmed: None, stream };
     // As in fio, a job ends after as many bytes as its region has.
-    let given = ["requests", "bytes", "duration"].iter().any(|name| settings.has(name));
-    let own = Limits { sectors: region.sectors, ..Limits::NONE };
-    build_workload(input, Some(fio), if given { Limits::NONE } else { own }, gaps, problems)
+    let own = match params.arrivals.limits.is_given() {
+        true => Limits::NONE,
+        false => Limits { sectors: region.sectors, ..Limits::NONE },
+    };
+    build_workload(input, &params.arrivals, Some(fio), own, gaps, problems)
 }
 
-fn rate(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> Option<Interarrival> {
-    let rate = input.settings.number_opt("rate_iops")?;
-    if input.settings.has("interarrival_ms") {
+fn rate(
+    input: &GeneratorInput<'_>,
+    params: &Parameters,
+    problems: &mut Vec<Problem>,
+) -> Option<Interarrival> {
+    let rate = params.rate_iops?;
+    if params.arrivals.interarrival_ms.is_some() {
         problems.push(Problem::new("rate_iops", "give either `rate_iops` or `interarrival_ms`"));
     }
     let mean = 1000.0 / rate;
-    Some(if input.settings.text("rate_process") == "poisson" {
+    Some(if params.rate_process == RateProcess::Poisson {
         Interarrival::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
     } else {
         Interarrival::Fixed(SimDuration::from_ns_f64(mean * 1e6))
@@ -277,7 +289,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "fio",
         summary: "Workloads with the parameters of fio job files.",
         origin: "the documented behaviour of fio 3",
-        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };

@@ -4,13 +4,13 @@
 //! are uniform over the region. With `hot`, that share of the short ones goes to a few places and
 //! rewrites them, as file system metadata and small files are rewritten.
 
-use super::addresses::{REGION, Region, SequentialRuns, sectors_of};
-use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::addresses::{Region, RegionParameters, SequentialRuns, sectors_of};
+use super::arrivals::{self, Generator, Limits, build_workload};
 use super::mixes::{MIXES, NAMES};
-use super::uniform::{READ, ReadWriteMix};
-use super::{GeneratorEntry, GeneratorInput, params};
+use super::uniform::ReadWriteMix;
+use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
@@ -96,14 +96,14 @@ impl Histogram {
 
     /// With short random requests returning to a few places.
     #[must_use]
-    fn with_hot(self, input: &GeneratorInput<'_>) -> Self {
-        let (share, count) = (input.settings.number("hot"), input.settings.count("hot_places"));
+    fn with_hot(self, input: &GeneratorInput<'_>, params: &Parameters) -> Self {
+        let (share, count) = (params.hot, params.hot_places);
         if share == 0.0 {
             return self;
         }
         let mut stream = input.stream("hot places");
         let places = (0..count).map(|_| stream.below(self.blocks)).collect();
-        let sectors_max = input.settings.count("hot_sectors_max") as u32;
+        let sectors_max = params.hot_sectors_max;
         Self { hot: Some(Hot { share, places, sectors_max }), ..self }
     }
 }
@@ -124,19 +124,11 @@ impl Generator for Histogram {
     }
 }
 
-pub(crate) const SIZES: Param = Param::optional(
-    "sizes_sectors",
-    Kind::Counts,
-    "Sizes in sectors of 512 bytes; needs `weights`.",
-);
-pub(crate) const WEIGHTS: Param =
-    Param::optional("weights", Kind::Numbers, "Weight of each of `sizes_sectors`.");
-
 /// Reads `sizes_sectors` and `weights`; `None` when absent or wrong.
-pub(crate) fn read_sizes(settings: &Settings, problems: &mut Vec<Problem>) -> Option<Sizes> {
-    let (sizes, weights) = (settings.counts_opt("sizes_sectors"), settings.numbers_opt("weights"));
-    let (Some(sizes), Some(weights)) = (sizes, weights) else {
-        if sizes.is_some() != weights.is_some() {
+pub(crate) fn read_sizes(params: &SizeParameters, problems: &mut Vec<Problem>) -> Option<Sizes> {
+    let SizeParameters { sizes_sectors, weights } = params;
+    let (Some(sizes), Some(weights)) = (sizes_sectors, weights) else {
+        if sizes_sectors.is_some() != weights.is_some() {
             problems.push(Problem::new("weights", "give both `sizes_sectors` and `weights`"));
         }
         return None;
@@ -158,63 +150,63 @@ pub(crate) fn read_sizes(settings: &Settings, problems: &mut Vec<Problem>) -> Op
     (problems.len() == before).then(|| Sizes::new(&pairs.collect::<Vec<_>>()))
 }
 
-pub(crate) const ALIGN: Param =
-    Param::with("align", Kind::Bytes, "\"4KiB\"", "Alignment of random requests.");
-const MIX: Param = Param::with(
-    "mix",
-    Kind::Choice(NAMES),
-    "\"custom\"",
-    "An application of konanki, or `custom` for `sizes_sectors`, `weights` and `random`.",
-);
-const RANDOM: Param = Param::optional(
-    "random",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "Share of requests that are not contiguous with the previous one of the same direction.",
-);
-const HOT: [Param; 3] = [
-    Param::with(
-        "hot",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.0",
-        "Share of the short random requests that go to one of `hot_places`: temporal locality, \
-         without which every random request is uniform.",
-    ),
-    Param::with(
-        "hot_places",
-        Kind::Count { min: 1, max: 65_536 },
-        "64",
-        "Places that `hot` requests return to, drawn once over the region.",
-    )
-    .needs(&[Needs::above_zero("hot")]),
-    Param::with(
-        "hot_sectors_max",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
-        "16",
-        "Longest request, in sectors of 512 bytes, that counts as short.",
-    )
-    .needs(&[Needs::above_zero("hot")]),
-];
+hybridsim_config::params! {
+    /// Sizes of requests by weights.
+    pub struct SizeParameters {
+        sizes_sectors: Option<Vec<u64>> = Kind::Counts, optional,
+            "Sizes in sectors of 512 bytes; needs `weights`.";
+        weights: Option<Vec<f64>> = Kind::Numbers, optional, "Weight of each of `sizes_sectors`.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `histogram`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+        sizes: SizeParameters,
+    } {
+        align: u64 = Kind::Bytes, default "\"4KiB\"", "Alignment of random requests.";
+        mix: String = Kind::Choice(NAMES), default "\"custom\""
+            needs &[Needs::Any(&[Needs::absent("sizes_sectors"), Needs::absent("random")])],
+            "An application of konanki, or `custom` for `sizes_sectors`, `weights` and `random`.";
+        random: Option<f64> = Kind::Number { min: 0.0, max: 1.0 }, optional,
+            "Share of requests that are not contiguous with the previous one of the same \
+             direction.";
+        read: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",
+            "Share of requests that are reads; the others are writes.";
+        hot: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
+            "Share of the short random requests that go to one of `hot_places`: temporal locality, \
+             without which every random request is uniform.";
+        hot_places: u64 = Kind::Count { min: 1, max: 65_536 }, default "64"
+            needs &[Needs::above_zero("hot")],
+            "Places that `hot` requests return to, drawn once over the region.";
+        hot_sectors_max: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "16"
+            needs &[Needs::above_zero("hot")],
+            "Longest request, in sectors of 512 bytes, that counts as short.";
+    }
+}
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let own = read_sizes(settings, &mut problems);
-    let named = MIXES.iter().find(|mix| mix.name == settings.text("mix"));
+    let own = read_sizes(&params.sizes, &mut problems);
+    let named = MIXES.iter().find(|mix| mix.name == params.mix);
     let sizes = own.or_else(|| named.map(|mix| Sizes::new(mix.sizes)));
     if sizes.is_none() && problems.is_empty() {
         let message = "give `sizes_sectors` and `weights`, or the `mix` of an application";
         problems.push(Problem::new("mix", message));
     }
-    let random = settings.number_opt("random").or(named.map(|mix| mix.random)).unwrap_or(1.0);
-    let align = sectors_of(input, "align", &mut problems);
+    let random = params.random.or(named.map(|mix| mix.random)).unwrap_or(1.0);
+    let align = sectors_of("align", params.align, &mut problems);
     let largest = sizes.as_ref().map_or(1, Sizes::largest);
-    let region = Region::from_settings(input, u64::from(largest), &mut problems);
-    let read = settings.number("read");
+    let region = Region::new(input, &params.region, u64::from(largest), &mut problems);
+    let read = params.read;
     let generator = sizes
         .filter(|_| problems.is_empty())
         .map(|sizes| Histogram::new(region, sizes, random, read, align, input.stream("requests")))
-        .map(|generator| generator.with_hot(input));
-    build_workload(input, generator, Limits::NONE, None, problems)
+        .map(|generator| generator.with_hot(input, &params));
+    build_workload(input, &params.arrivals, generator, Limits::NONE, None, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -222,12 +214,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "histogram",
         summary: "Sizes by a histogram, with a given share of random requests.",
         origin: "konanki, Tables 5.1 to 5.4 (workload recipe W2)",
-        params: params![
-            LIMITS_AND_ARRIVALS,
-            REGION,
-            &[ALIGN, MIX, SIZES, WEIGHTS, RANDOM, READ],
-            &HOT
-        ],
+        params: Parameters::PARAMS,
     },
     build,
 };

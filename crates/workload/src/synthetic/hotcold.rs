@@ -1,10 +1,10 @@
 //! Hot and cold: a small share of the blocks gets a large share of the requests.
 
-use super::addresses::{REGION, Region, Scatter, sectors_of};
-use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::uniform::{BLOCK, READ, ReadWriteMix};
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::addresses::{Region, RegionParameters, Scatter, sectors_of};
+use super::arrivals::{self, Generator, Limits, build_workload};
+use super::uniform::{Blocks, ReadWriteMix};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Request, Source, Stream};
 
@@ -36,43 +36,41 @@ impl Generator for HotCold {
     }
 }
 
-const HOT_FRACTION: Param = Param::with(
-    "hot_fraction",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.2",
-    "Share of hot blocks; at least one block is hot.",
-);
-const HOT_PROBABILITY: Param = Param::with(
-    "hot_probability",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.8",
-    "Share of requests to hot blocks.",
-);
-const SCATTER: Param = Param::with(
-    "scatter",
-    Kind::Flag,
-    "false",
-    "Scatter hot blocks over the region; otherwise they are its first blocks.",
-);
+hybridsim_config::params! {
+    /// Parameters of `hotcold`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+        blocks: Blocks,
+    } {
+        hot_fraction: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.2",
+            "Share of hot blocks; at least one block is hot.";
+        hot_probability: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.8",
+            "Share of requests to hot blocks.";
+        scatter: bool = Kind::Flag, default "false",
+            "Scatter hot blocks over the region; otherwise they are its first blocks.";
+    }
+}
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let sectors = sectors_of(input, "block", &mut problems);
-    let region = Region::from_settings(input, u64::from(sectors), &mut problems);
+    let sectors = sectors_of("block", params.blocks.block, &mut problems);
+    let region = Region::new(input, &params.region, u64::from(sectors), &mut problems);
     let blocks = (region.sectors / u64::from(sectors)).max(1);
-    let hot = libm::round(blocks as f64 * input.settings.number("hot_fraction")) as u64;
-    let scatter = input.settings.flag("scatter");
+    let hot = libm::round(blocks as f64 * params.hot_fraction) as u64;
+    let scatter = params.scatter;
     let generator = HotCold {
         start: region.start,
         sectors,
         blocks,
         hot_blocks: hot.clamp(1, blocks),
-        hot_probability: input.settings.number("hot_probability"),
+        hot_probability: params.hot_probability,
         scatter: if scatter { Scatter::new(blocks) } else { Scatter::identity(blocks) },
-        read: ReadWriteMix::new(input.settings.number("read")),
+        read: ReadWriteMix::new(params.blocks.read),
         stream: input.stream("requests"),
     };
-    build_workload(input, Some(generator), Limits::NONE, None, problems)
+    build_workload(input, &params.arrivals, Some(generator), Limits::NONE, None, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -80,11 +78,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "hotcold",
         summary: "Random requests of one size to a hot and a cold set of blocks.",
         origin: "common knowledge (Rosenblum and Ousterhout 1992 use 10 % and 90 %)",
-        params: params![
-            LIMITS_AND_ARRIVALS,
-            REGION,
-            &[BLOCK, READ, HOT_FRACTION, HOT_PROBABILITY, SCATTER]
-        ],
+        params: Parameters::PARAMS,
     },
     build,
 };

@@ -32,6 +32,7 @@ pub use distribution::DistributionEntry;
 
 use hybridsim_config::param::{EntryChoice, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
+use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Source, Stream};
 
 /// The input of a generator's builder.
@@ -53,24 +54,16 @@ impl GeneratorInput<'_> {
         Stream::new(self.seed, &format!("{}/{part}", self.path))
     }
 
-    /// The distribution in parameter `name`, if it was given.
+    /// The distribution that parameter `name` chooses.
     pub(crate) fn distribution(
         &self,
         name: &'static str,
+        choice: &EntryChoice,
         problems: &mut Vec<Problem>,
-    ) -> Option<hybridsim_engine::sample::Distribution> {
-        let EntryChoice { name: kind, settings } = self.settings.entry_opt(name)?;
-        let Some(entry) = self.registry.find::<DistributionEntry>(kind) else {
-            problems.push(Problem::new(name, format!("there is no distribution `{kind}`")));
-            return None;
-        };
-        match (entry.build)(settings) {
-            Ok(distribution) => Some(distribution),
-            Err(message) => {
-                problems.push(Problem::new(name, message));
-                None
-            }
-        }
+    ) -> Option<Distribution> {
+        let (entry, settings) = self.registry.chosen::<DistributionEntry>(choice);
+        let built = (entry.build)(settings);
+        built.map_err(|message| problems.push(Problem::new(name, message))).ok()
     }
 }
 
@@ -90,14 +83,6 @@ impl Entry for GeneratorEntry {
         self.description
     }
 }
-
-/// Concatenates lists of parameters.
-macro_rules! params {
-    ($($list:expr),+ $(,)?) => {
-        &hybridsim_config::param::joined::<{ 0 $(+ $list.len())+ }>(&[$($list),+])
-    };
-}
-use params;
 
 /// The built-in generators.
 pub const ENTRIES: &[GeneratorEntry] = &[

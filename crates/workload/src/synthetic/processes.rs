@@ -13,92 +13,81 @@ use super::arrivals::check_draws;
 use super::drand48::Drand48;
 use super::process_flow::{AccessPattern, FlowConfig, Process, ProcessFlow, RandomNumbers};
 use super::{GeneratorEntry, GeneratorInput, distribution};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
-use hybridsim_engine::{SECTOR_BYTES, SimTime, Source};
+use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime, Source};
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PROCESSES_MAX: u64 = 10_000;
 
-const PROCESS: &[Param] = &[
-    Param::with(
-        "count",
-        Kind::Count { min: 1, max: PROCESSES_MAX },
-        "1",
-        "Number of such processes.",
-    ),
-    Param::optional(
-        "volumes",
-        Kind::Counts,
-        "Indices of the `volume_starts` it uses, from 0; all if absent.",
-    ),
-    Param::optional("span", Kind::Bytes, "Bytes used of each volume; up to the next if absent.")
-        .formerly(&["size"]),
-    Param::with("blocking", Kind::Bytes, "\"4KiB\"", "Sizes and addresses are multiples of it."),
-    Param::with("sequential", SHARE, "0", "Probability of a sequential request."),
-    Param::with("local", SHARE, "0", "Probability of a local request."),
-    Param::with("read", SHARE, "0.66", "Probability of a read."),
-    Param::with("critical", SHARE, "1", "Probability of a time-critical request."),
-    Param::with("limited", SHARE, "0", "Probability of a time-limited request."),
-    Param::optional(
-        "limited_ms",
-        distribution::KIND,
-        "Computation after a time-limited request until the process waits for it; it never does if \
-         absent. As in DiskSim, the limit counts down only during the computation for one \
-         request, so it expires only in long computations.",
-    ),
-    Param::required("general_ms", distribution::KIND, "Computation before a general request."),
-    Param::optional(
-        "sequential_ms",
-        distribution::KIND,
-        "As `general_ms`, before a sequential request.",
-    ),
-    Param::optional("local_ms", distribution::KIND, "As `general_ms`, before a local request."),
-    Param::with(
-        "local_distance_sectors",
-        distribution::KIND,
-        "{ kind = \"normal\", mean = 0, stddev = 40000 }",
-        "Distance of a local request from the start of the previous one, in sectors.",
-    ),
-    Param::with(
-        "size_sectors",
-        distribution::KIND,
-        "{ kind = \"exponential\", mean = 8 }",
-        "Size in sectors of 512 bytes, rounded up to `blocking`.",
-    ),
-];
+hybridsim_config::params! {
+    /// A kind of processes.
+    struct ProcessParameters {
+        count: u64 = Kind::Count { min: 1, max: PROCESSES_MAX }, default "1",
+            "Number of such processes.";
+        volumes: Option<Vec<u64>> = Kind::Counts, optional,
+            "Indices of the `volume_starts` it uses, from 0; all if absent.";
+        span: Option<u64> = Kind::Bytes, optional,
+            "Bytes used of each volume; up to the next if absent.";
+        blocking: u64 = Kind::Bytes, default "\"4KiB\"", "Sizes and addresses are multiples of it.";
+        sequential: f64 = SHARE, default "0", "Probability of a sequential request.";
+        local: f64 = SHARE, default "0", "Probability of a local request.";
+        read: f64 = SHARE, default "0.66", "Probability of a read.";
+        critical: f64 = SHARE, default "1", "Probability of a time-critical request.";
+        limited: f64 = SHARE, default "0", "Probability of a time-limited request.";
+        limited_ms: Option<EntryChoice> = distribution::KIND, optional
+            needs &[Needs::above_zero("limited")],
+            "Computation after a time-limited request until the process waits for it; it never \
+             does if absent. As in DiskSim, the limit counts down only during the computation for \
+             one request, so it expires only in long computations.";
+        general_ms: EntryChoice = distribution::KIND, required,
+            "Computation before a general request.";
+        sequential_ms: Option<EntryChoice> = distribution::KIND, optional
+            needs &[Needs::above_zero("sequential")],
+            "As `general_ms`, before a sequential request.";
+        local_ms: Option<EntryChoice> = distribution::KIND, optional
+            needs &[Needs::above_zero("local")],
+            "As `general_ms`, before a local request.";
+        local_distance_sectors: EntryChoice = distribution::KIND,
+            default "{ kind = \"normal\", mean = 0, stddev = 40000 }"
+            needs &[Needs::above_zero("local")],
+            "Distance of a local request from the start of the previous one, in sectors.";
+        size_sectors: EntryChoice = distribution::KIND,
+            default "{ kind = \"exponential\", mean = 8 }",
+            "Size in sectors of 512 bytes, rounded up to `blocking`.";
+    }
+}
 
-const PARAMS: &[Param] = &[
-    Param::required(
-        "requests",
-        Kind::Count { min: 1, max: u64::MAX },
-        "Ends after this number of requests.",
-    ),
-    Param::optional("duration", Kind::Duration, "Ends before the first arrival later than this."),
-    Param::optional(
-        "processors",
-        Kind::Count { min: 1, max: PROCESSES_MAX },
-        "Processors, on each of which one process computes; one per process if absent.",
-    ),
-    Param::with(
-        "idle_processors",
-        Kind::Choice(&["used", "lost"]),
-        "\"used\"",
-        "Idle processors are `used` for the next ready process, or `lost` as in DiskSim, all but \
-         the first.",
-    ),
-    Param::optional(
-        "drand48_seed",
-        Kind::Count { min: 0, max: u64::MAX },
-        "All processes draw from one `drand48` stream with this seed, in DiskSim's order, instead \
-         of from the run's seed, which DiskSim seeds again, with 1,000,003, after the first \
-         request of every process; `requests` then counts as in DiskSim, without the first of \
-         every process but one.",
-    ),
-    Param::with("volume_starts", Kind::Counts, "[0]", "First sectors of the volumes, ascending."),
-    Param::required("processes", Kind::Tables(PROCESS), "The processes."),
-];
+hybridsim_config::choices! {
+    /// Use of idle processors.
+    enum IdleProcessors { Used = "used", Lost = "lost" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `processes`.
+    struct Parameters {
+        requests: u64 = Kind::Count { min: 1, max: u64::MAX }, required,
+            "Ends after this number of requests.";
+        duration: Option<SimDuration> = Kind::Duration, optional,
+            "Ends before the first arrival later than this.";
+        processors: Option<usize> = Kind::Count { min: 1, max: PROCESSES_MAX }, optional,
+            "Processors, on each of which one process computes; one per process if absent.";
+        idle_processors: IdleProcessors = Kind::Choice(IdleProcessors::NAMES), default "\"used\"",
+            "Idle processors are `used` for the next ready process, or `lost` as in DiskSim, all \
+             but the first.";
+        drand48_seed: Option<u64> = Kind::Count { min: 0, max: u64::MAX }, optional,
+            "All processes draw from one `drand48` stream with this seed, in DiskSim's order, \
+             instead of from the run's seed, which DiskSim seeds again, with 1,000,003, after the \
+             first request of every process; `requests` then counts as in DiskSim, without the \
+             first of every process but one.";
+        volume_starts: Vec<u64> = Kind::Counts, default "[0]",
+            "First sectors of the volumes, ascending.";
+        processes: Vec<Settings> = Kind::Tables(ProcessParameters::PARAMS), required,
+            "The processes.";
+    }
+}
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
@@ -107,7 +96,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
                   number of processors.",
         origin: "DiskSim 4.0 (Bucy, Schindler, Schlosser, Ganger 2008), synthetic workloads and \
                  process flow",
-        params: PARAMS,
+        params: Parameters::PARAMS,
     },
     build,
 };
@@ -124,27 +113,26 @@ impl Reader<'_> {
         self.problems.push(Problem::new("processes", message));
     }
 
-    fn distribution(&mut self, entry: &Settings, name: &'static str) -> Option<Distribution> {
-        let input = GeneratorInput { settings: entry, ..*self.input };
+    fn distribution(&mut self, name: &'static str, choice: &EntryChoice) -> Option<Distribution> {
         let mut problems = Vec::new();
-        let distribution = input.distribution(name, &mut problems);
+        let distribution = self.input.distribution(name, choice, &mut problems);
         self.problems
             .extend(problems.iter().map(|problem| Problem::new("processes", problem.to_string())));
         distribution
     }
 
-    fn gap(&mut self, entry: &Settings, name: &'static str) -> Option<Distribution> {
-        let gap = self.distribution(entry, name)?;
+    fn gap(&mut self, name: &'static str, choice: Option<&EntryChoice>) -> Option<Distribution> {
+        let gap = self.distribution(name, choice?)?;
         let what = "a time of at least 0";
         check_draws("processes", &gap, |ms| ms >= 0.0, what, &mut self.problems);
         Some(gap)
     }
 
     /// First sectors of the volumes used, and the size of the smallest.
-    fn volumes(&mut self, entry: &Settings) -> (Vec<u64>, u64) {
+    fn volumes(&mut self, params: &ProcessParameters) -> (Vec<u64>, u64) {
         let capacity = self.input.capacity_sectors;
         let all: Vec<u64> = (0..self.starts.len() as u64).collect();
-        let chosen = entry.counts_opt("volumes").map_or(all, <[u64]>::to_vec);
+        let chosen = params.volumes.clone().unwrap_or(all);
         let (mut starts, mut room) = (Vec::new(), u64::MAX);
         for number in chosen {
             let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -161,7 +149,7 @@ impl Reader<'_> {
             self.problem("no volume is used");
             room = 1;
         }
-        let Some(size) = entry.bytes_opt("span").map(|bytes| bytes / SECTOR_BYTES) else {
+        let Some(size) = params.span.map(|bytes| bytes / SECTOR_BYTES) else {
             return (starts, room);
         };
         if size > room {
@@ -170,9 +158,9 @@ impl Reader<'_> {
         (starts, size)
     }
 
-    fn pattern(&mut self, entry: &Settings) -> Option<AccessPattern> {
-        let (volumes, sectors) = self.volumes(entry);
-        let bytes = entry.bytes("blocking");
+    fn pattern(&mut self, params: &ProcessParameters) -> Option<AccessPattern> {
+        let (volumes, sectors) = self.volumes(params);
+        let bytes = params.blocking;
         let blocking = (bytes / SECTOR_BYTES).max(1);
         if !bytes.is_multiple_of(SECTOR_BYTES) || bytes == 0 || blocking > 1 << 20 {
             self.problem("blocking must be a multiple of 512 bytes, and at most 512 MiB");
@@ -181,18 +169,20 @@ impl Reader<'_> {
         if blocks == 0 {
             self.problem(format!("{sectors} sectors are less than one block of {blocking}"));
         }
-        if entry.number("critical") + entry.number("limited") > 1.0 + 1e-9 {
+        if params.critical + params.limited > 1.0 + 1e-9 {
             self.problem("critical and limited add up to more than 1");
         }
-        if entry.number("sequential") + entry.number("local") > 1.0 + 1e-9 {
+        if params.sequential + params.local > 1.0 + 1e-9 {
             self.problem("sequential and local add up to more than 1");
         }
-        let general = self.gap(entry, "general_ms");
-        let sequential = self.gap(entry, "sequential_ms").or_else(|| general.clone());
-        let local = self.gap(entry, "local_ms").or_else(|| general.clone());
-        let limited = self.gap(entry, "limited_ms");
-        let distance = self.distribution(entry, "local_distance_sectors");
-        let size = self.distribution(entry, "size_sectors");
+        let general = self.gap("general_ms", Some(&params.general_ms));
+        let sequential = self.gap("sequential_ms", params.sequential_ms.as_ref());
+        let sequential = sequential.or_else(|| general.clone());
+        let local = self.gap("local_ms", params.local_ms.as_ref()).or_else(|| general.clone());
+        let limited = self.gap("limited_ms", params.limited_ms.as_ref());
+        let distance = &params.local_distance_sectors;
+        let distance = self.distribution("local_distance_sectors", distance);
+        let size = self.distribution("size_sectors", &params.size_sectors);
         if let Some(size) = &size {
             let fits = |x: f64| x >= 1.0 && x < sectors as f64;
             let what = "a size of at least a sector that fits";
@@ -202,11 +192,11 @@ impl Reader<'_> {
             volumes,
             blocks,
             blocking,
-            sequential: entry.number("sequential"),
-            local: entry.number("local"),
-            read: entry.number("read"),
-            critical: entry.number("critical"),
-            limited: entry.number("limited"),
+            sequential: params.sequential,
+            local: params.local,
+            read: params.read,
+            critical: params.critical,
+            limited: params.limited,
             general_ms: general?,
             sequential_ms: sequential?,
             local_ms: local?,
@@ -218,41 +208,40 @@ impl Reader<'_> {
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
-    let starts = settings.counts_opt("volume_starts").map_or_else(|| vec![0], <[u64]>::to_vec);
-    let mut reader = Reader { input, starts, problems: Vec::new() };
+    let params = Parameters::from_settings(input.settings);
+    let mut reader = Reader { input, starts: params.volume_starts, problems: Vec::new() };
     if reader.starts.windows(2).any(|pair| pair[0] >= pair[1]) {
         reader.problems.push(Problem::new("volume_starts", "must ascend"));
     }
     let (mut patterns, mut processes) = (Vec::new(), Vec::new());
-    let entries = settings.tables_opt("processes").unwrap_or(&[]);
-    let total: u64 = entries.iter().map(|entry| entry.count("count")).sum();
+    let entries = params.processes.iter().map(ProcessParameters::from_settings);
+    let entries: Vec<_> = entries.collect();
+    let total: u64 = entries.iter().map(|entry| entry.count).sum();
     if total == 0 || total > PROCESSES_MAX {
         reader.problem(format!("{total} processes; must be 1 to {PROCESSES_MAX}"));
         return Err(reader.problems);
     }
-    for entry in entries {
+    for entry in &entries {
         let Some(pattern) = reader.pattern(entry) else { continue };
         patterns.push(pattern);
         let pattern = patterns.len() - 1;
-        processes.extend((0..entry.count("count")).map(|_| Process::new(pattern)));
+        processes.extend((0..entry.count).map(|_| Process::new(pattern)));
     }
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
     let stream = |number: usize| input.stream(&format!("process-{number}"));
-    let random = match settings.count_opt("drand48_seed") {
+    let random = match params.drand48_seed {
         Some(seed) => RandomNumbers::DiskSim(Drand48::new(seed)),
         None => RandomNumbers::PerProcess((0..processes.len()).map(stream).collect()),
     };
-    let duration = settings.duration_opt("duration");
     Ok(Box::new(ProcessFlow::new(FlowConfig {
         patterns,
-        processors: settings.count_opt("processors").map_or(processes.len(), |n| n as usize),
-        lose_processors: settings.text("idle_processors") == "lost",
+        processors: params.processors.unwrap_or(processes.len()),
+        lose_processors: params.idle_processors == IdleProcessors::Lost,
         processes,
         random,
-        requests: settings.count("requests"),
-        until: duration.map_or(SimTime::NEVER, |time| SimTime::ZERO + time),
+        requests: params.requests,
+        until: params.duration.map_or(SimTime::NEVER, |time| SimTime::ZERO + time),
     })))
 }

@@ -1,9 +1,10 @@
 //! Sequential passes over ranges, one after the other.
 
 use super::addresses::sectors_of;
-use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::arrivals::{self, Generator, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source};
 
@@ -79,13 +80,14 @@ fn total(phases: &[Phase], passes: u64) -> u64 {
 
 fn sequence(
     input: &GeneratorInput<'_>,
+    params: &arrivals::Parameters,
     phases: Vec<Phase>,
     passes: u64,
     problems: Vec<Problem>,
 ) -> Result<Box<dyn Source>, Vec<Problem>> {
     let limits = Limits::requests(total(&phases, passes));
     let sequence = (!phases.is_empty()).then(|| Sequence::new(phases, passes));
-    build_workload(input, sequence, limits, None, problems)
+    build_workload(input, params, sequence, limits, None, problems)
 }
 
 const OPS: &[&str] = &["read", "write", "trim"];
@@ -94,24 +96,33 @@ fn op_of(word: &str) -> Op {
     *Op::ALL.iter().find(|op| op.name() == word).expect("one of OPS")
 }
 
-const PHASE: &[Param] = &[
-    Param::with("op", Kind::Choice(OPS), "\"write\"", "The operation."),
-    Param::with("start", Kind::Bytes, "\"0B\"", "First byte."),
-    Param::required("length", Kind::Bytes, "Bytes."),
-    Param::with("request", Kind::Bytes, "\"128KiB\"", "Bytes of a request."),
-];
-const PASSES: Param = Param::with(
-    "passes",
-    Kind::Count { min: 1, max: u64::MAX },
-    "1",
-    "Number of passes over the whole list.",
-);
+hybridsim_config::params! {
+    /// A sequential pass.
+    struct PhaseParameters {
+        op: String = Kind::Choice(OPS), default "\"write\"", "The operation.";
+        start: u64 = Kind::Bytes, default "\"0B\"", "First byte.";
+        length: u64 = Kind::Bytes, required, "Bytes.";
+        request: u64 = Kind::Bytes, default "\"128KiB\"", "Bytes of a request.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `sequence`.
+    struct Parameters includes { arrivals: arrivals::Parameters } {
+        phases: Vec<Settings> = Kind::Tables(PhaseParameters::PARAMS),
+            default "[{ length = \"64MiB\" }]",
+            "The passes, in order.";
+        passes: u64 = Kind::Count { min: 1, max: u64::MAX }, default "1",
+            "Number of passes over the whole list.";
+    }
+}
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let mut phases = Vec::new();
-    for table in input.settings.tables("phases") {
-        let bytes = ["start", "length", "request"].map(|name| table.bytes(name));
+    for table in params.phases.iter().map(PhaseParameters::from_settings) {
+        let bytes = [table.start, table.length, table.request];
         let request = u32::try_from(bytes[2] / SECTOR_BYTES).unwrap_or(0);
         if bytes.iter().any(|bytes| !bytes.is_multiple_of(SECTOR_BYTES)) || request == 0 {
             let message = "start, length and request must be multiples of 512 bytes, a request \
@@ -120,7 +131,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
             continue;
         }
         let phase = Phase {
-            op: op_of(table.text("op")),
+            op: op_of(&table.op),
             start: bytes[0] / SECTOR_BYTES,
             sectors: bytes[1] / SECTOR_BYTES,
             request,
@@ -131,7 +142,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     if phases.is_empty() && problems.is_empty() {
         problems.push(Problem::new("phases", "give at least one phase"));
     }
-    sequence(input, phases, input.settings.count("passes"), problems)
+    sequence(input, &params.arrivals, phases, params.passes, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -139,40 +150,38 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "sequence",
         summary: "Sequential passes over given ranges, one after the other.",
         origin: "common knowledge",
-        params: params![
-            LIMITS_AND_ARRIVALS,
-            &[
-                Param::with(
-                    "phases",
-                    Kind::Tables(PHASE),
-                    "[{ length = \"64MiB\" }]",
-                    "The passes, in order.",
-                ),
-                PASSES,
-            ]
-        ],
+        params: Parameters::PARAMS,
     },
     build,
 };
 
-const MB_100: &str = "\"100MB\"";
+hybridsim_config::params! {
+    /// Parameters of `round-trip`.
+    struct RoundTrip includes { arrivals: arrivals::Parameters } {
+        length: u64 = Kind::Bytes, default "\"100MB\"", "Bytes of the file.";
+        flash_start: u64 = Kind::Bytes, default "\"0B\"", "Its address on the flash.";
+        disk_start: u64 = Kind::Bytes, default "\"100MB\"",
+            "Its address on the disk, in the address space of the hybrid device.";
+        request: u64 = Kind::Bytes, default "\"128KiB\"", "Bytes of a request.";
+    }
+}
 
 fn build_round_trip(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let params = RoundTrip::from_settings(input.settings);
     let mut problems = Vec::new();
-    let request = sectors_of(input, "request", &mut problems);
-    let sectors = input.settings.bytes("length") / SECTOR_BYTES;
-    let mut phase = |op, param: &'static str| {
-        let start = input.settings.bytes(param) / SECTOR_BYTES;
-        let phase = Phase { op, start, sectors, request };
+    let request = sectors_of("request", params.request, &mut problems);
+    let sectors = params.length / SECTOR_BYTES;
+    let mut phase = |op, param: &'static str, start: u64| {
+        let phase = Phase { op, start: start / SECTOR_BYTES, sectors, request };
         check(input, param, phase, &mut problems);
         phase
     };
     let phases = vec![
-        phase(Op::Write, "flash_start"),
-        phase(Op::Read, "flash_start"),
-        phase(Op::Write, "disk_start"),
+        phase(Op::Write, "flash_start", params.flash_start),
+        phase(Op::Read, "flash_start", params.flash_start),
+        phase(Op::Write, "disk_start", params.disk_start),
     ];
-    sequence(input, phases, 1, problems)
+    sequence(input, &params.arrivals, phases, 1, problems)
 }
 
 /// Workload recipe W3.
@@ -181,38 +190,53 @@ pub const ROUND_TRIP: GeneratorEntry = GeneratorEntry {
         name: "round-trip",
         summary: "A file is written to flash, read back and written to the disk, sequentially.",
         origin: "konanki, Figure 5.6 (workload recipe W3)",
-        params: params![
-            LIMITS_AND_ARRIVALS,
-            &[
-                Param::with("length", Kind::Bytes, MB_100, "Bytes of the file."),
-                Param::with("flash_start", Kind::Bytes, "\"0B\"", "Its address on the flash."),
-                Param::with(
-                    "disk_start",
-                    Kind::Bytes,
-                    MB_100,
-                    "Its address on the disk, in the address space of the hybrid device.",
-                ),
-                Param::with("request", Kind::Bytes, "\"128KiB\"", "Bytes of a request."),
-            ]
-        ],
+        params: RoundTrip::PARAMS,
     },
     build: build_round_trip,
 };
 
+hybridsim_config::choices! {
+    /// Figure of the paper.
+    enum Variant { Unaligned = "figure-5.7", Aligned = "figure-5.8" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `fill`.
+    struct Fill includes { arrivals: arrivals::Parameters } {
+        variant: Variant = Kind::Choice(Variant::NAMES), default "\"figure-5.7\""
+            needs &[Needs::Any(&[
+                Needs::absent("start_sector"),
+                Needs::absent("request_sectors"),
+                Needs::absent("passes"),
+            ])],
+            "Figure 5.7: from sector 63, requests of 240 sectors. Figure 5.8: from sector 0, \
+             requests of 256 sectors, 15 passes.";
+        length: u64 = Kind::Bytes, default "\"85MB\"", "Bytes of the file.";
+        start_sector: Option<u64> = Kind::Count { min: 0, max: u64::MAX }, optional,
+            "First sector; by default the variant's.";
+        request_sectors: Option<u32> = Kind::Count { min: 1, max: u32::MAX as u64 }, optional,
+            "Sectors of a request; by default the variant's.";
+        passes: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+            "Passes; by default the variant's.";
+    }
+}
+
 fn build_fill(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Fill::from_settings(input.settings);
     let mut problems = Vec::new();
-    let wear = settings.text("variant") == "figure-5.8";
     // 240 sectors was the largest request Linux sent to USB storage; the partition starts at 63.
-    let (start, request, passes) = if wear { (0, 256, 15) } else { (63, 240, 1) };
+    let (start, request, passes) = match params.variant {
+        Variant::Unaligned => (63, 240, 1),
+        Variant::Aligned => (0, 256, 15),
+    };
     let phase = Phase {
         op: Op::Write,
-        start: settings.count_opt("start_sector").unwrap_or(start),
-        sectors: settings.bytes("length") / SECTOR_BYTES,
-        request: settings.count_opt("request_sectors").unwrap_or(request) as u32,
+        start: params.start_sector.unwrap_or(start),
+        sectors: params.length / SECTOR_BYTES,
+        request: params.request_sectors.unwrap_or(request),
     };
     check(input, "length", phase, &mut problems);
-    sequence(input, vec![phase], settings.count_opt("passes").unwrap_or(passes), problems)
+    sequence(input, &params.arrivals, vec![phase], params.passes.unwrap_or(passes), problems)
 }
 
 /// Workload recipe W4.
@@ -221,34 +245,7 @@ pub const FILL: GeneratorEntry = GeneratorEntry {
         name: "fill",
         summary: "An 85 MB file is written to flash, once unaligned or 15 times aligned.",
         origin: "konanki, Figures 5.7 and 5.8 (workload recipe W4)",
-        params: params![
-            LIMITS_AND_ARRIVALS,
-            &[
-                Param::with(
-                    "variant",
-                    Kind::Choice(&["figure-5.7", "figure-5.8"]),
-                    "\"figure-5.7\"",
-                    "Figure 5.7: from sector 63, requests of 240 sectors. Figure 5.8: from sector \
-                     0, requests of 256 sectors, 15 passes.",
-                ),
-                Param::with("length", Kind::Bytes, "\"85MB\"", "Bytes of the file."),
-                Param::optional(
-                    "start_sector",
-                    Kind::Count { min: 0, max: u64::MAX },
-                    "First sector; by default the variant's.",
-                ),
-                Param::optional(
-                    "request_sectors",
-                    Kind::Count { min: 1, max: u32::MAX as u64 },
-                    "Sectors of a request; by default the variant's.",
-                ),
-                Param::optional(
-                    "passes",
-                    Kind::Count { min: 1, max: u64::MAX },
-                    "Passes; by default the variant's.",
-                ),
-            ]
-        ],
+        params: Fill::PARAMS,
     },
     build: build_fill,
 };

@@ -9,13 +9,13 @@
 //! requests are to slots deeper than 77,000, which leaves 17.5 % from 512 to there, spread
 //! log-uniformly.
 
-use super::addresses::{Popularity, REGION, Region, SequentialRuns};
-use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
+use super::addresses::{Popularity, Region, RegionParameters, SequentialRuns};
+use super::arrivals::{self, Generator, Interarrival, Limits, build_workload};
+use super::histogram::{SizeParameters, Sizes, read_sizes};
 use super::stack::{Depths, LruStack};
-use super::{GeneratorEntry, GeneratorInput, params};
+use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
@@ -249,79 +249,56 @@ const PRESETS: &[Preset] = &[
 ];
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-const PARAMS: &[Param] = &[
-    Param::with(
-        "preset",
-        Kind::Choice(&["custom", "financial", "tpc-h", "financial-24", "websearch"]),
-        "\"financial\"",
-        "The server whose figures are the defaults of the other parameters. `custom` has requests \
-         of 8 KiB, half of them reads, none sequential, all arriving at time 0.",
-    ),
-    Param::optional("mean_size", Kind::Bytes, "Mean request size; sizes are geometric."),
-    SIZES,
-    WEIGHTS,
-    Param::optional("read", SHARE, "Share of reads."),
-    Param::optional(
-        "sequential",
-        SHARE,
-        "Share of requests contiguous with the previous one on the same volume.",
-    ),
-    Param::optional(
-        "volumes",
-        Kind::Count { min: 1, max: VOLUMES_MAX },
-        "Volumes, each with an equal part of the region and of the requests.",
-    ),
-    Param::optional(
-        "volume_weights",
-        Kind::Numbers,
-        "Share of the region and of the requests of each volume, instead of `volumes`.",
-    ),
-    Param::with(
-        "locality",
-        Kind::Choice(&["independent", "stack"]),
-        "\"independent\"",
-        "`independent`: blocks are popular by a power law (`theta`). `stack`: blocks are chosen by \
-         stack distance (`stack_depths`), and the volumes of `financial-24` have the measured \
-         shares.",
-    ),
-    Param::optional(
-        "stack_depths",
-        Kind::Numbers,
-        "Stack distances in blocks of 4 KiB, ascending; `financial` has those of a public piece \
-         of the trace. Needs `stack_shares`.",
-    )
-    .needs(&[Needs::Is("locality", &["stack"])]),
-    Param::optional(
-        "stack_shares",
-        Kind::Numbers,
-        "Share of requests with a smaller distance than each of `stack_depths`. The rest is spread \
-         log-uniformly up to the size of the region.",
-    )
-    .needs(&[Needs::Is("locality", &["stack"])]),
-    Param::with(
-        "whole_blocks",
-        Kind::Flag,
-        "false",
-        "Sizes are rounded up to blocks of 4 KiB, as a simulator that knows block numbers only has \
-         them.",
-    ),
-    Param::with(
-        "theta",
-        Kind::Number { min: 0.0, max: 10.0 },
-        "0.9",
-        "Exponent of the popularity of 4 KiB blocks within a volume (assumed; the papers give \
-         none).",
-    )
-    .needs(&[Needs::Is("locality", &["independent"])]),
-];
+const PRESET_NAMES: &[&str] = &["custom", "financial", "tpc-h", "financial-24", "websearch"];
 
-fn read_mix(
-    input: &GeneratorInput<'_>,
-    preset: Option<&Preset>,
-    problems: &mut Vec<Problem>,
-) -> SizeMix {
-    let own = read_sizes(input.settings, problems);
-    let mean = input.settings.bytes_opt("mean_size").map(|bytes| bytes as f64);
+hybridsim_config::choices! {
+    /// Model of locality.
+    enum LocalityModel { Independent = "independent", Stack = "stack" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `server`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+        sizes: SizeParameters,
+    } {
+        preset: String = Kind::Choice(PRESET_NAMES), default "\"financial\"",
+            "The server whose figures are the defaults of the other parameters. `custom` has \
+             requests of 8 KiB, half of them reads, none sequential, all arriving at time 0.";
+        mean_size: Option<u64> = Kind::Bytes, optional, "Mean request size; sizes are geometric.";
+        read: Option<f64> = SHARE, optional, "Share of reads.";
+        sequential: Option<f64> = SHARE, optional,
+            "Share of requests contiguous with the previous one on the same volume.";
+        volumes: Option<u64> = Kind::Count { min: 1, max: VOLUMES_MAX }, optional,
+            "Volumes, each with an equal part of the region and of the requests.";
+        volume_weights: Option<Vec<f64>> = Kind::Numbers, optional,
+            "Share of the region and of the requests of each volume, instead of `volumes`.";
+        locality: LocalityModel = Kind::Choice(LocalityModel::NAMES), default "\"independent\"",
+            "`independent`: blocks are popular by a power law (`theta`). `stack`: blocks are \
+             chosen by stack distance (`stack_depths`), and the volumes of `financial-24` have the \
+             measured shares.";
+        stack_depths: Option<Vec<f64>> = Kind::Numbers, optional
+            needs &[Needs::Is("locality", &["stack"])],
+            "Stack distances in blocks of 4 KiB, ascending; `financial` has those of a public \
+             piece of the trace. Needs `stack_shares`.";
+        stack_shares: Option<Vec<f64>> = Kind::Numbers, optional
+            needs &[Needs::Is("locality", &["stack"])],
+            "Share of requests with a smaller distance than each of `stack_depths`. The rest is \
+             spread log-uniformly up to the size of the region.";
+        whole_blocks: bool = Kind::Flag, default "false",
+            "Sizes are rounded up to blocks of 4 KiB, as a simulator that knows block numbers only \
+             has them.";
+        theta: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0.9"
+            needs &[Needs::Is("locality", &["independent"])],
+            "Exponent of the popularity of 4 KiB blocks within a volume (assumed; the papers give \
+             none).";
+    }
+}
+
+fn read_mix(params: &Parameters, preset: Option<&Preset>, problems: &mut Vec<Problem>) -> SizeMix {
+    let own = read_sizes(&params.sizes, problems);
+    let mean = params.mean_size.map(|bytes| bytes as f64);
     if own.is_some() && mean.is_some() {
         problems.push(Problem::new("mean_size", "give either a mean size or a histogram"));
     }
@@ -346,19 +323,18 @@ fn whole_blocks(sectors: u32) -> u32 {
 
 /// The weight of each volume.
 fn volume_weights(
-    settings: &Settings,
+    params: &Parameters,
     preset: Option<&Preset>,
     problems: &mut Vec<Problem>,
 ) -> Vec<f64> {
-    let given = settings.numbers_opt("volume_weights");
     let measured = preset.filter(|preset| {
-        let asked = settings.text("locality") == "stack" && settings.count_opt("volumes").is_none();
+        let asked = params.locality == LocalityModel::Stack && params.volumes.is_none();
         asked && !preset.volume_weights.is_empty()
     });
-    let weights = given.map(<[f64]>::to_vec);
+    let weights = params.volume_weights.clone();
     let weights = weights.or_else(|| measured.map(|preset| preset.volume_weights.to_vec()));
     let Some(weights) = weights else {
-        let volumes = settings.count_opt("volumes").or(preset.map(|p| p.volumes)).unwrap_or(1);
+        let volumes = params.volumes.or(preset.map(|p| p.volumes)).unwrap_or(1);
         return vec![1.0; volumes as usize];
     };
     if weights.is_empty() || weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
@@ -370,30 +346,30 @@ fn volume_weights(
         problems.push(Problem::new("volume_weights", message));
         return vec![1.0];
     }
-    if settings.count_opt("volumes").is_some() {
+    if params.volumes.is_some() {
         problems.push(Problem::new("volume_weights", "give either `volumes` or their weights"));
     }
     weights
 }
 
 fn locality(
-    settings: &Settings,
+    params: &Parameters,
     preset: Option<&Preset>,
     volumes: &Volumes,
     stream: &mut Stream,
     problems: &mut Vec<Problem>,
 ) -> Locality {
-    if settings.text("locality") == "independent" {
-        let theta = settings.number("theta");
+    if params.locality == LocalityModel::Independent {
+        let theta = params.theta;
         let of = |volume: &Region| Popularity::zipf(volume.sectors / SLOT_SECTORS, theta);
         let all = if volumes.equal { &volumes.regions[..1] } else { &volumes.regions };
         return Locality::Independent(all.iter().map(of).collect());
     }
-    let lists = (settings.numbers_opt("stack_depths"), settings.numbers_opt("stack_shares"));
     let measured = preset.map_or(&[][..], |preset| preset.stack);
+    let lists = (params.stack_depths.clone(), params.stack_shares.clone());
     let (depths, shares): (Vec<f64>, Vec<f64>) = match lists {
         (None, None) => measured.iter().copied().unzip(),
-        (depths, shares) => (depths.unwrap_or(&[]).to_vec(), shares.unwrap_or(&[]).to_vec()),
+        (depths, shares) => (depths.unwrap_or_default(), shares.unwrap_or_default()),
     };
     if depths.is_empty() && shares.is_empty() {
         let message = "give the distribution of stack distances; only `financial` has one";
@@ -415,12 +391,12 @@ fn locality(
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let preset = PRESETS.iter().find(|preset| preset.name == settings.text("preset"));
-    let sizes = read_mix(input, preset, &mut problems);
-    let weights = volume_weights(settings, preset, &mut problems);
-    let rounds_up = settings.flag("whole_blocks");
+    let preset = PRESETS.iter().find(|preset| preset.name == params.preset);
+    let sizes = read_mix(&params, preset, &mut problems);
+    let weights = volume_weights(&params, preset, &mut problems);
+    let rounds_up = params.whole_blocks;
     let mut largest = u64::from(sizes.largest());
     if rounds_up {
         largest = largest.next_multiple_of(SLOT_SECTORS);
@@ -430,32 +406,32 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         }
     }
     let least = largest.saturating_mul(weights.len() as u64);
-    let region = Region::from_settings(input, least, &mut problems);
+    let region = Region::new(input, &params.region, least, &mut problems);
     let volumes = Volumes::new(&region, &weights);
     if volumes.regions.iter().any(|volume| volume.sectors < largest) {
         problems.push(Problem::new("volumes", "a volume is smaller than the largest request"));
     }
     let mut stream = input.stream("requests");
-    let locality = locality(settings, preset, &volumes, &mut stream, &mut problems);
+    let locality = locality(&params, preset, &volumes, &mut stream, &mut problems);
     let gaps = preset.map(|preset| {
         let mean = preset.interarrival_ms;
         Interarrival::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
     });
-    let number = |name, of: fn(&Preset) -> f64, custom| {
-        settings.number_opt(name).or(preset.map(of)).unwrap_or(custom)
-    };
+    let number =
+        |own: Option<f64>, of: fn(&Preset) -> f64, custom| own.or(preset.map(of)).unwrap_or(custom);
     let generator = problems.is_empty().then(|| Server {
         sizes,
         whole_blocks: rounds_up,
-        read: number("read", |preset| preset.read, 0.5),
-        sequential: number("sequential", |preset| preset.sequential, 0.0),
+        read: number(params.read, |preset| preset.read, 0.5),
+        sequential: number(params.sequential, |preset| preset.sequential, 0.0),
         locality,
         volumes,
         stream,
     });
-    let ends = ["bytes", "duration"].iter().any(|name| settings.has(name));
+    let limits = &params.arrivals.limits;
+    let ends = limits.bytes.is_some() || limits.duration.is_some();
     let own = preset.filter(|_| !ends).map_or(Limits::NONE, |p| Limits::requests(p.requests));
-    build_workload(input, generator, own, gaps, problems)
+    build_workload(input, &params.arrivals, generator, own, gaps, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -463,7 +439,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "server",
         summary: "A server given by totals: mean size, reads, sequential share, rate, volumes.",
         origin: "flashsim, Table 3; op-fcl (workload recipes W6 and W8)",
-        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };

@@ -1,9 +1,9 @@
 //! Sequential streams into regions, as log-structured stores and zoned file systems write.
 
-use super::addresses::{REGION, Region, sectors_of};
-use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::addresses::{Region, RegionParameters, sectors_of};
+use super::arrivals::{self, Generator, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 
@@ -63,50 +63,47 @@ impl Streams {
     }
 }
 
-const WRITE: Param = Param::with("block", Kind::Bytes, "\"512KiB\"", "Bytes of a write.");
-const REGION_SIZE: Param = Param::required(
-    "region",
-    Kind::Bytes,
-    "Bytes of a region, which is written from its start to its end. What remains of `span` after \
-     whole regions is not used.",
-);
-const ACTIVE: Param = Param::with(
-    "active",
-    Kind::Count { min: 1, max: 1 << 20 },
-    "1",
-    "Regions written at a time, chosen at random for each write; a full one is replaced by an \
-     inactive one drawn at random.",
-);
-
-const TRIM: Param = Param::with(
-    "trim",
-    Kind::Flag,
-    "false",
-    "Whether a region is trimmed before it is written, as a zoned host resets a zone.",
-);
-
 /// Most regions a workload may have.
 const REGIONS_MAX: u64 = 1 << 24;
 
+hybridsim_config::params! {
+    /// Parameters of `streams`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        span: RegionParameters,
+    } {
+        block: u64 = Kind::Bytes, default "\"512KiB\"", "Bytes of a write.";
+        region: u64 = Kind::Bytes, required,
+            "Bytes of a region, which is written from its start to its end. What remains of `span` \
+             after whole regions is not used.";
+        active: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Regions written at a time, chosen at random for each write; a full one is replaced by \
+             an inactive one drawn at random.";
+        trim: bool = Kind::Flag, default "false",
+            "Whether a region is trimmed before it is written, as a zoned host resets a zone.";
+    }
+}
+
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let sectors = sectors_of(input, "block", &mut problems);
-    let bytes = input.settings.bytes("region");
+    let sectors = sectors_of("block", params.block, &mut problems);
+    let bytes = params.region;
     let region_sectors = bytes / SECTOR_BYTES;
     if region_sectors == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
         let message = format!("{bytes} bytes: must be a multiple of 512, at least 512");
         problems.push(Problem::new("region", message));
         return Err(problems);
     }
-    let trim = input.settings.flag("trim");
+    let trim = params.trim;
     if trim && region_sectors > u64::from(u32::MAX) {
         problems.push(Problem::new("region", "must be below 2 TiB where it is trimmed"));
     }
     if u64::from(sectors) > region_sectors {
         problems.push(Problem::new("block", "must be at most `region`"));
     }
-    let span = Region::from_settings(input, region_sectors, &mut problems);
-    let (regions, active) = (span.sectors / region_sectors, input.settings.count("active"));
+    let span = Region::new(input, &params.span, region_sectors, &mut problems);
+    let (regions, active) = (span.sectors / region_sectors, params.active);
     if regions > REGIONS_MAX {
         let message = format!("{regions} regions in the span; at most {REGIONS_MAX} are possible");
         problems.push(Problem::new("region", message));
@@ -125,7 +122,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         trim,
         stream: input.stream("requests"),
     });
-    build_workload(input, generator, Limits::NONE, None, problems)
+    build_workload(input, &params.arrivals, generator, Limits::NONE, None, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -133,7 +130,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "streams",
         summary: "Sequential writes to several regions at a time; a random one follows a full one.",
         origin: "the stream experiment of SSD-iq (G. Haas et al., PVLDB 18, 2025)",
-        params: params![LIMITS_AND_ARRIVALS, REGION, &[WRITE, REGION_SIZE, ACTIVE, TRIM]],
+        params: Parameters::PARAMS,
     },
     build,
 };

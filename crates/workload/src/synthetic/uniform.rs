@@ -1,20 +1,30 @@
 //! Uniform random requests of one size (workload recipe W1).
 
-use super::addresses::{REGION, Region, sectors_of};
-use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use super::addresses::{Region, RegionParameters, sectors_of};
+use super::arrivals::{self, Generator, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
-pub const READ: Param = Param::with(
-    "read",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0",
-    "Share of requests that are reads; the others are writes.",
-);
-pub const BLOCK: Param =
-    Param::with("block", Kind::Bytes, "\"4KiB\"", "Size and alignment of requests.");
+hybridsim_config::params! {
+    /// Requests of one size.
+    pub struct Blocks {
+        pub(crate) block: u64 = Kind::Bytes, default "\"4KiB\"", "Size and alignment of requests.";
+        pub(crate) read: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",
+            "Share of requests that are reads; the others are writes.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `uniform`.
+    struct Parameters includes {
+        arrivals: arrivals::Parameters,
+        region: RegionParameters,
+        blocks: Blocks,
+    } {
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Uniform {
@@ -70,12 +80,12 @@ impl Generator for Uniform {
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let sectors = sectors_of(input, "block", &mut problems);
-    let region = Region::from_settings(input, u64::from(sectors), &mut problems);
-    let read = input.settings.number("read");
-    let generator = Uniform::new(region, sectors, read, input.stream("requests"));
-    build_workload(input, Some(generator), Limits::NONE, None, problems)
+    let sectors = sectors_of("block", params.blocks.block, &mut problems);
+    let region = Region::new(input, &params.region, u64::from(sectors), &mut problems);
+    let generator = Uniform::new(region, sectors, params.blocks.read, input.stream("requests"));
+    build_workload(input, &params.arrivals, Some(generator), Limits::NONE, None, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -83,7 +93,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "uniform",
         summary: "Random requests of one size, uniform over the region.",
         origin: "common knowledge",
-        params: params![LIMITS_AND_ARRIVALS, REGION, &[BLOCK, READ]],
+        params: Parameters::PARAMS,
     },
     build,
 };

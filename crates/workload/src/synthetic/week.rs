@@ -14,11 +14,11 @@
 //! (0.02 of HP's), the twelve most written block groups have 0.72 to 0.90 of writes, reads and
 //! writes come in runs, and requests in clumps without gaps. All other numbers are assumed.
 
-use super::addresses::{Popularity, REGION, Region};
-use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
+use super::addresses::{Popularity, Region, RegionParameters};
+use super::arrivals::{Generator, Interarrival, LimitParameters, Limits, build_workload};
 use super::histogram::Sizes;
-use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Source, Stream};
@@ -295,22 +295,27 @@ impl Generator for Week {
     }
 }
 
-const PARAMS: &[Param] = &[Param::with(
-    "preset",
-    Kind::Choice(&["eng", "hp", "winpc", "mac"]),
-    "\"eng\"",
-    "A Linux engineering workstation, an HP-UX workstation, a Windows PC, a Mac notebook.",
-)];
+hybridsim_config::params! {
+    /// Parameters of `week`.
+    struct Parameters includes {
+        limits: LimitParameters,
+        region: RegionParameters,
+    } {
+        preset: String = Kind::Choice(&["eng", "hp", "winpc", "mac"]), default "\"eng\"",
+            "A Linux engineering workstation, an HP-UX workstation, a Windows PC, a Mac notebook.";
+    }
+}
 
 fn build(
     input: &GeneratorInput<'_>,
 ) -> Result<Box<dyn Source>, Vec<hybridsim_config::param::Problem>> {
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let name = input.settings.text("preset");
-    let machine = *MACHINES.iter().find(|machine| machine.name == name).unwrap_or(&MACHINES[0]);
+    let machine = MACHINES.iter().find(|machine| machine.name == params.preset);
+    let machine = *machine.unwrap_or(&MACHINES[0]);
     // At least the journal and a block group.
-    let mut region = Region::from_settings(input, 4096, &mut problems);
-    if let Some(disk) = machine.disk.filter(|_| !input.settings.has("span")) {
+    let mut region = Region::new(input, &params.region, 4096, &mut problems);
+    if let Some(disk) = machine.disk.filter(|_| params.region.span.is_none()) {
         region.sectors = region.sectors.min(disk);
     }
     let room = region.sectors - JOURNAL.min(region.sectors / 4);
@@ -335,10 +340,11 @@ fn build(
         stream: input.stream("requests"),
         gaps: input.stream("gap"),
     };
-    let ends = ["requests", "bytes", "duration"].iter().any(|name| input.settings.has(name));
     let until = SimTime::ZERO + SimDuration::from_s(DAYS * 86_400);
-    let own = if ends { Limits::NONE } else { Limits { until, ..Limits::NONE } };
-    build_workload(input, Some(week), own, Some(Interarrival::Fixed(SimDuration::ZERO)), problems)
+    let own =
+        if params.limits.is_given() { Limits::NONE } else { Limits { until, ..Limits::NONE } };
+    let gaps = Some(Interarrival::Fixed(SimDuration::ZERO));
+    build_workload(input, &params.limits.into(), Some(week), own, gaps, problems)
 }
 
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
@@ -346,7 +352,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "week",
         summary: "Seven days of a desktop computer: bursts, block groups, metadata and a journal.",
         origin: "bisson-fqueue, Table II, figures 3 and 4 (workload recipe W5)",
-        params: params![LIMITS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };

@@ -4,10 +4,10 @@
 //! What follows depends on completions, as a zone takes one write at a time: the host must not
 //! delay requests (`mode = "open"`).
 
-use super::addresses::{REGION, Region, sectors_of};
-use super::{GeneratorEntry, GeneratorInput, params};
+use super::addresses::{Region, RegionParameters, sectors_of};
+use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Arrival, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
@@ -93,7 +93,7 @@ impl Zones {
         loop {
             let Active { zone, issued, outstanding, then } = self.active[at];
             let lba = Lba(self.lba(zone));
-            let manage = |action| Request::zone(action, lba, plan.zone_sectors as u32);
+            let manage = |action| Request::new(Op::Zone(action), lba, plan.zone_sectors as u32);
             let request = match then {
                 Then::Write if issued == plan.fill => {
                     if outstanding > 0 {
@@ -109,7 +109,7 @@ impl Zones {
                 Then::Write => {
                     let sectors = (plan.fill - issued).min(u64::from(plan.block)) as u32;
                     self.active[at].issued += u64::from(sectors);
-                    let flags = if plan.append { Flags::ZONE } else { Flags::NONE };
+                    let flags = if plan.append { Flags::APPEND } else { Flags::NONE };
                     Request { flags, ..Request::new(Op::Write, lba.offset(issued), sectors) }
                 }
                 _ if outstanding > 0 => return,
@@ -133,8 +133,8 @@ impl Zones {
                 }
             };
             self.active[at].outstanding += 1;
-            let waits = match request.zone_action() {
-                Some(ZoneAction::Reset | ZoneAction::Finish) => plan.pause,
+            let waits = match request.op {
+                Op::Zone(ZoneAction::Reset | ZoneAction::Finish) => plan.pause,
                 _ => SimDuration::ZERO,
             };
             self.issue(now + waits, request);
@@ -245,109 +245,80 @@ impl Source for Zones {
     }
 }
 
-const COUNT: Kind = Kind::Count { min: 1, max: u64::MAX };
 const ZONES_MAX: u64 = 1 << 20;
 /// Appends outstanding, which memory holds from the start.
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
-const LIMITS: &[Param] = &[
-    Param::optional(
-        "requests",
-        COUNT,
-        "Ends after this number of requests, zone management included. One of `requests` and \
-         `duration` must be given.",
-    ),
-    Param::optional("duration", Kind::Duration, "No request follows a completion later than this."),
-];
-
-const PARAMS: &[Param] = &[
-    Param::required(
-        "zone_size",
-        Kind::Bytes,
-        "Distance of the starts of two zones, as the device's.",
-    ),
-    Param::optional(
-        "zone_capacity",
-        Kind::Bytes,
-        "Bytes of a zone that can be written; zone_size when absent.",
-    ),
-    Param::with(
-        "active",
-        Kind::Count { min: 0, max: ZONES_MAX },
-        "1",
-        "Zones written at a time. One that is full is replaced by the one that was left first; \
-         with data in it, it is reset before.",
-    ),
-    Param::with("block", Kind::Bytes, "\"4KiB\"", "Bytes of a write.")
-        .needs(&[Needs::above_zero("active"), Needs::Not("fill", &["0"])]),
-    Param::with(
-        "write",
-        Kind::Choice(&["write", "append"]),
-        "\"write\"",
-        "Writes name the sector of the write pointer, so that one is outstanding for a zone. \
-         Appends name the sector they are expected at, and several may be outstanding.",
-    )
-    .needs(&[Needs::above_zero("active"), Needs::Not("fill", &["0"])]),
-    Param::with(
-        "depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "1",
-        "Appends outstanding for each active zone.",
-    )
-    .needs(&[Needs::Is("write", &["append"])]),
-    Param::with(
-        "fill",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "1.0",
-        "Share of the capacity after which a zone is left, at least a block. Between 0 and 1 \
-         without `finish`, zones stay active until they are reset: all of the region then count \
-         towards the device's `max_active_zones`. With 0 nothing is written: zones that hold data \
-         are reset, and the workload ends when none is left.",
-    )
-    .needs(&[Needs::above_zero("active")]),
-    Param::with("finish", Kind::Flag, "false", "Whether a zone is finished when it is left.")
-        .needs(&[Needs::above_zero("active")]),
-    Param::with("open", Kind::Flag, "false", "Whether a zone is opened explicitly at first.")
-        .needs(&[Needs::above_zero("active")]),
-    Param::with(
-        "pause",
-        Kind::Duration,
-        "\"0us\"",
-        "Time between the last request of a zone and its finish or reset.",
-    )
-    .needs(&[Needs::above_zero("active")]),
-    Param::with(
-        "readers",
-        Kind::Count { min: 0, max: 65_536 },
-        "0",
-        "Random reads outstanding, of zones with data that are not being written.",
-    ),
-    Param::with("read_block", Kind::Bytes, "\"4KiB\"", "Bytes of a read.")
-        .needs(&[Needs::above_zero("readers")]),
-    Param::with(
-        "filled",
-        Kind::Count { min: 0, max: ZONES_MAX },
-        "0",
-        "Zones that are full when the workload begins, from the first of the region on, as the \
-         device's `precondition` leaves them. They are read, and reset before they are written.",
-    ),
-];
-
-fn sectors(input: &GeneratorInput<'_>, key: &'static str, problems: &mut Vec<Problem>) -> u64 {
-    u64::from(sectors_of(input, key, problems))
+hybridsim_config::choices! {
+    /// Command by which zones are written.
+    enum WriteBy { Write = "write", Append = "append" }
 }
 
-fn plan(input: &GeneratorInput<'_>, region: Region, problems: &mut Vec<Problem>) -> Plan {
-    let settings = input.settings;
-    let zone_sectors = sectors(input, "zone_size", problems);
-    let capacity = match settings.has("zone_capacity") {
-        true => sectors(input, "zone_capacity", problems),
-        false => zone_sectors,
-    };
-    let block = sectors_of(input, "block", problems);
-    let wanted = (capacity as f64 * settings.number("fill")) as u64;
+hybridsim_config::params! {
+    /// Parameters of `zones`.
+    struct Parameters includes {
+        region: RegionParameters,
+        writes: WriteParameters where &[Needs::above_zero("active"), Needs::Not("fill", &["0"])],
+    } {
+        requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+            "Ends after this number of requests, zone management included. One of `requests` and \
+             `duration` must be given.";
+        duration: Option<SimDuration> = Kind::Duration, optional,
+            "No request follows a completion later than this.";
+        zone_size: u64 = Kind::Bytes, required,
+            "Distance of the starts of two zones, as the device's.";
+        zone_capacity: Option<u64> = Kind::Bytes, optional,
+            "Bytes of a zone that can be written; zone_size when absent.";
+        active: u64 = Kind::Count { min: 0, max: ZONES_MAX }, default "1",
+            "Zones written at a time. One that is full is replaced by the one that was left first; \
+             with data in it, it is reset before.";
+        fill: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0"
+            needs &[Needs::above_zero("active")],
+            "Share of the capacity after which a zone is left, at least a block. Between 0 and 1 \
+             without `finish`, zones stay active until they are reset: all of the region then \
+             count towards the device's `max_active_zones`. With 0 nothing is written: zones that \
+             hold data are reset, and the workload ends when none is left.";
+        finish: bool = Kind::Flag, default "false" needs &[Needs::above_zero("active")],
+            "Whether a zone is finished when it is left.";
+        open: bool = Kind::Flag, default "false" needs &[Needs::above_zero("active")],
+            "Whether a zone is opened explicitly at first.";
+        pause: SimDuration = Kind::Duration, default "\"0us\"" needs &[Needs::above_zero("active")],
+            "Time between the last request of a zone and its finish or reset.";
+        readers: u32 = Kind::Count { min: 0, max: 65_536 }, default "0",
+            "Random reads outstanding, of zones with data that are not being written.";
+        read_block: u64 = Kind::Bytes, default "\"4KiB\"" needs &[Needs::above_zero("readers")],
+            "Bytes of a read.";
+        filled: u64 = Kind::Count { min: 0, max: ZONES_MAX }, default "0",
+            "Zones that are full when the workload begins, from the first of the region on, as the \
+             device's `precondition` leaves them. They are read, and reset before they are \
+             written.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the writes.
+    struct WriteParameters {
+        block: u64 = Kind::Bytes, default "\"4KiB\"", "Bytes of a write.";
+        write: WriteBy = Kind::Choice(WriteBy::NAMES), default "\"write\"",
+            "Writes name the sector of the write pointer, so that one is outstanding for a zone. \
+             Appends name the sector they are expected at, and several may be outstanding.";
+        depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "1"
+            needs &[Needs::Is("write", &["append"])],
+            "Appends outstanding for each active zone.";
+    }
+}
+
+fn plan(params: &Parameters, region: Region, problems: &mut Vec<Problem>) -> Plan {
+    let zone_sectors = u64::from(sectors_of("zone_size", params.zone_size, problems));
+    let capacity = params.zone_capacity.map_or(zone_sectors, |capacity| {
+        u64::from(sectors_of("zone_capacity", capacity, problems))
+    });
+    let writes = &params.writes;
+    let append = writes.write == WriteBy::Append;
+    let block = sectors_of("block", writes.block, problems);
+    let wanted = (capacity as f64 * params.fill) as u64;
     let blocks = (wanted / u64::from(block)).max(1) * u64::from(block);
-    let fill = match settings.number("fill") {
+    let fill = match params.fill {
         0.0 => 0,
         1.0 => capacity,
         _ => blocks.min(capacity),
@@ -358,14 +329,14 @@ fn plan(input: &GeneratorInput<'_>, region: Region, problems: &mut Vec<Problem>)
     if u64::from(block) > capacity {
         problems.push(Problem::new("block", "must be at most the capacity of a zone"));
     }
-    if settings.number("fill") == 0.0 {
-        for key in ["finish", "open"] {
-            if settings.flag(key) {
+    if params.fill == 0.0 {
+        for (key, given) in [("finish", params.finish), ("open", params.open)] {
+            if given {
                 problems.push(Problem::new(key, "zones are only reset with `fill = 0`"));
             }
         }
     }
-    if !settings.has("requests") && !settings.has("duration") {
+    if params.requests.is_none() && params.duration.is_none() {
         problems.push(Problem::new("requests", "give `requests` or `duration`"));
     }
     Plan {
@@ -374,41 +345,41 @@ fn plan(input: &GeneratorInput<'_>, region: Region, problems: &mut Vec<Problem>)
         fill,
         capacity,
         block,
-        read_block: sectors_of(input, "read_block", problems),
-        depth: if settings.text("write") == "append" { settings.count("depth") as u32 } else { 1 },
-        pause: settings.duration("pause"),
-        append: settings.text("write") == "append",
-        open: settings.flag("open"),
-        finish: settings.flag("finish"),
-        requests: settings.count_opt("requests").unwrap_or(u64::MAX),
-        until: settings.duration_opt("duration").map_or(SimTime::NEVER, |it| SimTime::ZERO + it),
+        read_block: sectors_of("read_block", params.read_block, problems),
+        depth: if append { writes.depth } else { 1 },
+        pause: params.pause,
+        append,
+        open: params.open,
+        finish: params.finish,
+        requests: params.requests.unwrap_or(u64::MAX),
+        until: params.duration.map_or(SimTime::NEVER, |it| SimTime::ZERO + it),
     }
 }
 
-/// Most zones that are active at a time under a workload with these settings, on a device of
-/// `capacity` bytes.
-pub fn zones_active(settings: &Settings, capacity: u64) -> u64 {
-    let active = settings.count("active");
-    let (size, fill) = (settings.bytes("zone_size").max(1), settings.number("fill"));
+/// Most zones that are active at a time under a workload with these settings, among those of
+/// `bytes` of its region.
+pub fn zones_active(settings: &Settings, bytes: u64) -> u64 {
+    let params = Parameters::from_settings(settings);
+    let active = params.active;
+    let (size, fill) = (params.zone_size.max(1), params.fill);
     if fill == 0.0 || active == 0 {
         return 0;
     }
-    if fill == 1.0 || settings.flag("finish") {
+    if fill == 1.0 || params.finish {
         return active;
     }
-    let rest = capacity.saturating_sub(settings.bytes("start"));
-    settings.bytes_opt("span").unwrap_or(rest) / size
+    bytes / size
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let zone_sectors = settings.bytes("zone_size") / SECTOR_BYTES;
-    let region = Region::from_settings(input, zone_sectors, &mut problems);
-    let plan = plan(input, region, &mut problems);
+    let zone_sectors = params.zone_size / SECTOR_BYTES;
+    let region = Region::new(input, &params.region, zone_sectors, &mut problems);
+    let plan = plan(&params, region, &mut problems);
     let zones = region.sectors / plan.zone_sectors;
-    let (active, filled) = (settings.count("active"), settings.count("filled"));
-    let readers = settings.count("readers") as u32;
+    let (active, filled) = (params.active, params.filled);
+    let readers = params.readers;
     if zones > ZONES_MAX {
         let message = format!("{zones} zones in the region; at most {ZONES_MAX} are possible");
         problems.push(Problem::new("zone_size", message));
@@ -474,7 +445,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: ZONES,
         summary: "Zones of a zoned device, written in order, finished, reset and read.",
         origin: "the loads of NVMeBenchmarks (K. Doekemeijer et al., IEEE Cluster 2023)",
-        params: params![LIMITS, REGION, PARAMS],
+        params: Parameters::PARAMS,
     },
     build,
 };
@@ -513,7 +484,8 @@ mod tests {
             while let Some(Arrival { request, .. }) = source.next().expect("it does not fail") {
                 let zone = request.lba.0 / ZONE;
                 let same = |it: &&Request| it.op != Op::Read && it.lba.0 / ZONE == zone;
-                let managed = outstanding.iter().filter(same).any(|it| it.zone_action().is_some());
+                let managed =
+                    outstanding.iter().filter(same).any(|it| matches!(it.op, Op::Zone(_)));
                 assert!(request.op == Op::Read || !managed, "{request:?} waits for its zone");
                 outstanding.push(request);
                 all.push((request, outstanding.iter().filter(same).count()));
@@ -535,18 +507,18 @@ mod tests {
         for (request, _) in all {
             let (zone, within) = ((request.lba.0 / ZONE) as usize, request.lba.0 % ZONE);
             let sectors = u64::from(request.sectors);
-            match (request.op, request.zone_action()) {
-                (Op::Write, _) => {
+            match request.op {
+                Op::Write => {
                     assert_eq!(within, pointers[zone], "zone {zone} is written in order");
                     pointers[zone] += sectors;
                     assert!(pointers[zone] <= capacity);
                 }
-                (Op::Read, _) => assert!(within + sectors <= pointers[zone], "it holds data"),
-                (_, Some(ZoneAction::Reset)) => {
+                Op::Read => assert!(within + sectors <= pointers[zone], "it holds data"),
+                Op::Zone(ZoneAction::Reset) => {
                     assert!(pointers[zone] > 0, "an empty zone is not reset");
                     pointers[zone] = 0;
                 }
-                (_, action) => assert!(action.is_some() && within == 0 && sectors == ZONE),
+                op => assert!(matches!(op, Op::Zone(_)) && within == 0 && sectors == ZONE),
             }
         }
         pointers
@@ -563,7 +535,7 @@ mod tests {
         let reads = all.iter().filter(|(request, _)| request.op == Op::Read).count();
         assert!((800..1_600).contains(&reads), "{reads}: four of seven outstanding");
         let zones = |all: &[(Request, usize)]| {
-            all.iter().filter(|(it, _)| it.zone_action() == Some(ZoneAction::Open)).count()
+            all.iter().filter(|(it, _)| it.op == Op::Zone(ZoneAction::Open)).count()
         };
         assert!(zones(&all) > 20);
     }
@@ -576,7 +548,7 @@ mod tests {
         check(&all, 0, 64);
         let deepest = all.iter().map(|(_, count)| *count).max();
         assert_eq!(deepest, Some(5));
-        let is = |action| all.iter().filter(|it| it.0.zone_action() == Some(action)).count();
+        let is = |action| all.iter().filter(|it| it.0.op == Op::Zone(action)).count();
         let (finished, reset) = (is(ZoneAction::Finish), is(ZoneAction::Reset));
         assert!(finished > 100 && (finished - 10..finished).contains(&reset), "{finished} {reset}");
         for (request, count) in &all {
@@ -606,13 +578,14 @@ mod tests {
         let mut now = SimTime::ZERO;
         let mut waited = Vec::new();
         while let Some(Arrival { at, request }) = source.next().expect("it does not fail") {
-            waited.push((request.zone_action(), at.since(now).as_ns()));
+            waited.push((request.op, at.since(now).as_ns()));
             now = at + SimDuration::from_us(1);
             source.completed(&request, now);
         }
         let second = 1_000_000_000;
-        let (finish, reset) = (Some(ZoneAction::Finish), Some(ZoneAction::Reset));
-        assert_eq!(waited, [(None, 0), (finish, second), (reset, second), (None, 0)]);
+        let (finish, reset) = (Op::Zone(ZoneAction::Finish), Op::Zone(ZoneAction::Reset));
+        let write = (Op::Write, 0);
+        assert_eq!(waited, [write, (finish, second), (reset, second), write]);
     }
 
     #[test]

@@ -3,28 +3,29 @@
 use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines, sniff_lines};
 use super::normalise::RawRequest;
 use super::{Confidence, FormatEntry};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
-const BLOCK: Param = Param::with(
-    "block_bytes",
-    Kind::Bytes,
-    "\"512B\"",
-    "Size of a block: a multiple of 512 bytes, up to 1 GiB.",
-);
+hybridsim_config::params! {
+    /// Parameters of `arc`.
+    struct Parameters {
+        block_bytes: u64 = Kind::Bytes, default "\"512B\"",
+            "Size of a block: a multiple of 512 bytes, up to 1 GiB.";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "arc",
         summary: "ARC .lis: first block, blocks. No times, reads only: for closed-loop replay.",
         origin: "Megiddo and Modha, ARC (FAST 2003)",
-        params: &[BLOCK],
+        params: Parameters::PARAMS,
     },
     sniff: |head| sniff_lines(head, &mut Arc { block_sectors: 1 }, Confidence::Certain),
     open: |input| {
-        let block_bytes = input.settings.bytes_opt(BLOCK.name).unwrap_or(SECTOR_BYTES);
-        open_lines(input, Arc { block_sectors: block_bytes / SECTOR_BYTES })
+        let block_sectors = Parameters::from_settings(&input.settings).block_bytes / SECTOR_BYTES;
+        open_lines(input, Arc { block_sectors })
     },
     same_as: &[],
     sample: b"2300 8 0 0\n18400 64 0 1\n2160 8 0 2\n42000 8 50 300\n",

@@ -2,51 +2,42 @@
 //!
 //! Among them are bare block numbers (`<Q`) and libCacheSim's standard binary traces (`<IQI`).
 
+use super::columns::TimeUnit;
 use super::normalise::RawRequest;
 use super::records::{ParsedRecord, RecordParser, open_records};
-use super::{Confidence, FormatEntry, choice};
+use super::{Confidence, FormatEntry};
 use crate::record::SourceLocation;
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
 const FIELD: Kind = Kind::Count { min: 1, max: 64 };
-const LAYOUT: Param = Param::with(
-    "layout",
-    Kind::Text,
-    "\"<Q\"",
-    "Fields of a record as in Python's `struct`: `<` (or `>` for big-endian), then b, B, h, H, i, \
-     I, l, L, q or Q per field and x per ignored byte, each with a count before it if repeated.",
-);
-const TIME: Param = Param::optional(
-    "time",
-    FIELD,
-    "Field of the arrival time, counted from 1; no times when absent.",
-);
-const TIME_UNIT: Param = Param::with(
-    "time_unit",
-    Kind::Choice(&["s", "ms", "us", "100ns", "ns"]),
-    "\"s\"",
-    "Unit of the times: s, ms, us, 100ns or ns.",
-);
-const OP: Param = Param::optional("op", FIELD, "Field of the operation; all reads when absent.");
-const READ: Param = Param::with(
-    "read",
-    Kind::Count { min: 0, max: u64::MAX },
-    "0",
-    "The number in the field of the operation that means a read; all others are writes.",
-);
-const OFFSET: Param = Param::with("offset", FIELD, "1", "Field of the address.");
-const SIZE: Param = Param::optional(
-    "size",
-    FIELD,
-    "Field of the length; when absent each request is one unit of the addresses long.",
-);
-const VOLUME: Param =
-    Param::optional("volume", FIELD, "Field of the volume; one volume when absent.");
-const UNIT: Param =
-    Param::with("unit", Kind::Bytes, "\"512B\"", "Unit of the addresses, such as 1B or 4KiB.");
-const SIZE_UNIT: Param = Param::with("size_unit", Kind::Bytes, "\"1B\"", "Unit of the lengths.");
+
+hybridsim_config::params! {
+    /// Parameters of `binary`.
+    struct Parameters {
+        layout: String = Kind::Text, default "\"<Q\"",
+            "Fields of a record as in Python's `struct`: `<` (or `>` for big-endian), then b, B, \
+             h, H, i, I, l, L, q or Q per field and x per ignored byte, each with a count before \
+             it if repeated.";
+        time: Option<u64> = FIELD, optional,
+            "Field of the arrival time, counted from 1; no times when absent.";
+        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"s\""
+            needs &[Needs::given("time")],
+            "Unit of the times: s, ms, us, 100ns or ns.";
+        op: Option<u64> = FIELD, optional, "Field of the operation; all reads when absent.";
+        read: u64 = Kind::Count { min: 0, max: u64::MAX }, default "0" needs &[Needs::given("op")],
+            "The number in the field of the operation that means a read; all others are writes.";
+        offset: u64 = FIELD, default "1", "Field of the address.";
+        size: Option<u64> = FIELD, optional,
+            "Field of the length; when absent each request is one unit of the addresses long.";
+        volume: Option<u64> = FIELD, optional, "Field of the volume; one volume when absent.";
+        unit: u64 = Kind::Bytes, default "\"512B\"", "Unit of the addresses, such as 1B or 4KiB.";
+        size_unit: u64 = Kind::Bytes, default "\"1B\"" needs &[Needs::given("size")],
+            "Unit of the lengths.";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
@@ -54,7 +45,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         summary: "Any binary records of fixed length whose fields you describe, such as bare block \
                   numbers.",
         origin: "docs/reference/traces.md",
-        params: &[LAYOUT, TIME, TIME_UNIT, OP, READ, OFFSET, SIZE, VOLUME, UNIT, SIZE_UNIT],
+        params: Parameters::PARAMS,
     },
     // Any file fits.
     sniff: |_| Confidence::No,
@@ -132,36 +123,35 @@ fn layout(text: &str) -> Result<(Vec<Field>, usize, bool), String> {
 
 impl Binary {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let (fields, bytes, big_endian) = layout(choice(settings, &LAYOUT))?;
-        let field = |number: u64, param: &Param| {
-            fields.get(number as usize - 1).copied().ok_or(format!(
-                "`{}` = {number}, but `layout` has {} fields",
-                param.name,
-                fields.len()
-            ))
+        let params = Parameters::from_settings(settings);
+        let (fields, bytes, big_endian) = layout(&params.layout)?;
+        let field = |name: &str, number: u64| {
+            fields
+                .get(number as usize - 1)
+                .copied()
+                .ok_or(format!("`{name}` = {number}, but `layout` has {} fields", fields.len()))
         };
-        let optional = |param: &Param| {
-            settings.count_opt(param.name).map(|number| field(number, param)).transpose()
-        };
-        let unit_ns = match choice(settings, &TIME_UNIT) {
-            "ms" => 1_000_000,
-            "us" => 1_000,
-            "100ns" => 100,
-            "ns" => 1,
-            _ => 1_000_000_000,
+        let optional =
+            |name, number: Option<u64>| number.map(|number| field(name, number)).transpose();
+        let unit_ns = match params.time_unit {
+            TimeUnit::Seconds => 1_000_000_000,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::HundredNanoseconds => 100,
+            TimeUnit::Nanoseconds => 1,
         };
         Ok(Self {
             bytes,
             big_endian,
-            time: optional(&TIME)?,
+            time: optional("time", params.time)?,
             unit_ns,
-            op: optional(&OP)?,
-            read: settings.count_opt(READ.name).unwrap_or(0),
-            offset: field(settings.count_opt(OFFSET.name).unwrap_or(1), &OFFSET)?,
-            size: optional(&SIZE)?,
-            volume: optional(&VOLUME)?,
-            unit: settings.bytes_opt(UNIT.name).unwrap_or(SECTOR_BYTES),
-            size_unit: settings.bytes_opt(SIZE_UNIT.name).unwrap_or(1),
+            op: optional("op", params.op)?,
+            read: params.read,
+            offset: field("offset", params.offset)?,
+            size: optional("size", params.size)?,
+            volume: optional("volume", params.volume)?,
+            unit: params.unit,
+            size_unit: params.size_unit,
         })
     }
 
@@ -222,7 +212,9 @@ impl RecordParser for Binary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hybridsim_config::check::defaults;
     use hybridsim_config::param::Value;
+    use hybridsim_config::registry::Registry;
 
     #[test]
     fn layouts() {
@@ -247,7 +239,7 @@ mod tests {
 
     #[test]
     fn records() {
-        let mut settings = Settings::default();
+        let mut settings = defaults(Parameters::PARAMS, &Registry::default());
         settings.set("layout", Value::Text("<IQIB".to_owned()));
         for (name, field) in [("time", 1), ("offset", 2), ("size", 3), ("op", 4), ("read", 1)] {
             settings.set(name, Value::Count(field));
@@ -269,11 +261,13 @@ mod tests {
         settings.set("offset", Value::Count(5));
         let error = Binary::new(&settings).err().expect("four fields");
         assert_eq!(error, "`offset` = 5, but `layout` has 4 fields");
-        let mut bare = Binary::new(&Settings::default()).expect("block numbers");
+        let mut bare = Binary::new(&defaults(Parameters::PARAMS, &Registry::default()))
+            .expect("block numbers");
         assert!(!bare.has_times());
         let Ok(ParsedRecord::Request(raw)) = bare.parse(&5u64.to_le_bytes()) else { panic!() };
         assert_eq!((raw.start, raw.sectors, raw.op), (5, 1, Op::Read));
-        let signed = Settings::default().and("layout", Value::Text(">q".to_owned()));
+        let signed = defaults(Parameters::PARAMS, &Registry::default())
+            .and("layout", Value::Text(">q".to_owned()));
         let mut signed = Binary::new(&signed).expect("it fits");
         let error = signed.parse(&(-5i64).to_be_bytes()).err();
         assert_eq!(error.as_deref(), Some("the address is negative"));

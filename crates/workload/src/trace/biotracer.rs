@@ -3,29 +3,35 @@
 
 use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines, sniff_lines};
 use super::normalise::RawRequest;
-use super::{Confidence, FormatEntry, choice};
-use hybridsim_config::param::{Kind, Param};
+use super::{Confidence, FormatEntry};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
 
-const CLOCK: Param = Param::with(
-    "clock",
-    Kind::Choice(&["unix", "any"]),
-    "\"unix\"",
-    "unix leaves out requests from before the phone's clock was set to Unix time during boot; any \
-     keeps them and removes the jumps.",
-);
+hybridsim_config::choices! {
+    /// Requests that are read, by the phone's clock.
+    enum PhoneClock { Unix = "unix", Any = "any" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `biotracer`.
+    struct Parameters {
+        clock: PhoneClock = Kind::Choice(PhoneClock::NAMES), default "\"unix\"",
+            "unix leaves out requests from before the phone's clock was set to Unix time during \
+             boot; any keeps them and removes the jumps.";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "biotracer",
         summary: "BIOtracer log: first sector, sectors, bytes, type, and four times in seconds.",
         origin: "smartphone traces (Zhou et al., IISWC 2015)",
-        params: &[CLOCK],
+        params: Parameters::PARAMS,
     },
     sniff: |head| sniff_lines(head, &mut BioTracer { unix: false }, Confidence::Certain),
     open: |input| {
-        let unix = choice(&input.settings, &CLOCK) == "unix";
+        let unix = Parameters::from_settings(&input.settings).clock == PhoneClock::Unix;
         open_lines(input, BioTracer { unix })
     },
     same_as: &[],

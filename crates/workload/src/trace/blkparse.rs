@@ -4,18 +4,24 @@
 use super::lines::{Blanks, LineError, LineParser, ParsedLine, head_lines, open_lines};
 use super::normalise::RawRequest;
 use super::number::{self, NumberError};
-use super::{Confidence, FileHead, FormatEntry, choice};
-use hybridsim_config::param::{Kind, Param};
+use super::{Confidence, FileHead, FormatEntry};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
-pub(super) const EVENT: Param = Param::with(
-    "event",
-    Kind::Choice(&["best", "Q", "I", "D"]),
-    "\"best\"",
-    "The event that counts as arrival: Q (queued), I (inserted) or D (issued to the device); best \
-     is Q if the first 64 KiB of the trace have any, else D.",
-);
+hybridsim_config::choices! {
+    /// The event that counts as arrival.
+    pub(super) enum ArrivalEvent { Best = "best", Queued = "Q", Inserted = "I", Issued = "D" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `blkparse` and `blktrace`.
+    pub(super) struct Parameters {
+        pub(super) event: ArrivalEvent = Kind::Choice(ArrivalEvent::NAMES), default "\"best\"",
+            "The event that counts as arrival: Q (queued), I (inserted) or D (issued to the \
+             device); best is Q if the first 64 KiB of the trace have any, else D.";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
@@ -23,14 +29,15 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         summary: "blkparse default text; discards are trims; other events and the closing summary \
                   are ignored.",
         origin: "blkparse(1)",
-        params: &[EVENT],
+        params: Parameters::PARAMS,
     },
     sniff,
     open: |mut input| {
-        let event = match choice(&input.settings, &EVENT) {
-            "best" if has_event(&input.file.head()?, b'Q') => b'Q',
-            "best" => b'D',
-            word => word.as_bytes()[0],
+        let event = match Parameters::from_settings(&input.settings).event {
+            ArrivalEvent::Best if has_event(&input.file.head()?, b'Q') => b'Q',
+            ArrivalEvent::Best | ArrivalEvent::Issued => b'D',
+            ArrivalEvent::Queued => b'Q',
+            ArrivalEvent::Inserted => b'I',
         };
         open_lines(input, BlkParse { event })
     },

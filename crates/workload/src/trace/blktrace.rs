@@ -2,11 +2,11 @@
 //!
 //! Given any one of them, all files with the same prefix in its folder are merged by time.
 
-use super::blkparse::{EVENT, NO_DATA, device_label};
+use super::blkparse::{ArrivalEvent, NO_DATA, Parameters, device_label};
 use super::bytes::TraceFile;
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::records::CUT;
-use super::{Confidence, FormatEntry, choice};
+use super::{Confidence, FormatEntry};
 use crate::record::{SourceLocation, TraceError};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
@@ -17,15 +17,15 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         name: "blktrace",
         summary: "blktrace binary; given one x.blktrace.N, the files of all CPUs are merged.",
         origin: "Linux kernel, include/uapi/linux/blktrace_api.h, version 7",
-        params: &[EVENT],
+        params: Parameters::PARAMS,
     },
     sniff: |head| match head.bytes.first_chunk().and_then(ByteOrder::of) {
         Some(_) => Confidence::Certain,
         None => Confidence::No,
     },
     open: |input| {
-        let event = choice(&input.settings, &EVENT).to_owned();
-        let source = BlkTrace::new(input.file, &event)?;
+        let event = Parameters::from_settings(&input.settings).event;
+        let source = BlkTrace::new(input.file, event)?;
         Ok(Box::new(NormalisedReader::new(source, input.reorder_records, input.warnings)))
     },
     same_as: &[],
@@ -216,7 +216,7 @@ fn siblings(path: &Path) -> Vec<PathBuf> {
 }
 
 impl BlkTrace {
-    fn new(file: TraceFile, event: &str) -> Result<Self, TraceError> {
+    fn new(file: TraceFile, event: ArrivalEvent) -> Result<Self, TraceError> {
         let others = siblings(file.path());
         let mut cpus = vec![Cpu { file, record: 0, next: None }];
         for path in others {
@@ -226,10 +226,10 @@ impl BlkTrace {
             }
         }
         let act = match event {
-            "Q" => QUEUE,
-            "I" => INSERT,
-            "D" => ISSUE,
-            _ => best_act(&mut cpus)?,
+            ArrivalEvent::Queued => QUEUE,
+            ArrivalEvent::Inserted => INSERT,
+            ArrivalEvent::Issued => ISSUE,
+            ArrivalEvent::Best => best_act(&mut cpus)?,
         };
         let stale = 0..cpus.len();
         Ok(Self { cpus, act, last: 0, stale })

@@ -5,66 +5,70 @@ use super::lines::{LineError, LineParser, ParsedLine, open_lines};
 use super::names::NameTable;
 use super::normalise::RawRequest;
 use super::number;
-use super::{Confidence, FileHead, FormatEntry, FormatInput, choice};
+use super::{Confidence, FileHead, FormatEntry, FormatInput};
 use crate::record::{RecordReader, SourceLocation, TraceError};
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
-const TIME: Param = Param::with(
-    "time",
-    Kind::Text,
-    "\"time\"",
-    "Column of the arrival time: its number, counted from 1, or its name in the first line. \"\" \
-     if there is none.",
-);
-const TIME_UNIT: Param = Param::with(
-    "time_unit",
-    Kind::Choice(&["s", "ms", "us", "100ns", "ns"]),
-    "\"s\"",
-    "Unit of the times: s, ms, us, 100ns or ns.",
-);
-const OP: Param = Param::with(
-    "op",
-    Kind::Text,
-    "\"op\"",
-    "Column of the operation, which begins with R, W, D or T (discard, trim) or F (flush) unless \
-     `read` is given. \"\" if all requests are reads.",
-);
-const READ: Param = Param::optional(
-    "read",
-    Kind::Text,
-    "The text in the column of the operation that means a read, such as 1; all others are writes.",
-);
-const OFFSET: Param =
-    Param::with("offset", Kind::Text, "\"offset\"", "Column of the address within its volume.");
-const SIZE: Param = Param::with("size", Kind::Text, "\"size\"", "Column of the length.");
-const VOLUME: Param = Param::optional(
-    "volume",
-    Kind::Text,
-    "Column of the volume, a number or a name; one volume when absent.",
-);
-const UNIT: Param =
-    Param::with("unit", Kind::Bytes, "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.");
-const SIZE_UNIT: Param = Param::optional(
-    "size_unit",
-    Kind::Bytes,
-    "Unit of the lengths; that of the addresses if absent.",
-);
-const SEPARATOR: Param = Param::with(
-    "separator",
-    Kind::Choice(&["auto", "comma", "semicolon", "tab", "blanks"]),
-    "\"auto\"",
-    "What separates columns; `auto` takes tab, comma, semicolon or blanks, whichever comes first \
-     in this list and is in the first line.",
-);
+hybridsim_config::choices! {
+    /// Unit of the times.
+    pub(super) enum TimeUnit {
+        Seconds = "s",
+        Milliseconds = "ms",
+        Microseconds = "us",
+        HundredNanoseconds = "100ns",
+        Nanoseconds = "ns",
+    }
+}
+
+hybridsim_config::choices! {
+    /// Separator of columns.
+    enum Separator {
+        Auto = "auto",
+        Comma = "comma",
+        Semicolon = "semicolon",
+        Tab = "tab",
+        Blanks = "blanks",
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `columns`.
+    struct Parameters {
+        time: String = Kind::Text, default "\"time\"",
+            "Column of the arrival time: its number, counted from 1, or its name in the first \
+             line. \"\" if there is none.";
+        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"s\""
+            needs &[Needs::Not("time", &[""])],
+            "Unit of the times: s, ms, us, 100ns or ns.";
+        op: String = Kind::Text, default "\"op\"",
+            "Column of the operation, which begins with R, W, D or T (discard, trim) or F (flush) \
+             unless `read` is given. \"\" if all requests are reads.";
+        read: Option<String> = Kind::Text, optional needs &[Needs::Not("op", &[""])],
+            "The text in the column of the operation that means a read, such as 1; all others are \
+             writes.";
+        offset: String = Kind::Text, default "\"offset\"",
+            "Column of the address within its volume.";
+        size: String = Kind::Text, default "\"size\"", "Column of the length.";
+        volume: Option<String> = Kind::Text, optional,
+            "Column of the volume, a number or a name; one volume when absent.";
+        unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";
+        size_unit: Option<u64> = Kind::Bytes, optional,
+            "Unit of the lengths; that of the addresses if absent.";
+        separator: Separator = Kind::Choice(Separator::NAMES), default "\"auto\"",
+            "What separates columns; `auto` takes tab, comma, semicolon or blanks, whichever comes \
+             first in this list and is in the first line.";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "columns",
         summary: "Any table of text whose columns you describe: time, op, offset, size, volume.",
         origin: "docs/reference/traces.md",
-        params: &[TIME, TIME_UNIT, OP, READ, OFFSET, SIZE, VOLUME, UNIT, SIZE_UNIT, SEPARATOR],
+        params: Parameters::PARAMS,
     },
     sniff,
     open,
@@ -75,7 +79,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 /// A table whose first line has the default names.
 fn sniff(head: &FileHead<'_>) -> Confidence {
     let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let separator = separator(first, "auto");
+    let separator = separator(first, Separator::Auto);
     let has =
         |name: &str| split(first, separator).any(|text| text.eq_ignore_ascii_case(name.as_bytes()));
     match ["time", "op", "offset", "size"].into_iter().all(has) {
@@ -85,13 +89,15 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
 }
 
 /// The byte that separates columns; a blank stands for runs of blanks.
-fn separator(line: &[u8], choice: &str) -> u8 {
+fn separator(line: &[u8], choice: Separator) -> u8 {
     match choice {
-        "comma" => b',',
-        "semicolon" => b';',
-        "tab" => b'\t',
-        "blanks" => b' ',
-        _ => *[b'\t', b',', b';'].iter().find(|byte| line.contains(byte)).unwrap_or(&b' '),
+        Separator::Comma => b',',
+        Separator::Semicolon => b';',
+        Separator::Tab => b'\t',
+        Separator::Blanks => b' ',
+        Separator::Auto => {
+            *[b'\t', b',', b';'].iter().find(|byte| line.contains(byte)).unwrap_or(&b' ')
+        }
     }
 }
 
@@ -140,51 +146,51 @@ fn open(mut input: FormatInput) -> Result<Box<dyn RecordReader>, TraceError> {
 
 impl Columns {
     fn new(settings: &Settings, first: &[u8]) -> Result<Self, String> {
-        let separator = separator(first, choice(settings, &SEPARATOR));
+        let params = Parameters::from_settings(settings);
+        let separator = separator(first, params.separator);
         let mut header = false;
-        let mut column = |param: &Param| -> Result<Option<usize>, String> {
-            let text = choice(settings, param);
+        let mut column = |name: &str, text: &str| -> Result<Option<usize>, String> {
             if text.is_empty() {
                 return Ok(None);
             }
             if let Ok(number) = text.parse::<usize>() {
                 return match number.checked_sub(1).filter(|at| *at < 10_000) {
                     Some(at) => Ok(Some(at)),
-                    None => Err(format!("`{}`: columns are counted from 1", param.name)),
+                    None => Err(format!("`{name}`: columns are counted from 1")),
                 };
             }
             header = true;
-            let named = |name: &[u8]| name.eq_ignore_ascii_case(text.as_bytes());
+            let named = |column: &[u8]| column.eq_ignore_ascii_case(text.as_bytes());
             match split(first, separator).position(named) {
                 Some(at) => Ok(Some(at)),
                 None => Err(format!(
-                    "`{}`: the first line has no column called \"{text}\"; give its name or number",
-                    param.name
+                    "`{name}`: the first line has no column called \"{text}\"; give its name or \
+                     number"
                 )),
             }
         };
-        let (time, op, volume) = (column(&TIME)?, column(&OP)?, column(&VOLUME)?);
+        let (time, op) = (column("time", &params.time)?, column("op", &params.op)?);
+        let volume = column("volume", params.volume.as_deref().unwrap_or_default())?;
         let needed = |at: Option<usize>, name| at.ok_or(format!("`{name}` needs a column"));
-        let offset = needed(column(&OFFSET)?, "offset")?;
-        let size = needed(column(&SIZE)?, "size")?;
-        let (shift, ticks) = match choice(settings, &TIME_UNIT) {
-            "ms" => (6, 1),
-            "us" => (3, 1),
-            "100ns" => (0, 100),
-            "ns" => (0, 1),
-            _ => (9, 1),
+        let offset = needed(column("offset", &params.offset)?, "offset")?;
+        let size = needed(column("size", &params.size)?, "size")?;
+        let (shift, ticks) = match params.time_unit {
+            TimeUnit::Seconds => (9, 1),
+            TimeUnit::Milliseconds => (6, 1),
+            TimeUnit::Microseconds => (3, 1),
+            TimeUnit::HundredNanoseconds => (0, 100),
+            TimeUnit::Nanoseconds => (0, 1),
         };
-        let unit = settings.bytes_opt(UNIT.name).unwrap_or(1);
         Ok(Self {
             separator,
             time: time.map(|at| (at, shift, ticks)),
             op,
-            read: settings.text_opt(READ.name).map(|text| text.as_bytes().to_vec()),
+            read: params.read.map(String::into_bytes),
             offset,
             size,
             volume,
-            unit,
-            size_unit: settings.bytes_opt(SIZE_UNIT.name).unwrap_or(unit),
+            unit: params.unit,
+            size_unit: params.size_unit.unwrap_or(params.unit),
             names: NameTable::default(),
             header,
             found: Vec::new(),
@@ -273,10 +279,12 @@ impl LineParser for Columns {
 mod tests {
     use super::*;
     use crate::trace::lines::check_line;
+    use hybridsim_config::check::defaults;
     use hybridsim_config::param::Value;
+    use hybridsim_config::registry::Registry;
 
     fn columns(first: &str, list: &[(&'static str, &str)]) -> Result<Columns, String> {
-        let mut settings = Settings::default();
+        let mut settings = defaults(Parameters::PARAMS, &Registry::default());
         for &(name, text) in list {
             let value = match text.parse() {
                 Ok(bytes) if name.ends_with("unit") => Value::Bytes(bytes),

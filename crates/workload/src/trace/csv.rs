@@ -27,6 +27,10 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         15000,write,1,4096,16,0,\n15500,trim,0,8192,2048,0,\n20000,flush,0,0,0,0,90000\n",
 };
 
+/// The error of a word that names no operation.
+const OPERATIONS: &str = "is none of read, write, trim, flush, zone_reset, zone_finish, \
+                          zone_open and zone_close";
+
 struct Csv;
 
 impl LineParser for Csv {
@@ -38,8 +42,8 @@ impl LineParser for Csv {
         let mut fields = Commas::new(line);
         let time_ns = fields.whole("the time")?;
         let word = fields.text();
-        let op = Op::ALL.iter().find(|op| op.name().as_bytes() == word);
-        let op = *op.ok_or(LineError::new("the operation", "is not read, write, trim or flush"))?;
+        let op = std::str::from_utf8(word).ok().and_then(Op::from_name);
+        let op = op.ok_or(LineError::new("the operation", OPERATIONS))?;
         let volume = fields.whole("the volume")?;
         let start = fields.whole("the lba")?;
         let sectors = fields.whole("the sectors")?;
@@ -66,7 +70,8 @@ mod tests {
         check(HEADER, "no request");
         check("5,read,2,1024,8,0,77", "5 ns, volume 2: read 1024+8 in 77");
         check("5,write,2,1024,8,0,", "5 ns, volume 2: write 1024+8");
-        check("5,walk,2,1024,8,0,", "the operation is not read, write, trim or flush");
+        check("5,walk,2,1024,8,0,", &format!("the operation {OPERATIONS}"));
+        check("5,zone_reset,2,1024,512,0,", "5 ns, volume 2: zone_reset 1024+512");
         check("5,read,2,1024,8,256,", "the flags is too large");
         check("5,read,2,1024,8,0,1,1", "the line has more columns than this format");
     }

@@ -9,9 +9,9 @@ use super::bytes::FileHead;
 use super::lines::{Blanks, FEW_BAD, LineError, LineParser, ParsedLine, open_lines};
 use super::normalise::RawRequest;
 use super::number;
-use super::{Confidence, FormatEntry, FormatInput, choice};
+use super::{Confidence, FormatEntry, FormatInput};
 use crate::record::{RecordReader, TraceError};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use weigh::HeadStatistics;
@@ -20,30 +20,51 @@ use weigh::HeadStatistics;
 pub(crate) const NAMES: &[&str] =
     &["disksim", "flashsim", "mqsim", "replayer-bytes", "replayer-sectors", "ssdsim"];
 
-const fn time_unit(default: &'static str) -> Param {
-    const UNITS: Kind = Kind::Choice(&["s", "ms", "us", "ns", "ps"]);
-    Param::with("time_unit", UNITS, default, "Unit of the times: s, ms, us, ns or ps.")
+hybridsim_config::choices! {
+    /// Unit of the times.
+    enum TimeUnit {
+        Seconds = "s",
+        Milliseconds = "ms",
+        Microseconds = "us",
+        Nanoseconds = "ns",
+        Picoseconds = "ps",
+    }
 }
-const MILLISECONDS: Param = time_unit("\"ms\"");
-/// MQSim's unit is given in its workload file, not in the trace; the traces shipped use ns.
-const NANOSECONDS: Param = time_unit("\"ns\"");
-const PAGE: Param = Param::with(
-    "page_bytes",
-    Kind::Bytes,
-    "\"4KiB\"",
-    "Unit of the sizes: a multiple of 512 bytes, up to 1 GiB.",
-);
-const PAGE_BYTES: u64 = 4096;
+
+hybridsim_config::params! {
+    /// Parameters of formats with times in milliseconds.
+    struct Milliseconds {
+        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"ms\"",
+            "Unit of the times: s, ms, us, ns or ps.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of formats with times in nanoseconds. MQSim's unit is given in its workload
+    /// file, not in the trace; the traces shipped use ns.
+    struct Nanoseconds {
+        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"ns\"",
+            "Unit of the times: s, ms, us, ns or ps.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Parameters of `flashsim`.
+    struct FlashSim includes { times: Milliseconds } {
+        page_bytes: u64 = Kind::Bytes, default "\"4KiB\"",
+            "Unit of the sizes: a multiple of 512 bytes, up to 1 GiB.";
+    }
+}
 
 pub(super) const DISKSIM: FormatEntry = FormatEntry {
     description: Description {
         name: "disksim",
         summary: "DiskSim ASCII: time in ms, device, first sector, sectors, flags in hexadecimal.",
         origin: "DiskSim 4.0 reference manual, section on input traces",
-        params: &[MILLISECONDS],
+        params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |_| true),
-    open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::HexFlags),
+    open: |input| open_ms(input, Unit::Sectors, OpColumn::HexFlags),
     same_as: &["replayer-sectors"],
     sample: b"13.190000\t30\t0\t5\t1\n17.820000\t20\t57001\t6\t1\n25.910000\t18\t28600\t12\t1c\n",
 };
@@ -55,12 +76,13 @@ pub(super) const FLASHSIM: FormatEntry = FormatEntry {
         summary: "FlashSim text: time in ms, device, first sector, size in pages, 1 read or 0 \
                   write.",
         origin: "traces shipped with FlashSim; units found from runs of sequential requests",
-        params: &[MILLISECONDS, PAGE],
+        params: FlashSim::PARAMS,
     },
     sniff: |head| sniff(head, |_| true),
     open: |input| {
-        let page_bytes = input.settings.bytes_opt(PAGE.name).unwrap_or(PAGE_BYTES);
-        open(input, MILLISECONDS, Unit::Pages(page_bytes / SECTOR_BYTES), OpColumn::HexFlags)
+        let FlashSim { times, page_bytes } = FlashSim::from_settings(&input.settings);
+        let pages = Unit::Pages(page_bytes / SECTOR_BYTES);
+        open(input, times.time_unit, pages, OpColumn::HexFlags)
     },
     same_as: &[],
     sample: b"0.875000\t0\t7\t1\t1\n1.5\t0\t15\t2\t1\n2.5\t0\t31\t1\t1\n4.5\t0\t39\t3\t0\n",
@@ -72,10 +94,10 @@ pub(super) const MQSIM: FormatEntry = FormatEntry {
         summary: "MQSim ASCII: time (ns by default), device, first sector, sectors, 1 read or 0 \
                   write.",
         origin: "MQSim (FAST 2018), trace-based IO flows",
-        params: &[NANOSECONDS],
+        params: Nanoseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
-    open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open_ns(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["ssdsim"],
     sample: b"938000000 4 26470 16 0\n938500000 3 19757 16 0\n938900000 13 93230 32 1\n",
 };
@@ -85,10 +107,10 @@ pub(super) const SSDSIM: FormatEntry = FormatEntry {
         name: "ssdsim",
         summary: "SSDsim ASCII: time in ns, device, first sector, sectors, 1 read or 0 write.",
         origin: "SSDsim (Hu et al., ICS 2011)",
-        params: &[NANOSECONDS],
+        params: Nanoseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
-    open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open_ns(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["mqsim"],
     sample: b"0 0 4000 7 0\n0 1 90 6 0\n30000000 0 4007 7 1\n",
 };
@@ -100,10 +122,10 @@ pub(super) const REPLAYER_BYTES: FormatEntry = FormatEntry {
         name: "replayer-bytes",
         summary: "Replayer text: time in ms, disk, offset and size in bytes, 1 read or 0 write.",
         origin: REPLAYER_ORIGIN,
-        params: &[MILLISECONDS],
+        params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops),
-    open: |input| open(input, MILLISECONDS, Unit::Bytes, OpColumn::OneIsRead),
+    open: |input| open_ms(input, Unit::Bytes, OpColumn::OneIsRead),
     same_as: &[],
     sample: b"0.000 0 2048000 4096 0\n223.400 0 31457280 36864 1\n24290.625 0 512 7680 0\n",
 };
@@ -113,10 +135,10 @@ pub(super) const REPLAYER_SECTORS: FormatEntry = FormatEntry {
         name: "replayer-sectors",
         summary: "Replayer text: time in ms, disk, offset and size in sectors, 1 read or 0 write.",
         origin: REPLAYER_ORIGIN,
-        params: &[MILLISECONDS],
+        params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops),
-    open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open_ms(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["disksim"],
     sample: b"0.000 5 17400 16 1\n0.250 5 16200 16 1\n0.600 5 17488 16 0\n",
 };
@@ -147,18 +169,36 @@ struct FiveColumns {
     op: OpColumn,
 }
 
-fn open(
+fn open_ms(
     input: FormatInput,
-    time_unit: Param,
     size: Unit,
     op: OpColumn,
 ) -> Result<Box<dyn RecordReader>, TraceError> {
-    let shift = match choice(&input.settings, &time_unit) {
-        "s" => Some(9),
-        "ms" => Some(6),
-        "us" => Some(3),
-        "ns" => Some(0),
-        _ => None,
+    let time_unit = Milliseconds::from_settings(&input.settings).time_unit;
+    open(input, time_unit, size, op)
+}
+
+fn open_ns(
+    input: FormatInput,
+    size: Unit,
+    op: OpColumn,
+) -> Result<Box<dyn RecordReader>, TraceError> {
+    let time_unit = Nanoseconds::from_settings(&input.settings).time_unit;
+    open(input, time_unit, size, op)
+}
+
+fn open(
+    input: FormatInput,
+    time_unit: TimeUnit,
+    size: Unit,
+    op: OpColumn,
+) -> Result<Box<dyn RecordReader>, TraceError> {
+    let shift = match time_unit {
+        TimeUnit::Seconds => Some(9),
+        TimeUnit::Milliseconds => Some(6),
+        TimeUnit::Microseconds => Some(3),
+        TimeUnit::Nanoseconds => Some(0),
+        TimeUnit::Picoseconds => None,
     };
     open_lines(input, FiveColumns { shift, size, op })
 }

@@ -6,7 +6,7 @@
 //! sizes of 64 bits and further fields behind them.
 
 use super::normalise::RawRequest;
-use super::oracle_general::{OBJECTS, Objects};
+use super::oracle_general::{Objects, Parameters};
 use super::records::{ParsedRecord, RecordParser, open_records, u32_at, u64_at};
 use super::{Confidence, FormatEntry};
 use crate::record::SourceLocation;
@@ -21,7 +21,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         name: "lcs",
         summary: "libCacheSim lcs binary, versions 1 to 8: seconds, object, size, operation.",
         origin: "libCacheSim, trace type lcs",
-        params: &[OBJECTS],
+        params: Parameters::PARAMS,
     },
     sniff: |head| match head.bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
         Some(MAGIC) => Confidence::Certain,

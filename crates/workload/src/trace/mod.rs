@@ -44,8 +44,9 @@ pub use detect::{Detection, OtherReading};
 
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use detect::{Choice, choose};
-use hybridsim_config::param::{Kind, Param, Settings, Value};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::check;
+use hybridsim_config::param::{Kind, Settings, Value};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use normalise::WarningLog;
 use std::path::Path;
 
@@ -142,7 +143,7 @@ impl RecordReader for OpenTrace {
 /// A file to be read in a format.
 pub struct FormatInput {
     pub file: TraceFile,
-    /// The format's parameters, only those that were given.
+    /// The format's parameters.
     pub settings: Settings,
     /// As [`OpenOptions::reorder_records`].
     pub reorder_records: usize,
@@ -219,11 +220,12 @@ pub fn open_with(
         }),
         None => choose(entries, &head),
     };
-    let Choice { entry, mut settings, detection, also } =
+    let Choice { entry, settings: suggested, detection, also } =
         choice.map_err(|message| file.error(SourceLocation::File, message))?;
     check_settings(&entry.description, &options.settings)
         .map_err(|message| file.error(SourceLocation::File, message))?;
-    for (name, value) in options.settings.iter() {
+    let mut settings = check::defaults(entry.description.params, &Registry::default());
+    for (name, value) in suggested.iter().chain(options.settings.iter()) {
         settings.set(name, value.clone());
     }
     let compression = file.compression();
@@ -273,12 +275,6 @@ fn check_settings(description: &Description, settings: &Settings) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// The value of choice parameter `param`, or its default.
-fn choice<'a>(settings: &'a Settings, param: &Param) -> &'a str {
-    let default = param.default.unwrap_or("").trim_matches('"');
-    settings.text_opt(param.name).unwrap_or(default)
 }
 
 #[cfg(test)]

@@ -3,27 +3,33 @@
 
 use super::normalise::RawRequest;
 use super::records::{ParsedRecord, RecordParser, open_records, u32_at, u64_at};
-use super::{Confidence, FileHead, FormatEntry, choice};
-use hybridsim_config::param::{Kind, Param, Settings};
+use super::{Confidence, FileHead, FormatEntry};
+use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
-pub(super) const OBJECTS: Param = Param::with(
-    "objects",
-    Kind::Choice(&["sector", "byte", "dense"]),
-    "\"sector\"",
-    "Meaning of an object's number: its first sector, its first byte, or (`dense`) an identifier; \
-     then objects are laid out densely in order of first appearance (memory grows with their \
-     number).",
-);
+hybridsim_config::choices! {
+    /// Meaning of an object's number.
+    enum ObjectNumber { Sector = "sector", Byte = "byte", Dense = "dense" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of formats with objects.
+    pub(super) struct Parameters {
+        objects: ObjectNumber = Kind::Choice(ObjectNumber::NAMES), default "\"sector\"",
+            "Meaning of an object's number: its first sector, its first byte, or (`dense`) an \
+             identifier; then objects are laid out densely in order of first appearance (memory \
+             grows with their number).";
+    }
+}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "oracle-general",
         summary: "libCacheSim oracleGeneral binary: seconds, object, bytes, next use. Reads only.",
         origin: "libCacheSim, trace type oracleGeneral",
-        params: &[OBJECTS],
+        params: Parameters::PARAMS,
     },
     sniff,
     open: |input| {
@@ -73,10 +79,10 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
 
 impl Objects {
     pub fn new(settings: &Settings) -> Self {
-        match choice(settings, &OBJECTS) {
-            "dense" => Self::Dense { extents: FxHashMap::default(), end: 0 },
-            "byte" => Self::Byte,
-            _ => Self::Sector,
+        match Parameters::from_settings(settings).objects {
+            ObjectNumber::Dense => Self::Dense { extents: FxHashMap::default(), end: 0 },
+            ObjectNumber::Byte => Self::Byte,
+            ObjectNumber::Sector => Self::Sector,
         }
     }
 

@@ -12,13 +12,14 @@ struct BlkParse {
     sequence: u64,
 }
 
-/// The RWBS column.
-fn letters(op: Op, flags: Flags) -> String {
+/// The RWBS column; `None` for zone management, which the kernel traces without letters.
+fn letters(op: Op, flags: Flags) -> Option<String> {
     let mut text = match op {
         Op::Read => "R",
         Op::Write => "W",
         Op::Trim => "D",
         Op::Flush => "FN",
+        Op::Zone(_) => return None,
     }
     .to_owned();
     for (flag, letter) in
@@ -28,7 +29,7 @@ fn letters(op: Op, flags: Flags) -> String {
             text.push(letter);
         }
     }
-    text
+    Some(text)
 }
 
 /// The device number in a name such as `8,16`, as the blkparse reader names volumes.
@@ -51,8 +52,9 @@ impl RecordFormatter for BlkParse {
         let request = &record.request;
         let ns = record.at.as_ns();
         let (s, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        let Some(letters) = letters(request.op, request.flags) else { return Ok(false) };
         self.sequence += 1;
-        let (device, letters) = (device(name, request.volume), letters(request.op, request.flags));
+        let device = device(name, request.volume);
         write!(out, "{device:>6}  0 {:>8} {s:>5}.{rest:09}  1  D {letters:>3} ", self.sequence)?;
         if request.op == Op::Flush {
             writeln!(out, "[trace]")?;
@@ -73,7 +75,8 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     extension: "txt",
     loses: &[
         "response times",
-        "the pin and background flags",
+        "zone management",
+        "the pin, append and background flags",
         "flags of flushes",
         "names of \
               volumes that are no device numbers",

@@ -21,7 +21,7 @@ impl RecordFormatter for DiskSim {
         let flags = match request.op {
             Op::Read => 1,
             Op::Write => 0,
-            Op::Trim | Op::Flush => return Ok(false),
+            Op::Trim | Op::Flush | Op::Zone(_) => return Ok(false),
         };
         let ns = record.at.as_ns();
         let (ms, rest) = (ns / 1_000_000, ns % 1_000_000);
@@ -39,6 +39,6 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         params: &[],
     },
     extension: "trace",
-    loses: &["trims", "flushes", "flags", "response times", "names of volumes"],
+    loses: &["trims", "flushes", "zone management", "flags", "response times", "names of volumes"],
     create: |out, _| Ok(Box::new(TextWriter::create(out, "", DiskSim)?)),
 };

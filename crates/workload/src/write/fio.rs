@@ -38,16 +38,18 @@ impl RecordFormatter for Fio {
             "" => format!("volume{}", request.volume),
             name => name.to_owned(),
         };
-        self.open(out, us, request.volume, &file)?;
         let action = match request.op {
             Op::Read => "read",
             Op::Write => "write",
             Op::Trim => "trim",
-            Op::Flush => {
-                writeln!(out, "{us} {file} sync 0 0")?;
-                return Ok(true);
-            }
+            Op::Flush => "sync",
+            Op::Zone(_) => return Ok(false),
         };
+        self.open(out, us, request.volume, &file)?;
+        if request.op == Op::Flush {
+            writeln!(out, "{us} {file} {action} 0 0")?;
+            return Ok(true);
+        }
         let offset = u128::from(request.lba.0) * u128::from(SECTOR_BYTES);
         writeln!(out, "{us} {file} {action} {offset} {}", request.bytes())?;
         Ok(true)
@@ -62,7 +64,7 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         params: &[],
     },
     extension: "log",
-    loses: &["flags", "times finer than 1 us", "response times"],
+    loses: &["zone management", "flags", "times finer than 1 us", "response times"],
     create: |out, _| {
         Ok(Box::new(TextWriter::create(out, "fio version 3 iolog\n", Fio::default())?))
     },

@@ -24,7 +24,7 @@ impl RecordFormatter for Msr {
         let op = match request.op {
             Op::Read => "Read",
             Op::Write => "Write",
-            Op::Trim | Op::Flush => return Ok(false),
+            Op::Trim | Op::Flush | Op::Zone(_) => return Ok(false),
         };
         let ticks = START_TICKS + record.at.as_ns() / 100;
         let offset = u128::from(request.lba.0) * u128::from(SECTOR_BYTES);
@@ -47,6 +47,7 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     loses: &[
         "trims",
         "flushes",
+        "zone management",
         "flags",
         "times finer than 100 ns",
         "the absence of a response time (written as 0)",

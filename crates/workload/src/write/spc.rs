@@ -20,7 +20,7 @@ impl RecordFormatter for Spc {
         let op = match request.op {
             Op::Read => 'R',
             Op::Write => 'W',
-            Op::Trim | Op::Flush => return Ok(false),
+            Op::Trim | Op::Flush | Op::Zone(_) => return Ok(false),
         };
         let ns = record.at.as_ns();
         let (s, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
@@ -38,6 +38,6 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         params: &[],
     },
     extension: "spc",
-    loses: &["trims", "flushes", "flags", "response times", "names of volumes"],
+    loses: &["trims", "flushes", "zone management", "flags", "response times", "names of volumes"],
     create: |out, _| Ok(Box::new(TextWriter::create(out, "", Spc)?)),
 };

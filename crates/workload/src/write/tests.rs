@@ -1,6 +1,6 @@
 use super::*;
 use crate::trace::{OpenOptions, open};
-use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Stream};
+use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Stream, ZoneAction};
 use std::path::Path;
 
 /// Records that all formats can represent: times in whole milliseconds, reads and writes.
@@ -61,12 +61,17 @@ fn what_is_written_is_read_back_by_name_and_by_content() {
 }
 
 #[test]
-fn trims_flushes_and_flags_are_kept_or_counted_as_left_out() {
+fn operations_and_flags_are_kept_or_counted_as_left_out() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut list = records(4);
+    let mut list = records(9);
     list[1].request = Request::new(Op::Trim, Lba(8), 64);
     list[2].request = Request { volume: 0, ..Request::new(Op::Flush, Lba(0), 0) };
     list[3].request.flags = Flags::FUA.with(Flags::SYNC).with(Flags::META);
+    for (record, action) in list[4..8].iter_mut().zip(ZoneAction::ALL) {
+        record.request = Request::new(Op::Zone(action), Lba(4096), 2048);
+    }
+    list[8].request.op = Op::Write;
+    list[8].request.flags = Flags::APPEND;
     list.iter_mut().for_each(|record| {
         record.request.volume = 0;
         record.response = None;
@@ -79,9 +84,13 @@ fn trims_flushes_and_flags_are_kept_or_counted_as_left_out() {
             .iter()
             .filter(|record| !(loses("trims") && record.request.op == Op::Trim))
             .filter(|record| !(loses("flushes") && record.request.op == Op::Flush))
+            .filter(|record| {
+                !(loses("zone management") && matches!(record.request.op, Op::Zone(_)))
+            })
             .map(|record| {
                 let mut record = *record;
-                if loses("flags") {
+                let is_append = record.request.flags == Flags::APPEND;
+                if loses("flags") || loses("the pin, append and background flags") && is_append {
                     record.request.flags = Flags::NONE;
                 }
                 record

@@ -279,10 +279,10 @@ impl CounterCalibration<'_> {
         Ok(start.preset(
             &head,
             |_| false,
-            |key| {
-                of_fit.contains(&key).then(|| "see above".to_owned()).or_else(|| {
-                    (key != "kind" && start.writes(key)).then(|| "of the model".to_owned())
-                })
+            |path| {
+                let is_of_fit = of_fit.contains(&path) || path.starts_with("ftl.");
+                let comment = if is_of_fit { "see above" } else { "of the model" };
+                (path != "kind" && start.writes(path)).then(|| comment.to_owned())
             },
         ))
     }

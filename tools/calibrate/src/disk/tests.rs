@@ -143,7 +143,7 @@ fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
         assert!(off < 1e-6, "{}: {off}", constant.name);
     }
     let sourced = |line: &str| line.contains("# fitted to measured") || line.contains("# from ");
-    let keys = text.lines().filter(|line| !line.starts_with([' ', '#', ']']));
+    let keys = text.lines().filter(|line| !line.is_empty() && !line.starts_with([' ', '#', ']']));
     for line in keys.filter(|line| !line.ends_with('[') && !line.contains("[")) {
         assert!(sourced(line) || line.contains("# as "), "{line}");
     }

@@ -17,7 +17,7 @@ enum Unit {
 /// A parameter of `ssd` that calibration fits. Times and rates are searched by their logarithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constant {
-    /// The parameter's name.
+    /// The parameter's path.
     pub name: &'static str,
     unit: Unit,
     /// Least and greatest value tried, in ns, bytes per second or as a share.
@@ -43,7 +43,7 @@ const fn rate(name: &'static str, range: (f64, f64)) -> Constant {
 pub(super) const CONSTANTS: [Constant; 9] = [
     time("read_time", Some(Op::Read), (2e3, 5e5)),
     Constant {
-        name: "read_spread",
+        name: "timing.read_spread",
         unit: Unit::Share,
         range: (0.0, 1.5),
         shown_by: Some(Op::Read),
@@ -51,15 +51,15 @@ pub(super) const CONSTANTS: [Constant; 9] = [
     },
     time("program_time", Some(Op::Write), (2e4, 5e7)),
     rate("channel_rate", (2e7, 8e9)),
-    rate("host_rate", (2e7, 3.2e10)),
+    rate("controller.host_rate", (2e7, 3.2e10)),
     Constant {
         shown_by: Some(Op::Write),
-        follows: Some("host_rate"),
-        ..rate("host_write_rate", (2e7, 3.2e10))
+        follows: Some("controller.host_rate"),
+        ..rate("controller.host_write_rate", (2e7, 3.2e10))
     },
-    time("request_interval", None, (5e1, 1e5)),
-    time("read_overhead", Some(Op::Read), (1e2, 5e5)),
-    time("write_overhead", Some(Op::Write), (1e2, 5e5)),
+    time("controller.request_interval", None, (5e1, 1e5)),
+    time("controller.read_overhead", Some(Op::Read), (1e2, 5e5)),
+    time("controller.write_overhead", Some(Op::Write), (1e2, 5e5)),
 ];
 
 /// First step of the search: of the logarithm, or of a share.
@@ -134,12 +134,21 @@ impl Constant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hybridsim_config::param::EntryChoice;
+
+    /// Those of a drive, without values.
+    fn empty() -> Settings {
+        let queued = EntryChoice { name: "queued".to_owned(), settings: Settings::default() };
+        Settings::default()
+            .and("timing", Value::Entry(queued))
+            .and("controller", Value::Table(Settings::default()))
+    }
 
     #[test]
     fn what_is_written_is_read() {
         for constant in CONSTANTS {
             let (low, high) = constant.bounds();
-            let mut settings = Settings::default();
+            let mut settings = empty();
             for at in [low, f64::midpoint(low, high), high] {
                 constant.write(&mut settings, at);
                 let got = constant.read(&settings);
@@ -150,11 +159,12 @@ mod tests {
 
     #[test]
     fn a_constant_without_a_value_of_its_own_follows_another() {
-        let constant = CONSTANTS.iter().find(|constant| constant.name == "host_write_rate");
+        let constant =
+            CONSTANTS.iter().find(|constant| constant.name == "controller.host_write_rate");
         let constant = constant.expect("a constant");
-        let mut settings = Settings::default();
+        let mut settings = empty();
         constant.write(&mut settings, FOLLOWS);
         assert!(constant.read(&settings).is_nan(), "nothing was written");
-        assert_eq!(constant.words(FOLLOWS), "as host_rate");
+        assert_eq!(constant.words(FOLLOWS), "as controller.host_rate");
     }
 }

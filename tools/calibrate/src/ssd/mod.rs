@@ -98,7 +98,7 @@ impl<'r> Drive<'r> {
     }
 
     fn of(start: Start<'r>) -> Result<Self, CalibrateError> {
-        let timing = start.component.settings.text("timing");
+        let timing = &start.component.settings.entry("timing").name;
         if timing != "queued" {
             let name = &start.name;
             let message = format!("{name}: timing is `{timing}`, and only `queued` is calibrated");

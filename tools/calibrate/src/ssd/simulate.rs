@@ -80,7 +80,7 @@ impl<'a> Bench<'a> {
         point.write(&mut small);
         shrink(&mut small);
         // Writes count from when the buffer is full and blocks are erased as fast as written.
-        let before = settings.bytes("write_buffer") + spare_bytes(&small);
+        let before = settings.bytes("timing.write_buffer") + spare_bytes(&small);
         let share = measured.write_share();
         let warmup = match share > 0.0 {
             true => ((before / bytes) as f64 / share.max(WRITE_SHARE_MIN)) as u64 + depth,

@@ -8,7 +8,6 @@ use std::fs;
 const TRUE: &str = r#"
 [component.ssd]
 kind = "ssd"
-timing = "queued"
 channels = 4
 dies_per_channel = 2
 planes_per_die = 1
@@ -17,19 +16,24 @@ pages_per_block = 96
 page_size = "4KiB"
 over_provisioning = 0.5
 read_time = "55us"
-read_spread = 0.4
 program_time = "600us"
 erase_time = "3ms"
 channel_rate = "600MB/s"
+read_pages = 4
+program_pages = 12
+ftl = { kind = "page", stripe_pages = 12 }
+
+[component.ssd.timing]
+kind = "queued"
+read_spread = 0.4
+write_buffer = "1MiB"
+
+[component.ssd.controller]
 host_rate = "1500MB/s"
 host_duplex = "full"
 read_overhead = "9us"
 write_overhead = "11us"
 request_interval = "2us"
-read_pages = 4
-program_pages = 12
-write_buffer = "1MiB"
-ftl = { kind = "page", stripe_pages = 12 }
 "#;
 
 fn jobs(drive: &Drive<'_>, depths: &[u64]) -> Vec<MeasuredJob> {
@@ -75,7 +79,7 @@ fn constants_of_a_simulated_drive_are_found_again() {
     let truth = measured.point();
     // Four jobs that read do not separate channel, link and controller, which can make up for each
     // other.
-    for name in ["read_time", "program_time", "write_overhead"] {
+    for name in ["read_time", "program_time", "controller.write_overhead"] {
         let at = CONSTANTS.iter().position(|constant| constant.name == name);
         let at = at.expect("a constant");
         let apart = (found.point.constants[at] - truth.constants[at]).abs();
@@ -83,6 +87,9 @@ fn constants_of_a_simulated_drive_are_found_again() {
     }
     let preset = found.preset();
     assert!(preset.contains("fitted, between"), "{preset}");
+    let section = |name: &str| preset.split(&format!("\n[{name}]\n")).nth(1).unwrap_or_default();
+    assert!(section("controller").starts_with("read_overhead = "), "{preset}");
+    assert!(section("timing").starts_with("kind = \"queued\"  # from start\n"), "{preset}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("fitted.toml");
     fs::write(&path, &preset).expect("it can be written");
@@ -297,7 +304,8 @@ fn a_short_run_has_the_rate_of_a_long_one() {
 #[test]
 fn another_timing_model_is_refused() {
     let registry = registry::standard();
-    let other = TRUE.replace("queued", "interleaved");
+    let (before, _) = TRUE.split_once("[component.ssd.timing]").expect("its timing");
+    let other = format!("{before}timing = \"interleaved\"\n");
     let error = Drive::of_scenario("x", &other, &registry).expect_err("no queues");
     assert!(error.to_string().contains("only `queued`"), "{error}");
 }
@@ -321,7 +329,8 @@ fn the_link_has_a_rate_in_each_direction() {
     let sizes = [4_096, 65_536, 262_144];
     let writes = sizes.map(|bytes| of(&measured, "write", (bytes, 1), Op::Write));
     let link = |found: &SsdCalibration<'_>| {
-        let it = found.constants.iter().find(|constant| constant.name == "host_write_rate");
+        let it =
+            found.constants.iter().find(|constant| constant.name == "controller.host_write_rate");
         it.expect("a constant").clone()
     };
     let jobs = [&reads[..], &writes[..]].concat();
@@ -333,7 +342,7 @@ fn the_link_has_a_rate_in_each_direction() {
     assert!(found.preset().contains("host_write_rate"), "{}", found.preset());
     // Writes alone show one rate, which is that of START's key.
     let found = calibrate_ssd(&drive, &writes, &[true; 3], &|| true).expect("a fit");
-    assert_eq!((link(&found).from.as_str(), link(&found).to), ("as host_rate", None));
+    assert_eq!((link(&found).from.as_str(), link(&found).to), ("as controller.host_rate", None));
     assert!(!found.preset().contains("host_write_rate"), "{}", found.preset());
 }
 

@@ -129,7 +129,7 @@ fn settings(application: &Application) -> Vec<Setting> {
         flash_times("flash twice as fast", 0.5),
         flash_times("flash of 9.8 MB/s, as a SanDisk Ultra II", 2.5),
         hybrid("flash command overhead 500 us", |job| {
-            job.set("component.flash.write_overhead", "\"500us\"")
+            job.set("component.flash.controller.write_overhead", "\"500us\"")
         }),
         hybrid("used flash, all pages written before", |job| {
             job.set("component.flash.precondition", "\"fill-random\"")

@@ -30,7 +30,11 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
     let settings = [
         Setting::key("a clean stick", "component.stick.precondition", "\"none\""),
         Setting::key("no locality", "workload.generator.hot", 0.0),
-        Setting::key("a command overhead of 500 us", "component.stick.write_overhead", "\"500us\""),
+        Setting::key(
+            "a command overhead of 500 us",
+            "component.stick.controller.write_overhead",
+            "\"500us\"",
+        ),
         Setting::key(
             "chains of 2",
             "component.stick.ftl",
@@ -115,7 +119,11 @@ fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
     let settings = [
         Setting::key("the disk's write cache on", "component.disk.write_cache", true),
         Setting::key("the SATA disk", "component.disk.preset", "\"generic-sata-7200-250gb\""),
-        Setting::key("a command overhead of 500 us", "component.stick.read_overhead", "\"500us\""),
+        Setting::key(
+            "a command overhead of 500 us",
+            "component.stick.controller.read_overhead",
+            "\"500us\"",
+        ),
         Setting::key("a used stick", "component.stick.precondition", "\"fill\""),
     ];
     let ran = Variants::run(runner, &jobs, seeds("K38"), &settings)?;

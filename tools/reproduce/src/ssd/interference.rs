@@ -156,9 +156,9 @@ impl Constants {
             .set("workload.writes.generator.duration", &duration)
             .set("component.ssd.read_time", us(self.read_us))
             .set("component.ssd.program_time", us(self.program_us()))
-            .set("component.ssd.program_suspend_interval", us(self.interval_us))
+            .set("component.ssd.timing.program_suspend_interval", us(self.interval_us))
             .set("component.ssd.program_pages", self.program_pages)
-            .set("component.ssd.write_buffer", buffer)
+            .set("component.ssd.timing.write_buffer", buffer)
             .set("component.ssd.ftl.stripe_pages", self.program_pages)
     }
 }

@@ -166,10 +166,10 @@ impl Constants {
             .set(&ssd("over_provisioning"), self.over_provisioning);
         let Some(pauses) = self.pauses else { return job };
         let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = pauses;
-        job.set(&ssd("write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
-            .set(&ssd("buffer_pause_time"), time(1e3 * time_ms))
-            .set(&ssd("buffer_pause_interval"), time(1e3 * interval_ms))
-            .set(&ssd("buffer_pause_full_max"), time(1e3 * full_ms))
+        job.set(&ssd("timing.write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
+            .set(&ssd("timing.buffer_pause_time"), time(1e3 * time_ms))
+            .set(&ssd("timing.buffer_pause_interval"), time(1e3 * interval_ms))
+            .set(&ssd("timing.buffer_pause_full_max"), time(1e3 * full_ms))
     }
 
     /// These constants with other pauses.

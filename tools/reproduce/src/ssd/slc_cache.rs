@@ -84,7 +84,7 @@ impl Drive {
             )
             .set("component.ssd.ftl.dynamic_size", format!("\"{cache}B\""))
             .set("component.ssd.program_time", us(NATIVE_BYTES, self.direct))
-            .set("component.ssd.slc_program_time", us(SLC_BYTES, self.fast))
+            .set("component.ssd.slc.program_time", us(SLC_BYTES, self.fast))
     }
 
     /// GB written, and the rate in GB/s since the length before.

@@ -198,14 +198,14 @@ impl Constants {
         Job::paper("ssd/zns.toml")
             .named(name)
             .set("component.ssd.read_time", us(self.read))
-            .set("component.ssd.write_overhead", us(self.write_overhead))
+            .set("component.ssd.controller.write_overhead", us(self.write_overhead))
             .set("component.ssd.append_time", us(self.append))
             .set("component.ssd.program_time", us(self.program))
             .set("component.ssd.finish_time", us(self.finish))
             .set("component.ssd.reset_time", us(self.reset))
             .set("component.ssd.reset_data_time", us(self.reset_data))
             .set("component.ssd.erase_time", us(self.erase))
-            .set("component.ssd.erase_suspend_time", us(self.erase_suspend))
+            .set("component.ssd.timing.erase_suspend_time", us(self.erase_suspend))
     }
 
     /// Zones are written up to `pages`, finished if `finish` says so, and reset.
@@ -258,8 +258,8 @@ fn mean_us(ran: &JobOutput, kind: &str) -> f64 {
     let of = match kind {
         "read" => &load.latency_ns.read,
         "write" => &load.latency_ns.write,
-        "trim" => &load.latency_ns.trim,
-        _ => &load.latency_ns.flush,
+        "reset" => &load.latency_ns.zone_reset,
+        _ => &load.latency_ns.zone_finish,
     };
     of.mean.map_or(f64::NAN, |ns| ns / 1e3)
 }
@@ -337,13 +337,13 @@ fn fitted(
     let without = one(runner, with.single(Load::Append), "write")?;
     with.append = commands.us("append_explicit", None)? - without;
     let last = commands.us("finish", Some(CAPACITY - 1))?;
-    with.finish = last - one(runner, with.cycles(CAPACITY - 1, true), "flush")?;
+    with.finish = last - one(runner, with.cycles(CAPACITY - 1, true), "finish")?;
     let half = commands.us("finish", Some(FITTED))?;
     with.program = solve("program time", (100.0, 400.0), half, |us| {
-        one(runner, Constants { program: us, ..with }.cycles(FITTED, true), "flush")
+        one(runner, Constants { program: us, ..with }.cycles(FITTED, true), "finish")
     })?;
     let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
-    with.reset = empty - one(runner, with.resets(false), "trim")?;
+    with.reset = empty - one(runner, with.resets(false), "reset")?;
     with.reset_data = (full - empty) / MIB;
     let [resets, reads] = FITTED_RATIOS.map(|(of, _)| of);
     let ratios = |with, of| simulated(runner, with, Action::Reset, of);
@@ -380,13 +380,13 @@ fn series(
         let ran = run_all(runner, &jobs)?;
         if pages != CAPACITY - 1 {
             let point =
-                [commands.us("reset", Some(pages))?, mean_us(&ran[0], "trim"), linear(pages)];
+                [commands.us("reset", Some(pages))?, mean_us(&ran[0], "reset"), linear(pages)];
             found[0].points.push((pages, point));
         }
         let finish = commands.us("finish", Some(pages))?;
-        found[1].points.push((pages, [finish, mean_us(&ran[1], "flush"), rest(pages)]));
+        found[1].points.push((pages, [finish, mean_us(&ran[1], "finish"), rest(pages)]));
         let after = commands.us("reset_finished", Some(pages))?;
-        found[2].points.push((pages, [after, mean_us(&ran[1], "trim"), linear(pages)]));
+        found[2].points.push((pages, [after, mean_us(&ran[1], "reset"), linear(pages)]));
     }
     Ok(found)
 }
@@ -542,7 +542,7 @@ fn beside(with: Constants, Beside { action, acts, of, seconds }: Beside) -> Job 
 /// The latency of the only finish of a run.
 fn finish_ns(ran: &JobOutput) -> f64 {
     let tenant = ran.results.tenants.as_ref().and_then(|it| it.by_name.get("other"));
-    tenant.and_then(|it| it.latency_ns.flush.mean).unwrap_or(f64::NAN)
+    tenant.and_then(|it| it.latency_ns.zone_finish.mean).unwrap_or(f64::NAN)
 }
 
 fn simulated(
@@ -647,7 +647,7 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let pairs: Vec<Pair> = tables::read(runner, "zns_interference")?;
     let with = fitted(runner, &commands, &pairs)?;
     let mut findings = Findings::default();
-    let finish = one(runner, with.cycles(FITTED, true), "flush")? / 1e3;
+    let finish = one(runner, with.cycles(FITTED, true), "finish")? / 1e3;
     let Constants { read, write_overhead, append, program, finish: ends, reset, .. } = with;
     let Constants { reset_data, erase, erase_suspend, .. } = with;
     findings.row(
@@ -664,7 +664,7 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
             ))
             .given(),
     );
-    let full = one(runner, with.resets(true), "trim")? / 1e3;
+    let full = one(runner, with.resets(true), "reset")? / 1e3;
     findings.row(
         Claim::new("–", "reset of a full zone")
             .unit("ms")

@@ -1,6 +1,6 @@
 //! Where DFTL writes pages, and its garbage collection.
 
-use super::{Dftl, Frontier, Plane, frontier};
+use super::{Dftl, Frontier, Plane, TranslationPool, frontier};
 use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::{BlockId, Lpn, Ppn};
@@ -83,20 +83,37 @@ impl Dftl {
         must_gain: bool,
         flash: &mut FlashOps,
     ) -> Result<bool, FtlError> {
-        let pages_per_block = u64::from(self.geometry.pages_per_block());
-        let target = self.planes[plane].frontier;
-        let free_pages = pages_per_block - u64::from(target.next)
-            + u64::from(self.planes[plane].free_for_data()) * pages_per_block;
-        let valid_max = free_pages.min(pages_per_block - u64::from(must_gain));
+        let gains = u64::from(self.geometry.pages_per_block() - u32::from(must_gain));
+        let valid_max = self.free_pages(plane).min(gains);
         let victim = frontier::take_victim(&mut *self.policy, plane, valid_max, flash);
         let Some(victim) = victim else { return Ok(false) };
+        self.move_data(plane, victim, Cause::Gc, flash)?;
+        Ok(true)
+    }
+
+    /// Pages of `plane` that data can be copied to.
+    fn free_pages(&self, plane: usize) -> u64 {
+        let pages_per_block = self.geometry.pages_per_block();
+        let Plane { frontier, .. } = &self.planes[plane];
+        let blocks = u64::from(self.planes[plane].free_for_data());
+        u64::from(pages_per_block - frontier.next) + blocks * u64::from(pages_per_block)
+    }
+
+    /// Copies the data of `victim`, no candidate of the policy any more, and erases it.
+    fn move_data(
+        &mut self,
+        plane: usize,
+        victim: BlockId,
+        cause: Cause,
+        flash: &mut FlashOps,
+    ) -> Result<(), FtlError> {
         let mut offset = 0;
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
             let from = self.geometry.page(victim, at);
             let lpn = flash.array().owner(from);
             let (to, filled) = self.take_data_page(plane);
-            flash.copy(from, to, Cause::Gc, After::NOTHING);
+            flash.copy(from, to, cause, After::NOTHING);
             self.map[lpn.0 as usize] = to;
             match self.cache.find(lpn) {
                 // Lazy copying: the translation page is written when the entry is evicted.
@@ -105,15 +122,51 @@ impl Dftl {
             }
             self.close_if_full(plane, filled, flash);
         }
-        self.erase(plane, victim, flash);
-        self.update_copied(flash)?;
-        Ok(true)
+        self.erase(plane, victim, cause, flash);
+        self.update_copied(flash)
+    }
+
+    /// Moves the data or translation pages of `block` to others at once, to refresh them. Returns
+    /// false if it is still written, has no valid page, or too few pages are free.
+    pub(super) fn refresh_block(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let array = flash.array();
+        let closed = array.next_page(block) == self.geometry.pages_per_block();
+        let Some(first) = array.next_valid(block, 0).filter(|_| closed && !self.read_only) else {
+            return false;
+        };
+        let (valid, plane) = (u64::from(array.valid(block)), self.geometry.plane_of(block).0);
+        let owner = array.owner(self.geometry.page(block, first)).0;
+        if let Some(page) = owner.checked_sub(self.map.len() as u32) {
+            let pool = page as usize % self.pools.len();
+            let fits = valid <= self.free_translation_pages(pool);
+            if fits {
+                self.policy.removed(self.planes.len() + pool, block);
+                self.move_translations(pool, block, Cause::Refresh, flash);
+            }
+            return fits;
+        }
+        let fits = valid <= self.free_pages(plane as usize);
+        if fits {
+            self.policy.removed(plane as usize, block);
+            // Where entries of the map cannot be written, the device takes no more writes.
+            let _ = self.move_data(plane as usize, block, Cause::Refresh, flash);
+        }
+        fits
+    }
+
+    /// Pages that translation pages of `pool` can be copied to.
+    fn free_translation_pages(&self, pool: usize) -> u64 {
+        let TranslationPool { plane, frontier } = &self.pools[pool];
+        let Plane { free, reserved, .. } = &self.planes[*plane];
+        let blocks = u64::from(*reserved).min(free.len() as u64);
+        let pages_per_block = self.geometry.pages_per_block();
+        u64::from(pages_per_block - frontier.next) + blocks * u64::from(pages_per_block)
     }
 
     /// Erases `victim`; if that wears it out the plane takes a block less of data.
-    fn erase(&mut self, plane: usize, victim: BlockId, flash: &mut FlashOps) {
+    fn erase(&mut self, plane: usize, victim: BlockId, cause: Cause, flash: &mut FlashOps) {
         let Plane { free, limit, .. } = &mut self.planes[plane];
-        if !free.recycle(victim, Cause::Gc, After::NOTHING, flash) {
+        if !free.recycle(victim, cause, After::NOTHING, flash) {
             *limit = limit.saturating_sub(self.geometry.pages_per_block());
         }
     }
@@ -233,20 +286,32 @@ impl Dftl {
         let policy_pool = self.planes.len() + pool;
         let victim = frontier::take_victim(&mut *self.policy, policy_pool, pages_per_block, flash);
         let Some(victim) = victim else { return false };
+        self.move_translations(pool, victim, Cause::Gc, flash);
+        true
+    }
+
+    /// Copies the translation pages of `victim`, which the policy has given up, and erases it.
+    fn move_translations(
+        &mut self,
+        pool: usize,
+        victim: BlockId,
+        cause: Cause,
+        flash: &mut FlashOps,
+    ) {
+        let policy_pool = self.planes.len() + pool;
         let mut offset = 0;
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
             let from = self.geometry.page(victim, at);
             let page = flash.array().owner(from).0 - self.map.len() as u32;
             let (to, filled) = self.take_translation_page(pool);
-            flash.copy(from, to, Cause::Gc, After::NOTHING);
+            flash.copy(from, to, cause, After::NOTHING);
             self.directory[page as usize] = to;
             self.close_if_full(policy_pool, filled, flash);
         }
         let plane = self.pools[pool].plane;
         // The pool keeps its share; a worn-out block reduces the blocks for data.
         self.planes[plane].reserved += 1;
-        self.erase(plane, victim, flash);
-        true
+        self.erase(plane, victim, cause, flash);
     }
 }

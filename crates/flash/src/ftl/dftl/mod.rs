@@ -22,17 +22,20 @@ mod host_buffer;
 mod tests;
 
 use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
-use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{
+    BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, HOST_BUFFER, Hint, Maintenance,
+    Properties, REFRESH,
+};
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
-use crate::geometry::{Geometry, Lpn, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder};
 use cache::{MappingCache, Slot};
 use host_buffer::HostBuffer;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
@@ -44,78 +47,45 @@ pub const ENTRY: FtlEntry = FtlEntry {
         origin: "Gupta, Kim, Urgaonkar, ASPLOS 2009; flashsim, section 4. Unlike there, victims \
                  are chosen separately for the data of each plane and for the map, not from the \
                  whole device",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[HOST_BUFFER, REFRESH],
     build,
 };
 
-const PARAMS: [Param; 10] = [
-    Param::with(
-        "cache_entries",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
-        "8192",
-        "Mapping entries cached in memory, 8 bytes each.",
-    ),
-    Param::with(
-        "cache_policy",
-        Kind::Choice(&["segmented-lru", "lru"]),
-        "\"segmented-lru\"",
-        "The eviction order of the cache; `segmented-lru` protects entries used more than once.",
-    ),
-    Param::with(
-        "cache_protected",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.8",
-        "The protected segment of `segmented-lru` as a fraction of the cache.",
-    )
-    .needs(&[Needs::Is("cache_policy", &["segmented-lru"])]),
-    Param::with(
-        "batch_updates",
-        Kind::Flag,
-        "true",
-        "Whether a write of a translation page includes all its dirty entries.",
-    ),
-    Param::with(
-        "host_buffer",
-        Kind::Bytes,
-        "\"0B\"",
-        "Memory of the host that holds translation pages (NVMe host memory buffer), as drives \
-         without DRAM have it: entries that are not in the controller's memory are read there. 0 \
-         for none.",
-    ),
-    Param::with(
-        "host_buffer_time",
-        Kind::Duration,
-        "\"1us\"",
-        "Time of a read of the host's memory over the link, which brings the entries of 16 \
-         consecutive pages; part of the request's latency. The default is assumed.",
-    )
-    .needs(&[Needs::above_zero("host_buffer")]),
-    Param::with(
-        "stripe_pages",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Pages that the host writes to one plane before the next.",
-    ),
-    Param::with(
-        "gc",
-        Kind::Entry("gc-policy"),
-        "\"greedy\"",
-        "The victim policy of garbage collection.",
-    ),
-    Param::with(
-        "gc_free_blocks",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Garbage collection runs in a plane while it has this many free data blocks or fewer.",
-    ),
-    Param::optional(
-        "gc_idle_free_blocks",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "An idle device collects a block in a plane while it has this many free data blocks or \
-         fewer; gc_free_blocks by default. Needs idle_after.",
-    ),
-];
+hybridsim_config::choices! {
+    /// Eviction order of the cache of entries.
+    enum CachePolicy { SegmentedLru = "segmented-lru", Lru = "lru" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of DFTL.
+    struct Parameters {
+        cache_entries: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "8192",
+            "Mapping entries cached in memory, 8 bytes each.";
+        cache_policy: CachePolicy = Kind::Choice(CachePolicy::NAMES), default "\"segmented-lru\"",
+            "The eviction order of the cache; `segmented-lru` protects entries used more than \
+             once.";
+        cache_protected: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.8"
+            needs &[Needs::Is("cache_policy", &["segmented-lru"])],
+            "The protected segment of `segmented-lru` as a fraction of the cache.";
+        batch_updates: bool = Kind::Flag, default "true",
+            "Whether a write of a translation page includes all its dirty entries.";
+        host_buffer: u64 = Kind::Bytes, default "\"0B\"",
+            "Memory of the host that holds translation pages (NVMe host memory buffer), as drives \
+             without DRAM have it: entries that are not in the controller's memory are read there. \
+             0 for none.";
+        stripe_pages: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Pages that the host writes to one plane before the next.";
+        gc: EntryChoice = Kind::Entry("gc-policy"), default "\"greedy\"",
+            "The victim policy of garbage collection.";
+        gc_free_blocks: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Garbage collection runs in a plane while it has this many free data blocks or fewer.";
+        gc_idle_free_blocks: Option<u32> = Kind::Count { min: 1, max: 1 << 20 }, optional,
+            "An idle device collects a block in a plane while it has this many free data blocks or \
+             fewer; gc_free_blocks by default. Needs idle_after.";
+    }
+}
 
 /// Blocks of the device for each translation pool.
 const BLOCKS_PER_TRANSLATION_POOL: u32 = 256;
@@ -242,15 +212,16 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let capacity = planes.iter().flatten().map(|plane| u64::from(plane.limit)).sum();
     let reserved = format!("the map and {RESERVE_BLOCKS} blocks reserved");
     let mut problems = Vec::from_iter(frontier::capacity_problem(input, capacity, &reserved));
-    let (buffer, page) = (input.settings.bytes("host_buffer"), u64::from(geometry.page_bytes()));
-    if buffer > 0 && buffer < page {
+    let params = Parameters::from_settings(input.settings);
+    let page = u64::from(geometry.page_bytes());
+    if params.host_buffer > 0 && params.host_buffer < page {
         let message = format!("must hold a translation page, of {page} bytes; or 0 for none");
         problems.push(Problem::new("host_buffer", message));
     }
     let pools = geometry.planes() + shares.map_or(1, |shares| shares.pools);
-    match (frontier::victim_policy(input, pools as usize), shares, planes) {
+    match (frontier::victim_policy(input, &params.gc, pools as usize), shares, planes) {
         (Ok(policy), Some(shares), Some(planes)) if problems.is_empty() => {
-            Ok(Box::new(Dftl::new(input, &shares, planes, policy)))
+            Ok(Box::new(Dftl::new(input, &params, &shares, planes, policy)))
         }
         (policy, ..) => {
             problems.extend(policy.err().into_iter().flatten());
@@ -259,13 +230,9 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     }
 }
 
-/// The part of the map in the memory of the host; none where it has no room for a page.
-fn host_buffer(
-    settings: &Settings,
-    shares: &Shares,
-    geometry: &Geometry,
-) -> Option<Box<HostBuffer>> {
-    let pages = settings.bytes("host_buffer") / u64::from(geometry.page_bytes());
+/// The part of the map in the memory of the host, of `bytes`; none where it has no room for a page.
+fn host_buffer(bytes: u64, shares: &Shares, geometry: &Geometry) -> Option<Box<HostBuffer>> {
+    let pages = bytes / u64::from(geometry.page_bytes());
     let pages = pages.min(u64::from(shares.translation_pages)) as u32;
     (pages > 0).then(|| Box::new(HostBuffer::new(pages, shares.translation_pages)))
 }
@@ -273,15 +240,18 @@ fn host_buffer(
 impl Dftl {
     fn new(
         input: &FtlInput<'_>,
+        params: &Parameters,
         shares: &Shares,
         planes: Vec<Plane>,
         policy: Box<dyn VictimPolicy>,
     ) -> Self {
-        let (settings, geometry) = (input.settings, *input.geometry);
-        let capacity = settings.count("cache_entries").min(u64::from(input.exported_pages)) as u32;
-        let protected = match settings.text("cache_policy") {
-            "lru" => 0,
-            _ => (f64::from(capacity) * settings.number("cache_protected")).round() as u32,
+        let geometry = *input.geometry;
+        let capacity = params.cache_entries.min(input.exported_pages);
+        let protected = match params.cache_policy {
+            CachePolicy::Lru => 0,
+            CachePolicy::SegmentedLru => {
+                (f64::from(capacity) * params.cache_protected).round() as u32
+            }
         };
         let pool = |pool| TranslationPool {
             plane: shares.plane(pool, &geometry),
@@ -297,18 +267,14 @@ impl Dftl {
                 shares.translation_pages,
                 shares.entries_per_page,
             ),
-            host: host_buffer(settings, shares, &geometry),
+            host: host_buffer(params.host_buffer, shares, &geometry),
             planes,
             pools: (0..shares.pools).map(pool).collect(),
-            rotation: Rotation::new(
-                geometry.planes() as usize,
-                settings.count("stripe_pages") as u32,
-            ),
+            rotation: Rotation::new(geometry.planes() as usize, params.stripe_pages),
             policy,
-            free_low: settings.count("gc_free_blocks") as u32,
-            free_low_idle: (settings.count_opt("gc_idle_free_blocks"))
-                .unwrap_or(settings.count("gc_free_blocks")) as u32,
-            batch: settings.flag("batch_updates"),
+            free_low: params.gc_free_blocks,
+            free_low_idle: params.gc_idle_free_blocks.unwrap_or(params.gc_free_blocks),
+            batch: params.batch_updates,
             read_only: false,
             copied: Vec::with_capacity(geometry.pages_per_block() as usize),
             touched: Vec::with_capacity(geometry.pages_per_block() as usize),
@@ -439,6 +405,18 @@ impl Dftl {
     }
 }
 
+impl Maintenance for Dftl {
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        self.refresh_block(block, flash)
+    }
+
+    fn power_lost(&mut self) {
+        if let Some(host) = &mut self.host {
+            host.power_lost();
+        }
+    }
+}
+
 impl SavedState for Dftl {
     fn save(&self, to: &mut Saver) {
         to.put(&(&self.map, &self.directory, &self.cache));
@@ -534,19 +512,17 @@ impl Ftl for Dftl {
         Ok(false)
     }
 
-    fn power_lost(&mut self) {
-        if let Some(host) = &mut self.host {
-            host.power_lost();
+    fn properties(&self) -> Properties {
+        let directory = self.directory.len() as u64 * u64::from(ENTRY_BYTES);
+        Properties {
+            mapping_ram_bytes: u64::from(self.cache.capacity()) * CACHED_BYTES + directory,
+            unsaveable: self.policy.check_saveable().err(),
+            ..Properties::default()
         }
     }
 
-    fn check_saveable(&self) -> Result<(), StateError> {
-        self.policy.check_saveable()
-    }
-
-    fn mapping_ram_bytes(&self) -> u64 {
-        let directory = self.directory.len() as u64 * u64::from(ENTRY_BYTES);
-        u64::from(self.cache.capacity()) * CACHED_BYTES + directory
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -20,7 +20,7 @@ fn geometry(planes: u64, blocks_per_plane: u64) -> Geometry {
 }
 
 fn settings(entries: u64) -> Settings {
-    let plain = defaults::settings(&PARAMS, &defaults::registry());
+    let plain = defaults::settings(Parameters::PARAMS, &defaults::registry());
     plain.and("cache_entries", Value::Count(entries)).and("cache_policy", Value::Text("lru".into()))
 }
 
@@ -147,9 +147,13 @@ type FlashOpNote = (OpKind, Cause);
 #[test]
 fn memory_holds_the_cached_entries_and_the_directory() {
     let bench = Bench::new(&settings(10), 300);
-    assert_eq!(bench.ftl.mapping_ram_bytes(), 10 * 8 + 3 * 4);
+    assert_eq!(bench.ftl.properties().mapping_ram_bytes, 10 * 8 + 3 * 4);
     let whole = Bench::new(&settings(1_000_000), 300);
-    assert_eq!(whole.ftl.mapping_ram_bytes(), 300 * 8 + 3 * 4, "no more than there are pages");
+    assert_eq!(
+        whole.ftl.properties().mapping_ram_bytes,
+        300 * 8 + 3 * 4,
+        "no more than there are pages"
+    );
 }
 
 #[test]
@@ -247,9 +251,9 @@ fn a_power_failure_takes_the_clean_pages_of_the_hosts_memory() {
     clean.read(0);
     clean.read(201);
     assert_eq!(clean.read(1), [], "from the buffer");
-    clean.ftl.power_lost();
+    clean.ftl.maintenance().expect("it has a host buffer").power_lost();
     assert_eq!(clean.read(200), [LOAD, (Read, Host)], "lost with the host's memory");
-    bench.ftl.power_lost();
+    bench.ftl.maintenance().expect("it has a host buffer").power_lost();
     assert_eq!(bench.read(0), [(Read, Host)], "rebuilt, as no other copy has the changes");
     bench.ftl.audit(&bench.flash).expect("consistent metadata");
 }
@@ -268,7 +272,7 @@ fn no_entry_is_lost_between_controller_host_and_flash() {
                 _ => _ = bench.read(lpn),
             }
             if number % 500 == 499 {
-                bench.ftl.power_lost();
+                bench.ftl.maintenance().expect("it has a host buffer").power_lost();
             }
             if number % 100 == 99 {
                 bench.ftl.audit(&bench.flash).expect("consistent metadata");
@@ -284,4 +288,39 @@ fn a_host_buffer_without_room_for_a_page_is_rejected() {
     let small = settings(10).and("host_buffer", Value::Bytes(511));
     let Err(problems) = build(&small, &geometry(1, 40), 300) else { panic!("must be rejected") };
     assert_eq!(problems[0].param, "host_buffer");
+}
+
+/// Refreshes every block of data or, with `of_map`, of the map. Returns how many could be.
+fn refresh_all(bench: &mut Bench, of_map: bool) -> u32 {
+    let mut count = 0;
+    for block in (0..40).map(BlockId) {
+        let array = bench.flash.array();
+        let Some(first) = array.next_valid(block, 0) else { continue };
+        let erases = array.erases(block);
+        if (array.owner(array.geometry().page(block, first)).0 >= 300) != of_map {
+            continue;
+        }
+        bench.flash.clear();
+        if bench.ftl.maintenance().expect("it refreshes").refresh(block, &mut bench.flash) {
+            count += 1;
+            assert_eq!(bench.flash.array().erases(block), erases + 1);
+            let erased = (OpKind::Erase, Cause::Refresh);
+            assert_eq!(bench.operations().iter().filter(|it| **it == erased).count(), 1);
+        }
+        bench.ftl.audit(&bench.flash).expect("consistent metadata");
+    }
+    count
+}
+
+#[test]
+fn blocks_of_data_and_of_the_map_are_refreshed() {
+    let mut bench = Bench::new(&settings(1), 300);
+    let mut of_map = 0;
+    for n in 0..600 {
+        bench.write(n * 131 % 300);
+        of_map += refresh_all(&mut bench, true);
+    }
+    let of_data = refresh_all(&mut bench, false);
+    assert!(of_data > 10 && of_map > 10, "{of_data} blocks of data and {of_map} of the map");
+    assert!((0..300).all(|page| bench.ftl.holds(Lpn(page), &bench.flash)));
 }

@@ -20,13 +20,13 @@
 mod tests;
 
 use super::merge::{self, BlockAudit, BlockBuffer, LogPageTables, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
 use crate::wear::{FreeBlocks, FreeOrder};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -36,72 +36,48 @@ pub const ENTRY: FtlEntry = FtlEntry {
         summary: "Maps whole blocks; writes go to log blocks, merged when full or needed.",
         origin: "konanki, figures 4.2 and 4.3. Unlike there, a log block is merged for lack of \
                  free blocks only when a block without one is written; the paper leaves open which",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[],
     build,
 };
 
-const PARAMS: [Param; 6] = params("false", "true", "false");
+hybridsim_config::choices! {
+    /// Order in which log blocks are merged.
+    #[derive(Serialize, Deserialize)]
+    enum VictimOrder { Oldest = "oldest", LeastRecent = "least-recent", Fullest = "fullest" }
+}
 
-/// The parameters, with the three defaults in which the paper's scheme differs from BAST.
-pub(super) const fn params(
-    first: &'static str,
-    erase: &'static str,
-    partial: &'static str,
-) -> [Param; 6] {
-    [
-        Param::optional(
-            "log_blocks",
-            Kind::Count { min: 2, max: u32::MAX as u64 },
+hybridsim_config::choices! {
+    /// Time of a merge for lack of free blocks.
+    enum MergeWhen { Needed = "needed", Short = "short" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the scheme; BAST has other defaults.
+    pub(super) struct Parameters {
+        log_blocks: Option<u32> = Kind::Count { min: 2, max: u32::MAX as u64 }, optional,
             "Blocks set aside as log blocks, free ones included; all spare blocks by default. \
-             Other spare blocks replace worn-out ones.",
-        ),
-        Param::with(
-            "victim",
-            Kind::Choice(&["oldest", "least-recent", "fullest"]),
-            "\"oldest\"",
+             Other spare blocks replace worn-out ones.";
+        victim: VictimOrder = Kind::Choice(VictimOrder::NAMES), default "\"oldest\"",
             "Which log block is merged when free blocks run short: the oldest, the least recently \
-             written, or the one with the most pages.",
-        ),
-        Param::with(
-            "first_write_to_data",
-            Kind::Flag,
-            first,
-            "Whether a page goes to its data block while it is erased and there is no log block.",
-        ),
-        Param::with(
-            "erase_clean",
-            Kind::Flag,
-            erase,
-            "Whether a merge erases a data block that was never programmed.",
-        ),
-        Param::with(
-            "partial_merge",
-            Kind::Flag,
-            partial,
+             written, or the one with the most pages.";
+        first_write_to_data: bool = Kind::Flag, default "false",
+            "Whether a page goes to its data block while it is erased and there is no log block.";
+        erase_clean: bool = Kind::Flag, default "true",
+            "Whether a merge erases a data block that was never programmed.";
+        partial_merge: bool = Kind::Flag, default "false",
             "Whether a log block that holds the first pages of its block in order is completed \
-             with the rest and becomes the data block.",
-        ),
-        Param::with(
-            "merge_when",
-            Kind::Choice(&["needed", "short"]),
-            "\"needed\"",
+             with the rest and becomes the data block.";
+        merge_when: MergeWhen = Kind::Choice(MergeWhen::NAMES), default "\"needed\"",
             "When a log block is merged for lack of free blocks: when a block without one is \
              written, or before any page is written while fewer than two blocks are free, as \
-             figure 4.2 has it.",
-        ),
-    ]
+             figure 4.2 has it.";
+    }
 }
 
 /// One log block to write to, one free block for a full merge.
 const LOG_BLOCKS_MIN: u32 = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum VictimOrder {
-    Oldest,
-    LeastRecent,
-    Fullest,
-}
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Log {
@@ -140,42 +116,42 @@ struct LogBlock {
 }
 
 /// The number of log blocks.
-fn log_blocks(input: &FtlInput<'_>, logical: u32) -> Result<u32, Vec<Problem>> {
+fn log_blocks(
+    input: &FtlInput<'_>,
+    wanted: Option<u32>,
+    logical: u32,
+) -> Result<u32, Vec<Problem>> {
     let geometry = input.geometry;
     let mut problems = Vec::from_iter(LogPageTables::problem(geometry));
     let spare = geometry.blocks() - logical;
     if spare < LOG_BLOCKS_MIN {
         let message = format!(
             "{logical} of {} blocks hold data, which leaves {spare} log blocks; \
-             {LOG_BLOCKS_MIN} are needed",
+             {LOG_BLOCKS_MIN} are needed; raise over_provisioning or blocks_per_plane",
             geometry.blocks()
         );
         problems.push(Problem::new("over_provisioning", message));
     }
-    let wanted = input.settings.count_opt("log_blocks").unwrap_or(u64::from(spare));
-    if wanted > u64::from(spare) && spare >= LOG_BLOCKS_MIN {
+    let wanted = wanted.unwrap_or(spare);
+    if wanted > spare && spare >= LOG_BLOCKS_MIN {
         let message = format!("{wanted} requested, but only {spare} blocks are spare");
         problems.push(Problem::new("log_blocks", message));
     }
-    if problems.is_empty() { Ok(wanted as u32) } else { Err(problems) }
+    if problems.is_empty() { Ok(wanted) } else { Err(problems) }
 }
 
 pub(super) fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    let (geometry, settings) = (*input.geometry, input.settings);
+    let (geometry, params) = (*input.geometry, Parameters::from_settings(input.settings));
     let logical = input.logical_blocks();
-    let log_blocks = log_blocks(input, logical)?;
-    let victim = match settings.text("victim") {
-        "least-recent" => VictimOrder::LeastRecent,
-        "fullest" => VictimOrder::Fullest,
-        _ => VictimOrder::Oldest,
-    };
+    let log_blocks = log_blocks(input, params.log_blocks, logical)?;
     let mut reserve = FreeBlocks::striped(&geometry);
     let mut take = || reserve.take(false).expect("there are enough blocks");
     let data = (0..logical).map(|_| take().0).collect();
     let mut free = FreeBlocks::none(FreeOrder::OldestFirst, 0, geometry.blocks());
     (0..log_blocks).for_each(|_| free.put(take(), 0));
     let slots = log_blocks.min(logical);
-    let lists = if victim == VictimOrder::Fullest { geometry.pages_per_block() + 1 } else { 1 };
+    let lists =
+        if params.victim == VictimOrder::Fullest { geometry.pages_per_block() + 1 } else { 1 };
     let unused = Log { logical: NONE, block: NONE, pages: 0, in_order: true };
     Ok(Box::new(LogBlock {
         geometry,
@@ -187,11 +163,11 @@ pub(super) fn build(input: &FtlInput<'_>) -> BuiltFtl {
         pages_max: 0,
         free,
         reserve,
-        victim,
-        first_write_to_data: settings.flag("first_write_to_data"),
-        erase_clean: settings.flag("erase_clean"),
-        partial_merge: settings.flag("partial_merge"),
-        merge_when_short: settings.text("merge_when") == "short",
+        victim: params.victim,
+        first_write_to_data: params.first_write_to_data,
+        erase_clean: params.erase_clean,
+        partial_merge: params.partial_merge,
+        merge_when_short: params.merge_when == MergeWhen::Short,
         buffer: BlockBuffer::default(),
     }))
 }
@@ -435,9 +411,11 @@ impl Ftl for LogBlock {
         Ok(())
     }
 
-    fn mapping_ram_bytes(&self) -> u64 {
+    fn properties(&self) -> Properties {
         let blocks = (self.data.len() + self.log_of.len()) * 4;
-        (blocks + self.logs.len() * size_of::<Log>() + self.tables.bytes()) as u64
+        let mapping_ram_bytes =
+            (blocks + self.logs.len() * size_of::<Log>() + self.tables.bytes()) as u64;
+        Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -157,7 +157,7 @@ fn a_device_without_two_log_blocks_is_rejected() {
     let check = |exported_pages, log_blocks: Option<u64>, expected: &str| {
         let registry = crate::defaults::registry();
         let geometry = *bench(&ENTRY, &[]).flash.array().geometry();
-        let mut settings = crate::defaults::settings(&PARAMS, &registry);
+        let mut settings = crate::defaults::settings(Parameters::PARAMS, &registry);
         if let Some(count) = log_blocks {
             settings.set("log_blocks", Value::Count(count));
         }

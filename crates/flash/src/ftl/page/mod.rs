@@ -15,7 +15,10 @@ mod collect;
 
 use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::page_table::PageTable;
-use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{
+    BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties,
+    REFRESH,
+};
 use crate::array::PageRun;
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
@@ -25,7 +28,7 @@ use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use collect::Collected;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
@@ -36,58 +39,41 @@ pub const ENTRY: FtlEntry = FtlEntry {
         summary: "Maps every page freely; writes go to a log striped over all planes.",
         origin: "log-structured page mapping; flashsim's ideal reference, konanki chapter 2. \
                  Unlike there, each plane has logs of its own and is collected separately",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[REFRESH],
     build,
 };
 
-const PARAMS: [Param; 8] = [
-    Param::with(
-        "gc",
-        Kind::Entry("gc-policy"),
-        "\"greedy\"",
-        "The victim policy of garbage collection.",
-    ),
-    Param::with(
-        "gc_free_blocks",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Garbage collection runs in a plane while it has this many free blocks or fewer.",
-    ),
-    Param::with(
-        "gc_pace",
-        Kind::Choice(&["incremental", "blocking"]),
-        "\"incremental\"",
-        "`incremental` copies a few pages after each host write, just enough to keep up; \
-         `blocking` collects whole blocks before the write that needs a free block.",
-    ),
-    Param::with(
-        "gc_separate",
-        Kind::Flag,
-        "true",
-        "Whether pages copied by garbage collection, which tend to be cold, go to blocks of their \
-         own. If not, the pace must be `blocking`.",
-    ),
-    Param::optional(
-        "gc_idle_free_blocks",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "An idle device collects in a plane while it has this many free blocks or fewer; \
-         gc_free_blocks by default. Needs idle_after.",
-    ),
-    Param::with(
-        "hot_cold",
-        Kind::Entry("hot-cold"),
-        "\"none\"",
-        "The classifier of host writes; hot data go to blocks of their own.",
-    ),
-    Param::with("wear", Kind::Entry("wear-levelling"), "\"none\"", "The wear-levelling policy."),
-    Param::with(
-        "stripe_pages",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "Pages that the host writes to one plane before the next.",
-    ),
-];
+hybridsim_config::choices! {
+    /// When pages are copied.
+    enum Pace { Incremental = "incremental", Blocking = "blocking" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the page-mapped FTL.
+    struct Parameters {
+        gc: EntryChoice = Kind::Entry("gc-policy"), default "\"greedy\"",
+            "The victim policy of garbage collection.";
+        gc_free_blocks: usize = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Garbage collection runs in a plane while it has this many free blocks or fewer.";
+        gc_pace: Pace = Kind::Choice(Pace::NAMES), default "\"incremental\"",
+            "`incremental` copies a few pages after each host write, just enough to keep up; \
+             `blocking` collects whole blocks before the write that needs a free block.";
+        gc_separate: bool = Kind::Flag, default "true",
+            "Whether pages copied by garbage collection, which tend to be cold, go to blocks of \
+             their own. If not, the pace must be `blocking`.";
+        gc_idle_free_blocks: Option<usize> = Kind::Count { min: 1, max: 1 << 20 }, optional,
+            "An idle device collects in a plane while it has this many free blocks or fewer; \
+             gc_free_blocks by default. Needs idle_after.";
+        hot_cold: EntryChoice = Kind::Entry("hot-cold"), default "\"none\"",
+            "The classifier of host writes; hot data go to blocks of their own.";
+        wear: EntryChoice = Kind::Entry("wear-levelling"), default "\"none\"",
+            "The wear-levelling policy.";
+        stripe_pages: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "Pages that the host writes to one plane before the next.";
+    }
+}
 
 /// The frontiers of a pool; an index into [`Pool::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,15 +144,16 @@ struct Policies {
 }
 
 impl Policies {
-    fn build(input: &FtlInput<'_>, pools: usize) -> Result<Self, Vec<Problem>> {
-        let geometry = input.geometry;
-        let policy = frontier::victim_policy(input, pools);
-        let wear = input
-            .chosen::<WearEntry>("wear")
-            .and_then(|(entry, settings)| (entry.build)(&WearInput { settings, geometry, pools }));
-        let classifier = input
-            .chosen::<HotColdEntry>("hot_cold")
-            .and_then(|(entry, settings)| (entry.build)(settings));
+    fn build(
+        input: &FtlInput<'_>,
+        params: &Parameters,
+        pools: usize,
+    ) -> Result<Self, Vec<Problem>> {
+        let policy = frontier::victim_policy(input, &params.gc, pools);
+        let (wear, settings) = input.registry.chosen::<WearEntry>(&params.wear);
+        let wear = (wear.build)(&WearInput { settings, geometry: input.geometry, pools });
+        let (classifier, settings) = input.registry.chosen::<HotColdEntry>(&params.hot_cold);
+        let classifier = (classifier.build)(settings);
         match (policy, wear, classifier) {
             (Ok(policy), Ok(wear), Ok(classifier)) => Ok(Self { policy, wear, classifier }),
             (policy, wear, classifier) => {
@@ -188,18 +175,18 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
-    let settings = input.settings;
+    let params = Parameters::from_settings(input.settings);
     let geometry = *input.geometry;
     let pools = geometry.planes() as usize;
-    let incremental = settings.text("gc_pace") == "incremental";
-    let separate = settings.flag("gc_separate");
+    let incremental = params.gc_pace == Pace::Incremental;
     let mut problems = Vec::new();
-    if incremental && !separate {
+    if incremental && !params.gc_separate {
         let message = "incremental collection needs blocks of its own: \
                        set gc_pace = \"blocking\" or gc_separate = true";
         problems.push(Problem::new("gc_separate", message));
     }
-    let policies = Policies::build(input, pools).map_err(|more| problems.extend(more)).ok();
+    let policies = Policies::build(input, &params, pools);
+    let policies = policies.map_err(|more| problems.extend(more)).ok();
     let reserve = policies.as_ref().map_or(RESERVE_BLOCKS, Policies::reserve_blocks);
     let blocks = geometry.blocks_per_plane();
     let limit = blocks.saturating_sub(reserve) * geometry.pages_per_block();
@@ -209,23 +196,22 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     else {
         return Err(problems);
     };
-    let free_low = settings.count("gc_free_blocks");
     let order = wear.order();
     Ok(Box::new(PageMap {
         map,
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, limit, order))
             .collect(),
-        rotation: Rotation::new(pools, settings.count("stripe_pages") as u32),
+        rotation: Rotation::new(pools, params.stripe_pages),
         separate_hot: classifier.separates(),
         policy,
         wear,
         classifier,
         run: PageRun::new(),
-        free_low: free_low as usize,
-        free_low_idle: settings.count_opt("gc_idle_free_blocks").unwrap_or(free_low) as usize,
+        free_low: params.gc_free_blocks,
+        free_low_idle: params.gc_idle_free_blocks.unwrap_or(params.gc_free_blocks),
         incremental,
-        separate,
+        separate: params.gc_separate,
         geometry,
     }))
 }
@@ -306,6 +292,15 @@ impl PageMap {
         }
     }
 
+    /// See [`Properties`]. Hot data would fill blocks of their own.
+    fn pages_before_collection(&self) -> Option<u64> {
+        // Incremental collection begins when the last of these blocks is opened.
+        let kept = self.free_low + usize::from(self.incremental);
+        let blocks = self.pools.iter().map(|pool| pool.free.len().saturating_sub(kept) as u64);
+        let pages = blocks.sum::<u64>() * u64::from(self.geometry.pages_per_block());
+        (!self.separate_hot).then_some(pages)
+    }
+
     #[inline]
     fn invalidate(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
@@ -313,6 +308,12 @@ impl PageMap {
         let valid = flash.invalidate(page);
         self.pools[pool].valid -= 1;
         self.policy.invalidated(pool, block, valid);
+    }
+}
+
+impl Maintenance for PageMap {
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        self.take_for_refresh(block, flash)
     }
 }
 
@@ -406,31 +407,18 @@ impl Ftl for PageMap {
         Ok(false)
     }
 
-    fn refreshes(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        let policies = self.wear.ram_bytes() + self.classifier.ram_bytes();
+        Properties {
+            mapping_ram_bytes: self.map.pages() as u64 * 4 + policies,
+            pages_before_collection: self.pages_before_collection(),
+            unsaveable: self.policy.check_saveable().err(),
+            ..Properties::default()
+        }
     }
 
-    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
-        self.take_for_refresh(block, flash)
-    }
-
-    fn check_saveable(&self) -> Result<(), StateError> {
-        self.policy.check_saveable()
-    }
-
-    fn pages_before_collection(&self) -> Option<u64> {
-        // Hot data would fill blocks of their own. Incremental collection begins when the last of
-        // these blocks is opened.
-        let kept = self.free_low + usize::from(self.incremental);
-        let blocks = self.pools.iter().map(|pool| pool.free.len().saturating_sub(kept) as u64);
-        let pages = blocks.sum::<u64>() * u64::from(self.geometry.pages_per_block());
-        (!self.separate_hot).then_some(pages)
-    }
-
-    fn mapping_ram_bytes(&self) -> u64 {
-        let policies =
-            [self.policy.ram_bytes(), self.wear.ram_bytes(), self.classifier.ram_bytes()];
-        self.map.pages() as u64 * 4 + policies.iter().skip(1).sum::<u64>()
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -453,7 +441,7 @@ mod tests {
     #[test]
     fn it_conforms_with_a_table_of_partial_page_numbers() {
         let registry = defaults::registry();
-        let settings = defaults::settings(&PARAMS, &registry);
+        let settings = defaults::settings(Parameters::PARAMS, &registry);
         for order in [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any] {
             let entry = FtlEntry { build: build_with_dropped_bits, ..ENTRY };
             let subject =

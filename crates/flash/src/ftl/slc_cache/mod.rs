@@ -33,14 +33,15 @@ mod moves;
 
 use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::page_table::PageTable;
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, SlcBlocks};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, SLC_MODE, SlcBlocks};
 use crate::array::PageRun;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
@@ -52,68 +53,52 @@ pub const ENTRY: FtlEntry = FtlEntry {
         summary: "Maps every page freely; writes go to an SLC cache first, static or dynamic.",
         origin: "the caches of consumer SSDs as their vendors describe them (Samsung TurboWrite, \
                  Intel 660p)",
-        params: &PARAMS,
+        params: Parameters::PARAMS,
     },
+    provides: &[SLC_MODE],
     build,
 };
 
-const PARAMS: [Param; 8] = [
-    Param::with(
-        "bits_per_cell",
-        Kind::Count { min: 2, max: 4 },
-        "3",
-        "Bits per cell in native mode (TLC 3, QLC 4): a block in SLC mode holds this fraction of \
-         its pages.",
-    ),
-    Param::with(
-        "static_size",
-        Kind::Bytes,
-        "\"0B\"",
-        "Data that the static cache holds: blocks that are always in SLC mode, rounded up to whole \
-         blocks per plane. They add nothing to the exported capacity.",
-    ),
-    Param::optional(
-        "dynamic_size",
-        Kind::Bytes,
-        "Most data that the dynamic cache holds, rounded up to whole blocks per plane; default: as \
-         much as free blocks allow.",
-    ),
-    Param::with(
-        "keep_free",
-        Kind::Number { min: 0.0, max: 1.0 },
-        "0.0",
-        "Blocks are put into SLC mode only while at least this fraction of the native blocks of \
-         their plane, and at least one, remains erased.",
-    ),
-    Param::with(
-        "when_full",
-        Kind::Choice(&["direct", "fold"]),
-        "\"direct\"",
-        "Host writes that find the cache full: `direct` writes them to native blocks; `fold` \
-         empties the oldest blocks of the cache first, until one can be put into SLC mode, and \
-         writes directly where emptying all of them does not suffice.",
-    ),
-    Param::with(
-        "low_mark",
-        Kind::Bytes,
-        "\"0B\"",
-        "Idle folding stops when the full blocks of the cache hold no more than this, rounded down \
-         to whole blocks per plane. Idle folding needs idle_after.",
-    ),
-    Param::with(
-        "gc",
-        Kind::Entry("gc-policy"),
-        "\"greedy\"",
-        "The victim policy of garbage collection in native blocks.",
-    ),
-    Param::with(
-        "gc_idle_free_blocks",
-        Kind::Count { min: 1, max: 1 << 20 },
-        "1",
-        "An idle device collects in a plane while it has this many free blocks or fewer, after \
-         folding. Needs idle_after.",
-    ),
-];
+/// There is a dynamic cache.
+const DYNAMIC: Needs = Needs::Not("dynamic_size", &["0"]);
+/// There is a cache.
+const CACHE: &[Needs] = &[Needs::Any(&[Needs::above_zero("static_size"), DYNAMIC])];
+
+hybridsim_config::choices! {
+    /// Target of host writes that find the cache full.
+    enum WhenFull { Direct = "direct", Fold = "fold" }
+}
+
+hybridsim_config::params! {
+    /// Parameters of the FTL with an SLC cache.
+    struct Parameters {
+        bits_per_cell: u32 = Kind::Count { min: 2, max: 4 }, default "3",
+            "Bits per cell in native mode (TLC 3, QLC 4): a block in SLC mode holds this fraction \
+             of its pages.";
+        static_size: u64 = Kind::Bytes, default "\"0B\"",
+            "Data that the static cache holds: blocks that are always in SLC mode, rounded up to \
+             whole blocks per plane. They add nothing to the exported capacity.";
+        dynamic_size: Option<u64> = Kind::Bytes, optional,
+            "Most data that the dynamic cache holds, rounded up to whole blocks per plane; \
+             default: as much as free blocks allow.";
+        keep_free: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0"
+            needs &[DYNAMIC],
+            "Blocks are put into SLC mode only while at least this fraction of the native blocks \
+             of their plane, and at least one, remains erased.";
+        when_full: WhenFull = Kind::Choice(WhenFull::NAMES), default "\"direct\"" needs CACHE,
+            "Host writes that find the cache full: `direct` writes them to native blocks; `fold` \
+             empties the oldest blocks of the cache first, until one can be put into SLC mode, and \
+             writes directly where emptying all of them does not suffice.";
+        low_mark: u64 = Kind::Bytes, default "\"0B\"" needs CACHE,
+            "Idle folding stops when the full blocks of the cache hold no more than this, rounded \
+             down to whole blocks per plane. Idle folding needs idle_after.";
+        gc: EntryChoice = Kind::Entry("gc-policy"), default "\"greedy\"",
+            "The victim policy of garbage collection in native blocks.";
+        gc_idle_free_blocks: usize = Kind::Count { min: 1, max: 1 << 20 }, default "1",
+            "An idle device collects in a plane while it has this many free blocks or fewer, after \
+             folding. Needs idle_after.";
+    }
+}
 
 /// Blocks of each plane.
 #[derive(Clone, Copy, Debug)]
@@ -128,19 +113,19 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn new(settings: &Settings, geometry: &Geometry, slc_pages: u32) -> Self {
+    fn new(params: &Parameters, geometry: &Geometry, slc_pages: u32) -> Self {
         let planes = u64::from(geometry.planes());
         let row = planes * u64::from(slc_pages) * u64::from(geometry.page_bytes());
         let blocks = geometry.blocks_per_plane();
         let at_most = |rows: u64| rows.min(u64::from(blocks)) as u32;
-        let fixed = at_most(settings.bytes("static_size").div_ceil(row));
-        let dynamic = settings.bytes_opt("dynamic_size").map(|size| size.div_ceil(row));
-        let kept = settings.number("keep_free") * f64::from(blocks - fixed);
+        let fixed = at_most(params.static_size.div_ceil(row));
+        let dynamic = params.dynamic_size.map(|size| size.div_ceil(row));
+        let kept = params.keep_free * f64::from(blocks - fixed);
         Self {
             fixed,
             dynamic_max: dynamic.map_or(u32::MAX, at_most),
             keep_free: (libm::ceil(kept) as usize).max(1),
-            low: (settings.bytes("low_mark") / row) as usize,
+            low: (params.low_mark / row) as usize,
         }
     }
 }
@@ -201,8 +186,8 @@ struct SlcCache {
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    let (settings, geometry) = (input.settings, *input.geometry);
-    let bits = settings.count("bits_per_cell") as u32;
+    let (params, geometry) = (Parameters::from_settings(input.settings), *input.geometry);
+    let bits = params.bits_per_cell;
     let slc_pages = geometry.pages_per_block() / bits;
     if slc_pages == 0 {
         let message = format!(
@@ -211,9 +196,9 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         );
         return Err(vec![Problem::new("bits_per_cell", message)]);
     }
-    let sizes = Sizes::new(settings, &geometry, slc_pages);
+    let sizes = Sizes::new(&params, &geometry, slc_pages);
     let pools = geometry.planes() as usize;
-    let policy = frontier::victim_policy(input, pools)?;
+    let policy = frontier::victim_policy(input, &params.gc, pools)?;
     let native = geometry.blocks_per_plane() - sizes.fixed;
     let limit = native.saturating_sub(RESERVE_BLOCKS) * geometry.pages_per_block();
     let reserved = format!(
@@ -234,8 +219,8 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         rotation: Rotation::new(pools, 1),
         policy,
         run: PageRun::new(),
-        folds_when_full: settings.text("when_full") == "fold",
-        free_low_idle: settings.count("gc_idle_free_blocks") as usize,
+        folds_when_full: params.when_full == WhenFull::Fold,
+        free_low_idle: params.gc_idle_free_blocks,
         geometry,
         slc_pages,
         bits,
@@ -424,24 +409,18 @@ impl Ftl for SlcCache {
         Ok(worked)
     }
 
-    fn slc_blocks(&self) -> Option<SlcBlocks> {
-        Some(SlcBlocks {
-            bits: self.bits,
-            pages_per_block: self.slc_pages,
-            static_per_plane: self.sizes.fixed,
-        })
-    }
-
-    fn settles(&self) -> bool {
-        true
-    }
-
-    fn mapping_ram_bytes(&self) -> u64 {
-        self.map.pages() as u64 * 4
-    }
-
-    fn check_saveable(&self) -> Result<(), StateError> {
-        self.policy.check_saveable()
+    fn properties(&self) -> Properties {
+        Properties {
+            mapping_ram_bytes: self.map.pages() as u64 * 4,
+            slc_blocks: Some(SlcBlocks {
+                bits: self.bits,
+                pages_per_block: self.slc_pages,
+                static_per_plane: self.sizes.fixed,
+            }),
+            settles: true,
+            unsaveable: self.policy.check_saveable().err(),
+            ..Properties::default()
+        }
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -8,7 +8,7 @@ use crate::event::Cause;
 use crate::geometry::Shape;
 use crate::ops::OpCounts;
 use crate::precondition::{self, Precondition};
-use hybridsim_config::param::Value;
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
 
 const PAGE: u64 = 512;
@@ -20,7 +20,7 @@ struct Device {
 }
 
 fn with(settings: &[(&'static str, Value)]) -> Settings {
-    let mut all = defaults::settings(&PARAMS, &defaults::registry());
+    let mut all = defaults::settings(Parameters::PARAMS, &defaults::registry());
     for (name, value) in settings {
         all.set(name, value.clone());
     }
