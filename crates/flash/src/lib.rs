@@ -47,4 +47,5 @@ pub fn register(registry: &mut Registry) {
     registry.add_all(timing::ENTRIES);
     registry.add_all(bit_errors::ENTRIES);
     registry.add_all(device::throttle::ENTRIES);
+    registry.add_all(device::stage::ENTRIES);
 }

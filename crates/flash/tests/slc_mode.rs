@@ -159,6 +159,7 @@ fn blocks_in_slc_mode_have_bit_errors_at_a_rate_of_their_own() {
     let settings = cached(&fixed(4))
         .and("errors", chosen("errors", "power-law"))
         .and("errors.rber_base", Value::Number(0.4))
+        .and("errors.retries_max", Value::Count(0))
         .and("errors.slc_rber_factor", Value::Number(0.0));
     let at = |ms: u64| SimTime::from_ns(ms * 1_000_000);
     let page = |op, page: u64| Request::new(op, Lba(page * 4), 4);

@@ -67,7 +67,10 @@ fn read(number: u64, page: u64, pages: u64) -> Request {
 fn one_by_one(settings: &Settings, requests: &[Request]) -> (Vec<Done>, Vec<EventRecord>) {
     let at = |number: u64| SimTime::from_ns(number * 1_000_000_000);
     let listed = (0..).map(at).zip(requests.iter().copied()).collect();
-    let (done, events, end) = run(build(settings).expect("a device"), Host::new(listed));
+    // Refresh never ends.
+    let mut host = Host::new(listed);
+    host.halts = settings.has("idle_after");
+    let (done, events, end) = run(build(settings).expect("a device"), host);
     end.expect("a run without a fault");
     assert_eq!(done.len(), requests.len());
     (done, events)
@@ -105,7 +108,7 @@ fn writes_fail_with_the_status_of_the_specification() {
     fails(&plain, &[Request::new(Op::Write, Lba(1), PAGE as u32)], "invalid_field");
     fails(&plain, &[Request::new(Op::Write, Lba(0), 1)], "invalid_field");
     fails(&plain, &[Request::new(Op::Zone(Reset), Lba(0), 1)], "invalid_field");
-    fails(&plain, &[Request::new(Op::Zone(Finish), Lba(1 << 40), STRIDE as u32)], "invalid_field");
+    fails(&plain, &[Request::new(Op::Zone(Finish), Lba(PAGE), STRIDE as u32)], "invalid_field");
     fails(&plain, &[manage(Close, 0)], "invalid_zone_state_transition");
     fails(&plain, &[write(0, 0, 60), manage(Open, 0)], "invalid_zone_state_transition");
     fails(&plain, &[write(0, 0, 1), manage(Finish, 0), write(0, 1, 1)], "zone_is_full");
@@ -257,14 +260,110 @@ fn writes_to_another_zone_share_the_dies_with_a_finish() {
     assert!(during.count() >= 15, "writes go on meanwhile");
 }
 
+/// Seven groups for six zones, which are moved when their data are `seconds` old.
+fn refreshed_after(seconds: u64) -> Settings {
+    small()
+        .and("blocks_per_plane", Value::Count(14))
+        .and("zones", Value::Count(6))
+        .and("idle_after", us(100))
+        .and("errors", chosen("errors", "power-law"))
+        .and("errors.rber_base", Value::Number(1e-9))
+        .and("errors.refresh_age", Value::Duration(SimDuration::from_s(seconds)))
+}
+
+const fn is_refresh(event: FlashEvent) -> bool {
+    matches!(event, FlashEvent::Program { cause: Cause::Refresh, .. })
+}
+
+#[test]
+fn a_zone_is_moved_when_its_data_are_too_old() {
+    let mut requests = vec![write(0, 0, 60), write(1, 0, 21), manage(ZoneAction::Close, 1)];
+    requests.extend([read(0, 0, 60), read(1, 0, 21)].repeat(2));
+    requests.extend([write(1, 21, 39), read(1, 0, 60), read(0, 0, 60)]);
+    let (done, events) = one_by_one(&refreshed_after(5), &requests);
+    assert!(done.iter().all(|done| done.outcome == Outcome::Done));
+    assert_eq!(count(&events, is_refresh), 60 + 21, "each zone once");
+    let seven = refreshed_after(5).and("zones", Value::Count(7));
+    let (_, events) = one_by_one(&seven, &requests);
+    assert_eq!(count(&events, is_refresh), 81, "an empty zone needs no flash");
+    let seven = refreshed_after(7).and("zones", Value::Count(7));
+    let reads = [read(0, 0, 60); 5];
+    let full: Vec<_> = (0..7).map(|zone| write(zone, 0, 60)).chain(reads).collect();
+    let (_, events) = one_by_one(&seven, &full);
+    assert_eq!(count(&events, is_refresh), 0, "no flash is left to move them to");
+}
+
+#[test]
+fn what_the_host_does_to_a_zone_ends_its_move() {
+    // A step of the move takes 1.3 ms, and begins 100 us after the end of the last request.
+    let at = |us: u64| SimTime::from_ns(us * 1_000);
+    for (request, kept) in [(manage(ZoneAction::Reset, 0), 0), (write(1, 0, 1), 60)] {
+        let listed = vec![
+            (at(0), write(0, 0, 60)),
+            (at(2_000_000), read(0, 0, 1)),
+            (at(2_003_000), request),
+            (at(2_100_000), read(0, 0, 60)),
+        ];
+        let ssd = build(&refreshed_after(2)).expect("a device");
+        let mut host = Host::new(listed);
+        host.halts = true;
+        let (done, events, end) = run(ssd, host);
+        end.expect("a run without a fault");
+        assert!(done.iter().all(|done| done.outcome == Outcome::Done));
+        let moved = count(&events, is_refresh);
+        assert_eq!(moved == 60, kept == 60, "{moved} pages");
+        assert!(moved > 0, "it had begun");
+    }
+}
+
+#[test]
+fn idle_time_erases_what_was_reset() {
+    let settings = small().and("erase", text("open"));
+    let requests = [write(0, 0, 60), manage(ZoneAction::Reset, 0), read(0, 0, 1), write(0, 0, 1)];
+    let several = |settings: &Settings| {
+        let requests = [&requests[..], &requests[1..].repeat(5)].concat();
+        let (done, events) = one_by_one(settings, &requests);
+        (
+            took_us(&done[done.len() - 1]),
+            count(&events, |it| matches!(it, FlashEvent::Erase { .. })),
+        )
+    };
+    // Six groups follow one another, so the seventh write is where the first was: on eight blocks,
+    // of which those of a die are erased one after the other.
+    let (took, erases) = several(&settings);
+    assert_eq!((took, erases), (300 + 2 * 2_000, 8));
+    let (took, erases) = several(&settings.and("idle_after", us(100)));
+    assert!(took == 300 && erases > 8, "{took} us, {erases} erases");
+}
+
+#[test]
+fn bad_blocks_leave_flash_for_fewer_zones() {
+    let settings = small().and("factory_bad", Value::Number(0.1));
+    let problems = build(&settings).err().expect("no zone can be spared");
+    assert!(problems[0].param == "factory_bad", "{problems:?}");
+    assert!(problems[0].message.contains("of the 6 zones"), "{problems:?}");
+    let settings = settings.and("zones", Value::Count(3));
+    let constants = build(&settings).expect("three zones").info().constants;
+    assert!(constants.iter().any(|(name, bad)| *name == "factory_bad_blocks" && *bad > 0.0));
+}
+
+#[test]
+fn faults_wear_fill_and_slow_a_zoned_device() {
+    let mut ssd = build(&small()).expect("a device");
+    let faults = ssd.faults().expect("faults").supported();
+    assert_eq!(faults, ["slow", "wear", "fill"]);
+}
+
 /// A model of what a host knows, which the device has to agree with in random operations.
 #[test]
 fn random_operations_agree_with_a_simple_model() {
-    let settings = small().and("max_open_zones", Value::Count(2));
-    let settings = settings
+    let limited = small().and("max_open_zones", Value::Count(2));
+    let limited = limited
         .and("timing", chosen("timing", "queued"))
         .and("timing.write_buffer", Value::Bytes(8_192));
-    for seed in 0..4 {
+    let moved = refreshed_after(20).and("max_open_zones", Value::Count(2));
+    let moved = moved.and("erase", text("open"));
+    for (seed, settings) in (0..).zip([&limited, &limited, &limited, &limited, &moved, &moved]) {
         let mut stream = Stream::new(seed, "zns");
         // Pages written by zone, and whether it is finished.
         // No write crosses the end of the last zone of the device, which ends the run.
@@ -300,7 +399,8 @@ fn random_operations_agree_with_a_simple_model() {
             fails.push(fail);
         }
         // The host checks what is read.
-        let (done, _) = one_by_one(&settings, &requests);
+        let (done, events) = one_by_one(settings, &requests);
+        assert_eq!(count(&events, is_refresh) > 100, seed > 3, "zones are moved");
         for (done, fail) in done.iter().zip(fails) {
             assert_eq!(done.outcome == Outcome::Failed, fail, "{:?}", done.request);
         }

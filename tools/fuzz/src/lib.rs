@@ -31,7 +31,7 @@ use toml::{Table, Value};
 pub enum Verdict {
     /// It ran, and every check held.
     Passed,
-    /// The combination was rejected with a clear message, as impossible ones must be: with this one.
+    /// The combination was rejected, as impossible ones must be, with this message.
     Refused(String),
     /// A check failed.
     Failed {

@@ -63,8 +63,8 @@ pub struct ErrorInput<'a> {
     pub reads_several_pages: bool,
     /// Erases of every block before the run.
     pub initial_cycles: u32,
-    /// The registered name of the FTL, and whether it can refresh blocks.
-    pub ftl: &'static str,
+    /// The registered name of the translation, and whether it can refresh blocks.
+    pub translation: &'static str,
     pub refreshes: bool,
     pub seed: u64,
     pub path: &'a str,

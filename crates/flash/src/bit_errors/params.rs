@@ -132,9 +132,9 @@ impl Correction {
             problems.push(Problem::new("errors.refresh_age", message));
         }
         if self.refreshes() && !input.refreshes {
-            let ftl = input.ftl;
+            let name = input.translation;
             let message = format!(
-                "the FTL `{ftl}` cannot refresh blocks: leave it out, or use one that can (`page`)"
+                "the FTL `{name}` cannot refresh blocks: leave it out, or use one that can (`page`)"
             );
             let given = [
                 ("errors.refresh_reads", self.refresh_reads.is_some()),

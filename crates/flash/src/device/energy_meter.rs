@@ -1,6 +1,6 @@
 //! The energy of flash operations, for throttles.
 
-use super::params::EnergyParams;
+use super::drive::EnergyParams;
 use crate::ops::{FlashOps, OpKind};
 
 /// Energy of flash operations since the last reading.

@@ -1,39 +1,46 @@
 //! The SSD as a component. [`SsdDevice`] is the front end that all SSD models share: admission,
-//! completion, idle time, power failures, checkpoints. A [`FlashBackend`] translates requests into
-//! flash operations and times them. The kind `ssd` has any translation layer of [`crate::ftl`]
-//! behind it ([`FtlBackend`]); the kind `slc-mlc-ssd` has two media ([`crate::slc_mlc`]), the kind
-//! `zns-ssd` has zones ([`crate::zns`]).
+//! completion, idle time, power failures, checkpoints. A [`Translation`] maps requests to flash
+//! operations, which its [`BackEnd`] executes and times. The kind `ssd` has any translation layer
+//! of [`crate::ftl`] ([`FtlTranslation`]), the kind `zns-ssd` has zones ([`crate::zns`]); both have
+//! a [`FlashBackEnd`]. The kind `slc-mlc-ssd` has two media and a back end of its own
+//! ([`crate::slc_mlc`]).
 
+mod back_end;
+mod drive;
+mod encryption;
 mod energy_meter;
 mod faults;
-mod ftl_backend;
+mod ftl_translation;
 mod in_flight;
 mod params;
 mod split;
+pub mod stage;
 mod thermal;
 pub mod throttle;
+mod translation;
 mod untimed;
 mod versions;
 mod waiting;
 
-pub(crate) use energy_meter::EnergyMeter;
-pub use ftl_backend::{FtlBackend, Ssd};
-pub(crate) use params::check_memory;
-pub use params::{DriveParams, ENTRIES, SSD_KIND, SsdParams, build_ssd};
-pub(crate) use split::split;
+pub use back_end::{BackEnd, FlashBackEnd, UnfinishedWrite};
+pub(crate) use drive::check_memory;
+pub use drive::{DriveParams, TranslationTraits};
+pub use ftl_translation::{FtlTranslation, Ssd};
+pub use params::{ENTRIES, SSD_KIND, SsdParams, build_ssd};
+pub(crate) use split::{PagePart, split};
+pub use translation::{Outcome, Recovery, StatePeriod, Translation};
 pub use untimed::{Served, Untimed};
 
 use crate::array::Array;
 use crate::event::FlashEvent;
 use crate::ftl::FtlError;
-use crate::geometry::BlockId;
-use crate::ops::{FlashOp, FlashOps, OpKind};
-use crate::timing::{Scheduled, Timed, TimingModel};
+use crate::timing::{Scheduled, Timed};
+use hybridsim_config::build::BuildInput;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Inject, Injected,
-    LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, PowerState, Prepare,
-    Request, RequestId, Saver, SimDuration, SimTime, StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Inject,
+    LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, Prepare, Request,
+    RequestId, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
@@ -48,167 +55,33 @@ const BACKGROUND_CONTINUES: u64 = 2;
 const BUFFER_FREED: u64 = 3;
 const PACED: u64 = 4;
 const BACKGROUND_DUE: u64 = 5;
-/// Plus the number of a request in [`SsdDevice::unfinished`].
+/// Plus the number of a request in [`SsdDevice::in_progress`].
 const CONTINUES: u64 = 1 << 32;
 /// Plus the timing model's number of a request in [`SsdDevice::programming`].
 const PROGRAMMED: u64 = 1 << 33;
-
-/// What becomes of a request that a backend has served.
-pub enum Fate {
-    /// When it completes; a request that failed does not wait.
-    Scheduled(Scheduled),
-    /// The device does not accept it: it fails then, and nothing is written.
-    Refused(Timed),
-    /// It continues at this time ([`FlashBackend::resume`]).
-    Continues(SimTime),
-}
-
-/// How a backend served a request.
-pub struct Service {
-    pub result: Result<(), FtlError>,
-    pub fate: Fate,
-}
-
-/// A period whose power states have not been reported.
-#[derive(Clone, Copy)]
-pub struct Unreported {
-    pub from: SimTime,
-    pub busy_until: SimTime,
-    pub now: SimTime,
-    /// Report up to `now` even if the device is busy.
-    pub everything: bool,
-}
-
-/// The part of an SSD behind its front end: translation, flash, and their timing.
-pub trait FlashBackend {
-    /// Whether the number of free blocks is reported at the start of a run.
-    const REPORTS_INITIAL_FREE_BLOCKS: bool;
-
-    /// Whether the device must be idle for `idle_after` again between two background steps.
-    fn pauses_between_steps(&self) -> bool;
-
-    /// The logical page: a trim discards whole pages only.
-    fn sectors_per_page(&self) -> u32;
-
-    /// Whether it has zones ([`Component::accepts_zone_commands`]).
-    fn has_zones(&self) -> bool {
-        false
-    }
-
-    fn start(&mut self, ctx: &mut Ctx<'_>);
-
-    /// Executes `request` on a device busy until `busy_until`, and reports its flash operations.
-    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, busy_until: SimTime) -> Service;
-
-    /// Continues a request that [continues](Fate::Continues).
-    fn resume(&mut self, _ctx: &mut Ctx<'_>, _request: &Request) -> Service {
-        unreachable!("no request continues")
-    }
-
-    /// Whether data of the request that was served last could not be read, so that it fails when
-    /// it completes; asking clears it.
-    fn take_unreadable(&mut self) -> bool {
-        false
-    }
-
-    /// Admits the first of the writes that wait for the write buffer, as far as it has entries;
-    /// `None` if no write waits.
-    fn admit_waiting(&mut self, _now: SimTime) -> Option<Scheduled> {
-        None
-    }
-
-    /// Completes the write that is number `number` of the timing model, unless its programs have
-    /// been delayed; `None` if there is no such write.
-    fn programmed(&mut self, _now: SimTime, _number: u64) -> Option<Scheduled> {
-        None
-    }
-
-    /// Executes one step of background work. Returns when the flash is idle again, and whether
-    /// there is more to do.
-    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>);
-
-    /// When there will be background work again, if it is only a matter of time.
-    fn next_background(&self) -> Option<SimTime> {
-        None
-    }
-
-    /// Reports power states of a period. Returns false to defer the report.
-    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool;
-
-    /// Energy of the operations reported since the last call, where the temperature is simulated.
-    fn take_energy(&mut self) -> f64 {
-        0.0
-    }
-
-    /// Reports busy intervals of dies and channels where they are not reported with operations.
-    fn report_busy(&mut self, _ctx: &mut Ctx<'_>, _everything: bool) {}
-
-    /// Reports the wear of each block at the end of a run.
-    fn report_wear(&self, ctx: &mut Ctx<'_>);
-
-    fn free_blocks(&self) -> u32;
-
-    /// The first violation of a rule of NAND flash.
-    fn violation(&self) -> Option<String>;
-
-    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when
-    /// operations under way still occupy the flash.
-    ///
-    /// # Errors
-    /// When the mapping cannot be rebuilt.
-    fn power_lost(&mut self, now: SimTime, busy_until: SimTime) -> Result<SimTime, String>;
-
-    /// Reads what the mapping is rebuilt from. Returns how long that takes.
-    fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration;
-
-    /// Puts `version` where the mapping says that logical `sector` is.
-    fn restore_sector(&mut self, sector: u64, version: u64);
-
-    /// The faults that can be injected into it.
-    fn faults(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Checks a fault, as [`Inject::check`] does.
-    ///
-    /// # Errors
-    /// Why it cannot occur.
-    fn check_fault(&self, _fault: &Injected) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// A fault occurs to the device of `sectors` sectors.
-    ///
-    /// # Errors
-    /// When the flash takes no more data.
-    fn inject(
-        &mut self,
-        _ctx: &mut Ctx<'_>,
-        _fault: &Injected,
-        _sectors: u64,
-    ) -> Result<(), FtlError> {
-        Ok(())
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
-
-    /// # Errors
-    /// When the state is of another device.
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
-
-    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
-        None
-    }
-
-    fn lookahead(&self) -> Option<&dyn Lookahead> {
-        None
-    }
-}
 
 /// Configuration of the front end.
 pub struct FrontEnd {
     /// Sectors offered to the host.
     pub capacity: u64,
+    /// Sectors of a logical page: a trim discards whole pages only.
+    pub sectors_per_page: u32,
+    /// The name of the translation in errors.
+    pub translation: &'static str,
+    /// Whether it has zones ([`Component::accepts_zone_commands`]).
+    pub has_zones: bool,
+    /// Whether the device must be idle for `idle_after` again between two steps of background work.
+    pub pauses_between_steps: bool,
+    /// Whether the number of free blocks is reported at the start of a run.
+    pub reports_initial_free_blocks: bool,
+    /// Whether [`Translation::prepare`] preconditions it.
+    pub preconditions: bool,
+    /// Whether [`Translation::expect`] pays.
+    pub looks_ahead: bool,
+    /// Faults that can be injected.
+    pub faults: &'static [&'static str],
+    /// Why its state cannot be saved, if so.
+    pub unsaveable: Option<StateError>,
     /// Background work starts after this much idle time.
     pub idle_after: Option<SimDuration>,
     /// Draws how much of each write in flight survives a power failure.
@@ -216,6 +89,33 @@ pub struct FrontEnd {
     /// The throttle, if there is one.
     pub throttled: Option<Throttled>,
     pub info: ComponentInfo,
+}
+
+impl FrontEnd {
+    /// The front end of a device of `pages` logical pages without optional features.
+    pub fn new(
+        input: &BuildInput<'_>,
+        translation: &'static str,
+        (pages, sectors_per_page): (u64, u32),
+        info: ComponentInfo,
+    ) -> Self {
+        Self {
+            capacity: pages * u64::from(sectors_per_page),
+            sectors_per_page,
+            translation,
+            has_zones: false,
+            pauses_between_steps: false,
+            reports_initial_free_blocks: false,
+            preconditions: false,
+            looks_ahead: false,
+            faults: &[],
+            unsaveable: None,
+            idle_after: None,
+            power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
+            throttled: None,
+            info,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -242,8 +142,8 @@ enum EndOfLife {
 }
 
 /// An SSD.
-pub struct SsdDevice<B> {
-    backend: B,
+pub struct SsdDevice<T> {
+    translation: T,
     front: FrontEnd,
     state: State,
     in_flight: InFlight,
@@ -252,12 +152,12 @@ pub struct SsdDevice<B> {
     /// Writes that wait for their programs, by their number in the timing model. A timer is set for
     /// each.
     programming: BTreeMap<u64, WaitingRequest>,
-    /// Requests that continue, and how long each waited for a recovery before.
-    unfinished: Vec<(RequestId, Request, SimDuration)>,
+    /// Requests in progress, and how long each waited for a recovery before.
+    in_progress: Vec<(RequestId, Request, SimDuration)>,
 }
 
-impl<B: FlashBackend> SsdDevice<B> {
-    pub fn new(front: FrontEnd, backend: B) -> Self {
+impl<T: Translation> SsdDevice<T> {
+    pub fn new(front: FrontEnd, translation: T) -> Self {
         let state = State {
             busy_until: SimTime::ZERO,
             states_reported_until: SimTime::ZERO,
@@ -268,12 +168,13 @@ impl<B: FlashBackend> SsdDevice<B> {
             end_of_life: EndOfLife::EndsRun,
         };
         let (in_flight, waiting) = (InFlight::default(), VecDeque::new());
-        let (programming, unfinished) = (BTreeMap::new(), Vec::new());
-        Self { backend, front, state, in_flight, waiting, programming, unfinished }
+        let (programming, in_progress) = (BTreeMap::new(), Vec::new());
+        Self { translation, front, state, in_flight, waiting, programming, in_progress }
     }
 
-    pub const fn backend_mut(&mut self) -> &mut B {
-        &mut self.backend
+    /// The translation, for tests.
+    pub const fn translation_mut(&mut self) -> &mut T {
+        &mut self.translation
     }
 
     /// Serves a request at its arrival, or when recovery has ended.
@@ -282,17 +183,18 @@ impl<B: FlashBackend> SsdDevice<B> {
             return;
         }
         self.report_states(ctx, false);
-        let service = self.backend.serve(ctx, request, self.state.busy_until);
-        let failed = self.ended(ctx, service.result);
-        let scheduled = match service.fate {
-            Fate::Scheduled(scheduled) => scheduled,
-            Fate::Refused(timed) => return self.refused(ctx, id, timed),
-            Fate::Continues(at) => return self.keep_unfinished(ctx, (id, request), at),
+        let (outcome, result) = self.translation.serve(ctx, request, self.state.busy_until);
+        let failed = self.ended(ctx, result);
+        let scheduled = match outcome {
+            Outcome::Scheduled(scheduled) => scheduled,
+            Outcome::Unreadable(timed) => return self.unreadable(ctx, id, timed),
+            Outcome::Refused(timed) => return self.refused(ctx, id, timed),
+            Outcome::InProgress(at) => return self.begin_progress(ctx, (id, request), at),
         };
         self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
         if ctx.power_may_fail() && !failed {
             let durable = durable_from(id, &scheduled);
-            self.in_flight.record(ctx, request, self.backend.sectors_per_page(), durable);
+            self.in_flight.record(ctx, request, self.front.sectors_per_page, durable);
         }
         let queued = ctx.now().since(ctx.issued(id));
         match scheduled {
@@ -300,9 +202,6 @@ impl<B: FlashBackend> SsdDevice<B> {
             _ if failed && self.refuses(ctx, id, request) => {}
             _ if failed => {
                 ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued));
-            }
-            Scheduled::Completes(timed) if self.backend.take_unreadable() => {
-                ctx.fail_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
             }
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
             Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),
@@ -313,7 +212,16 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.report_after(ctx);
     }
 
-    /// Fails a request that the backend refused.
+    /// Fails a request whose data cannot be read.
+    #[cold]
+    fn unreadable(&mut self, ctx: &mut Ctx<'_>, id: RequestId, timed: Timed) {
+        self.state.busy_until = self.state.busy_until.max(timed.idle_from);
+        let queued = ctx.now().since(ctx.issued(id));
+        ctx.fail_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
+        self.report_after(ctx);
+    }
+
+    /// Fails a request that the device does not accept.
     #[cold]
     fn refused(&mut self, ctx: &mut Ctx<'_>, id: RequestId, timed: Timed) {
         self.state.busy_until = self.state.busy_until.max(timed.idle_from);
@@ -325,13 +233,13 @@ impl<B: FlashBackend> SsdDevice<B> {
     /// Notes a request that continues at `at`. A reset is in effect from now on: no power failure
     /// brings back what the zone held.
     #[cold]
-    fn keep_unfinished(&mut self, ctx: &mut Ctx<'_>, (id, of): (RequestId, &Request), at: SimTime) {
+    fn begin_progress(&mut self, ctx: &mut Ctx<'_>, (id, of): (RequestId, &Request), at: SimTime) {
         if ctx.power_may_fail() {
             let durable = Durable::At(ctx.now());
-            self.in_flight.record(ctx, of, self.backend.sectors_per_page(), durable);
+            self.in_flight.record(ctx, of, self.front.sectors_per_page, durable);
         }
         let queued = ctx.now().since(ctx.issued(id));
-        self.unfinished.push((id, *of, queued));
+        self.in_progress.push((id, *of, queued));
         self.continues(ctx, id, at);
         self.report_after(ctx);
     }
@@ -339,7 +247,7 @@ impl<B: FlashBackend> SsdDevice<B> {
     /// What is reported after each request, and the timer of background work.
     #[inline]
     fn report_after(&mut self, ctx: &mut Ctx<'_>) {
-        self.backend.report_busy(ctx, false);
+        self.translation.back_end().report_busy(ctx, false);
         self.report_free_blocks(ctx);
         self.set_idle_timer(ctx);
     }
@@ -351,23 +259,19 @@ impl<B: FlashBackend> SsdDevice<B> {
 
     /// Continues request `id`.
     fn resume(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
-        let Some(at) = self.unfinished.iter().position(|it| it.0 == id) else { return };
-        let (_, request, queued) = self.unfinished[at];
+        let Some(at) = self.in_progress.iter().position(|it| it.0 == id) else { return };
+        let (_, request, queued) = self.in_progress[at];
         self.report_states(ctx, false);
-        let service = self.backend.resume(ctx, &request);
-        self.ended(ctx, service.result);
-        match service.fate {
-            Fate::Continues(at) => self.continues(ctx, id, at),
-            Fate::Scheduled(Scheduled::Completes(timed)) => {
-                self.unfinished.swap_remove(at);
+        match self.translation.resume(ctx, &request) {
+            Outcome::InProgress(at) => self.continues(ctx, id, at),
+            Outcome::Scheduled(Scheduled::Completes(timed)) => {
+                self.in_progress.swap_remove(at);
                 self.state.busy_until = self.state.busy_until.max(timed.idle_from);
                 complete(ctx, (id, queued), timed);
             }
-            Fate::Scheduled(Scheduled::Waits(_) | Scheduled::Programs { .. })
-            | Fate::Refused(_) => {
-                unreachable!("only a request that arrives waits or is refused")
-            }
+            _ => unreachable!("only a request that arrives waits or fails"),
         }
+        self.check(ctx, Ok(()));
         self.report_after(ctx);
     }
 
@@ -385,18 +289,17 @@ impl<B: FlashBackend> SsdDevice<B> {
             return;
         }
         self.report_states(ctx, false);
-        let (busy_until, more) = self.backend.background_step(ctx);
+        let (busy_until, more) = self.translation.idle_step(ctx);
         self.state.busy_until = self.state.busy_until.max(busy_until);
-        self.backend.report_busy(ctx, false);
+        self.translation.back_end().report_busy(ctx, false);
         self.report_free_blocks(ctx);
         if more == Ok(true) {
             // A request that arrives meanwhile waits for one step at most.
             self.state.timer_set = true;
             let next = self.state.busy_until.max(ctx.now() + SimDuration::from_ns(1));
-            let token =
-                if self.backend.pauses_between_steps() { IDLE } else { BACKGROUND_CONTINUES };
+            let token = if self.front.pauses_between_steps { IDLE } else { BACKGROUND_CONTINUES };
             ctx.wake_at(next, token);
-        } else if let Some(due) = self.backend.next_background()
+        } else if let Some(due) = self.translation.back_end().next_background()
             && !self.state.due_timer_set
         {
             self.state.due_timer_set = true;
@@ -458,8 +361,10 @@ impl<B: FlashBackend> SsdDevice<B> {
         if let Err(error) = result {
             ctx.device_fault(error.to_string());
         }
-        if let Some(violation) = self.backend.violation() {
-            let message = format!("{}: {violation}", ctx.path());
+        let violation = self.translation.arrays().into_iter().flatten().find_map(Array::violation);
+        if let Some(violation) = violation {
+            let (path, name) = (ctx.path(), self.front.translation);
+            let message = format!("{path}: translation layer `{name}`: {violation}");
             ctx.fault(Fault::Invariant(message));
         }
     }
@@ -471,17 +376,29 @@ impl<B: FlashBackend> SsdDevice<B> {
         }
         let now = ctx.now();
         let State { states_reported_until: from, busy_until, .. } = self.state;
-        if self.backend.report_states(ctx, Unreported { from, busy_until, now, everything }) {
+        let period = StatePeriod { from, busy_until, now, everything };
+        if self.translation.back_end().report_states(ctx, period) {
             self.state.states_reported_until = now;
         }
     }
 
     #[inline]
     fn report_free_blocks(&mut self, ctx: &mut Ctx<'_>) {
-        let free = self.backend.free_blocks();
+        let free = self.translation.free_blocks();
         if free != self.state.free_blocks_reported {
             self.state.free_blocks_reported = free;
             ctx.emit(FlashEvent::FreeBlocks { free });
+        }
+    }
+
+    /// Reports how many blocks were erased how often.
+    fn report_wear(&self, ctx: &mut Ctx<'_>) {
+        let mut wear = BTreeMap::new();
+        for array in self.translation.arrays().into_iter().flatten() {
+            array.count_wear(&mut wear);
+        }
+        for (erases, blocks) in wear {
+            ctx.emit(FlashEvent::Wear { erases, blocks: blocks as u32 });
         }
     }
 
@@ -493,7 +410,7 @@ impl<B: FlashBackend> SsdDevice<B> {
     }
 }
 
-impl<B: FlashBackend> Component for SsdDevice<B> {
+impl<T: Translation> Component for SsdDevice<T> {
     fn capacity(&self) -> u64 {
         self.front.capacity
     }
@@ -503,13 +420,13 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
     }
 
     fn accepts_zone_commands(&self) -> bool {
-        self.backend.has_zones()
+        self.front.has_zones
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.backend.start(ctx);
+        self.translation.back_end().start(ctx);
         self.check(ctx, Ok(()));
-        if B::REPORTS_INITIAL_FREE_BLOCKS {
+        if self.front.reports_initial_free_blocks {
             self.report_free_blocks(ctx);
         }
         self.report_throttle(ctx, End::Start);
@@ -550,8 +467,9 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, true);
         self.report_throttle(ctx, End::Finish);
-        self.backend.report_busy(ctx, true);
-        self.backend.report_wear(ctx);
+        self.translation.back_end().report_busy(ctx, true);
+        self.translation.finish(ctx);
+        self.report_wear(ctx);
     }
 
     fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
@@ -563,21 +481,24 @@ impl<B: FlashBackend> Component for SsdDevice<B> {
     }
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
-        (!self.backend.faults().is_empty()).then_some(self)
+        (!self.front.faults.is_empty()).then_some(self)
     }
 
     fn preparation(&mut self) -> Option<&mut dyn Prepare> {
-        self.backend.preparation()
+        self.front.preconditions.then_some(self as &mut dyn Prepare)
     }
 
     fn lookahead(&self) -> Option<&dyn Lookahead> {
-        self.backend.lookahead()
+        self.front.looks_ahead.then_some(self as &dyn Lookahead)
     }
 }
 
-impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
+impl<T: Translation> Checkpoint for SsdDevice<T> {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        self.backend.save(to)?;
+        if let Some(error) = &self.front.unsaveable {
+            return Err(error.clone());
+        }
+        self.translation.save(to);
         to.put(&self.state);
         if let Some(throttled) = &self.front.throttled {
             throttled.save(to);
@@ -586,7 +507,7 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.backend.restore(from)?;
+        self.translation.restore(from)?;
         self.state = from.take()?;
         match &mut self.front.throttled {
             Some(throttled) => throttled.restore(from),
@@ -595,19 +516,21 @@ impl<B: FlashBackend> Checkpoint for SsdDevice<B> {
     }
 }
 
-impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
+impl<T: Translation> PowerFailure for SsdDevice<T> {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.state.busy_until = self.backend.power_lost(now, self.state.busy_until)?;
+        let busy_until = self.state.busy_until;
+        self.state.busy_until = self.translation.back_end().power_lost(now, busy_until);
+        self.translation.power_lost()?;
         self.state.recovering = None;
         (self.state.timer_set, self.state.due_timer_set) = (false, false);
         self.waiting.clear();
         self.programming.clear();
-        self.unfinished.clear();
+        self.in_progress.clear();
         if let Some(throttled) = &mut self.front.throttled {
             throttled.power_lost();
         }
         for (sector, version) in self.in_flight.undo(now, &mut self.front.power_failures) {
-            self.backend.restore_sector(sector, version);
+            self.translation.restore_sector(sector, version);
         }
         Ok(())
     }
@@ -615,7 +538,7 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.advance_throttle(ctx);
         self.report_states(ctx, true);
-        let took = self.backend.recover(ctx);
+        let took = self.translation.recover(ctx);
         let ready = ctx.now() + took;
         self.state.recovering = Some(took);
         self.state.busy_until = self.state.busy_until.max(ready);
@@ -623,83 +546,14 @@ impl<B: FlashBackend> PowerFailure for SsdDevice<B> {
     }
 }
 
-/// Reports how many blocks of `arrays` were erased how often.
-pub(crate) fn report_wear<'a>(ctx: &mut Ctx<'_>, arrays: impl IntoIterator<Item = &'a Array>) {
-    let mut wear = BTreeMap::new();
-    for array in arrays {
-        array.count_wear(&mut wear);
-    }
-    for (erases, blocks) in wear {
-        ctx.emit(FlashEvent::Wear { erases, blocks: blocks as u32 });
+impl<T: Translation> Prepare for SsdDevice<T> {
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        self.translation.prepare(progress)
     }
 }
 
-/// Enables recording of busy intervals where an observer is attached.
-pub(crate) fn record_busy(ctx: &Ctx<'_>, timing: &mut dyn TimingModel) {
-    if ctx.detailed_events()
-        && let Some(busy) = timing.busy(ctx.now(), false)
-    {
-        busy.enable();
+impl<T: Translation> Lookahead for SsdDevice<T> {
+    fn expect(&self, requests: &[Request]) {
+        self.translation.expect(requests);
     }
-}
-
-/// Reports busy intervals of dies and channels that are final, or `everything`.
-#[inline]
-pub(crate) fn report_busy(ctx: &mut Ctx<'_>, timing: &mut dyn TimingModel, everything: bool) {
-    if ctx.detailed_events()
-        && let Some(busy) = timing.busy(ctx.now(), everything)
-    {
-        busy.report(|busy| ctx.emit_record(busy));
-    }
-}
-
-/// Reports the operations of the last list of `flash`, and meters their energy.
-#[inline]
-pub(crate) fn report_operations(
-    ctx: &mut Ctx<'_>,
-    flash: &FlashOps,
-    meter: &mut Option<Box<EnergyMeter>>,
-) {
-    if let Some(meter) = meter {
-        meter.add(flash);
-    }
-    for op in flash.list() {
-        let FlashOp { kind, cause, die, page, .. } = *op;
-        let die = die.0;
-        match kind {
-            OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
-            OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
-            OpKind::Copy => {
-                ctx.emit(FlashEvent::Read { cause, die });
-                ctx.emit(FlashEvent::Program { cause, die });
-            }
-            OpKind::Erase => {
-                let erases = flash.array().erases(BlockId(page));
-                ctx.emit(FlashEvent::Erase { cause, die, block: page, erases });
-            }
-        }
-    }
-}
-
-/// A device that is busy without a pause reports its active time at this interval.
-const REPORT_ACTIVE_EVERY: SimDuration = SimDuration::from_ms(100);
-
-/// Reports the states of a device that is active while any of its flash works. Returns false where
-/// the report is deferred.
-#[inline]
-pub(crate) fn report_activity(ctx: &mut Ctx<'_>, period: Unreported) -> bool {
-    let Unreported { from, now, .. } = period;
-    let busy_until = period.busy_until.min(now);
-    let active = busy_until.since(from);
-    let is_busy = busy_until == now;
-    if is_busy && active < REPORT_ACTIVE_EVERY && !period.everything {
-        return false;
-    }
-    let idle = now.since(busy_until.max(from));
-    for (state, time) in [(PowerState::Active, active), (PowerState::Idle, idle)] {
-        if !time.is_zero() {
-            ctx.emit(CommonEvent::StateTime { state, duration: time });
-        }
-    }
-    true
 }

@@ -1,7 +1,7 @@
 //! Throttling: what delays requests before the device serves them.
 
 use super::thermal;
-use super::{FlashBackend, PACED, SsdDevice};
+use super::{BackEnd, PACED, SsdDevice, Translation};
 use crate::event::FlashEvent;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
@@ -124,12 +124,13 @@ impl Throttled {
     }
 }
 
-impl<B: FlashBackend> SsdDevice<B> {
+impl<T: Translation> SsdDevice<T> {
     /// Brings the throttle up to now.
     #[cold]
     pub(super) fn advance_throttle(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(throttled) = &mut self.front.throttled {
-            let (at, joules) = ((ctx.now(), self.state.busy_until), self.backend.take_energy());
+            let (at, joules) =
+                ((ctx.now(), self.state.busy_until), self.translation.back_end().take_energy());
             throttled.model.advance(at, joules, &mut |event| ctx.emit(event));
         }
     }
@@ -137,7 +138,8 @@ impl<B: FlashBackend> SsdDevice<B> {
     /// Reports the state of the throttle at the start or the end of a run.
     pub(super) fn report_throttle(&mut self, ctx: &mut Ctx<'_>, end: End) {
         if let Some(throttled) = &mut self.front.throttled {
-            let (at, joules) = ((ctx.now(), self.state.busy_until), self.backend.take_energy());
+            let (at, joules) =
+                ((ctx.now(), self.state.busy_until), self.translation.back_end().take_energy());
             throttled.model.report(end, at, joules, &mut |event| ctx.emit(event));
         }
     }

@@ -2,14 +2,13 @@
 //! instead of timed. The translation layer, its policies and the array are those of a simulated
 //! SSD; there are no messages, events or background work.
 
-use super::FlashBackend;
-use super::ftl_backend::{FtlBackend, Ssd};
+use super::ftl_translation::{FtlTranslation, Ssd};
 use super::split::{first_page, split, write_run};
 use crate::array::Array;
 use crate::event::Cause;
-use crate::ftl::{EXPECTED_MAX, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::Lpn;
-use crate::ops::OpCounts;
+use crate::ops::{FlashOps, OpCounts};
 use hybridsim_engine::{Arrival, Fault, Op, Request};
 
 /// Requests and pages that an [`Untimed`] SSD served.
@@ -52,7 +51,10 @@ impl Served {
 /// An SSD that serves requests without simulated time. Operations are recorded again when it is
 /// dropped.
 pub struct Untimed<'a> {
-    backend: &'a mut FtlBackend,
+    ftl: &'a mut dyn Ftl,
+    flash: &'a mut FlashOps,
+    sectors_per_page: u32,
+    translation: &'static str,
     capacity: u64,
     path: &'a str,
     /// Whether prefetching pays.
@@ -65,34 +67,44 @@ impl Ssd {
     /// Serves requests without simulated time from now on, in its present state; `path` names the
     /// device in errors.
     pub fn untimed<'a>(&'a mut self, path: &'a str) -> Untimed<'a> {
-        let (capacity, backend) = (self.front.capacity, &mut self.backend);
-        backend.flash.set_recording(false);
-        let looks_ahead = backend.flash.array().geometry().outgrows_caches();
-        let before = *backend.flash.counts();
-        Untimed { backend, capacity, path, looks_ahead, before, served: Served::default() }
+        let FtlTranslation { ftl, back_end, .. } = &mut self.translation;
+        let sectors_per_page = back_end.sectors_per_page();
+        let flash = &mut back_end.flash;
+        flash.set_recording(false);
+        Untimed {
+            ftl: &mut **ftl,
+            capacity: self.front.capacity,
+            translation: self.front.translation,
+            path,
+            sectors_per_page,
+            looks_ahead: flash.array().geometry().outgrows_caches(),
+            before: *flash.counts(),
+            served: Served::default(),
+            flash,
+        }
     }
 }
 
 impl Untimed<'_> {
     /// The flash.
     pub const fn array(&self) -> &Array {
-        self.backend.flash.array()
+        self.flash.array()
     }
 
     /// Pages exported to the host.
     pub fn exported_pages(&self) -> u32 {
-        (self.capacity / u64::from(self.backend.sectors_per_page)) as u32
+        (self.capacity / u64::from(self.sectors_per_page)) as u32
     }
 
     /// Pages programmed for the host by the requests so far.
     #[inline]
     pub fn host_programs(&self) -> u64 {
-        self.backend.flash.counts().programs(Cause::Host) - self.before.programs(Cause::Host)
+        self.flash.counts().programs(Cause::Host) - self.before.programs(Cause::Host)
     }
 
     /// The flash operations of the requests so far.
     pub fn operations(&self) -> OpCounts {
-        self.backend.flash.counts().since(&self.before)
+        self.flash.counts().since(&self.before)
     }
 
     /// The requests so far.
@@ -110,7 +122,7 @@ impl Untimed<'_> {
     }
 
     fn serve_batch(&mut self, batch: &[Arrival]) -> Result<(), Fault> {
-        let per_page = self.backend.sectors_per_page;
+        let per_page = self.sectors_per_page;
         let mut lpns = [Lpn(0); EXPECTED_MAX];
         let lpns = &mut lpns[..batch.len()];
         let mut whole_pages = true;
@@ -121,7 +133,7 @@ impl Untimed<'_> {
                 && (offset, request.sectors) == (0, per_page)
                 && request.end().0 <= self.capacity;
         }
-        let FtlBackend { ftl, flash, .. } = &mut *self.backend;
+        let Self { ftl, flash, .. } = self;
         if self.looks_ahead {
             ftl.expect(lpns, flash);
         }
@@ -137,8 +149,11 @@ impl Untimed<'_> {
         } else {
             batch.iter().try_for_each(|arrival| self.serve_one(&arrival.request))
         };
-        match self.backend.violation() {
-            Some(violation) => Err(Fault::Invariant(format!("{}: {violation}", self.path))),
+        match self.flash.violation() {
+            Some(violation) => {
+                let (path, name) = (self.path, self.translation);
+                Err(Fault::Invariant(format!("{path}: translation layer `{name}`: {violation}")))
+            }
             None => served,
         }
     }
@@ -182,7 +197,7 @@ impl Untimed<'_> {
     }
 
     fn read(&mut self, request: &Request) {
-        let FtlBackend { ftl, flash, sectors_per_page, .. } = &mut *self.backend;
+        let Self { ftl, flash, sectors_per_page, .. } = self;
         for part in split(request, *sectors_per_page) {
             let before = flash.counts().reads(Cause::Host);
             ftl.read(part.lpn, flash);
@@ -191,7 +206,7 @@ impl Untimed<'_> {
     }
 
     fn write(&mut self, request: &Request) -> Result<(), FtlError> {
-        let FtlBackend { ftl, flash, sectors_per_page, .. } = &mut *self.backend;
+        let Self { ftl, flash, sectors_per_page, .. } = self;
         let run = write_run(request, *sectors_per_page);
         ftl.begin_write(run);
         for part in split(request, *sectors_per_page) {
@@ -203,7 +218,7 @@ impl Untimed<'_> {
 
     /// Trims the whole pages of a request.
     fn trim(&mut self, request: &Request) -> Result<(), FtlError> {
-        let FtlBackend { ftl, flash, sectors_per_page, .. } = &mut *self.backend;
+        let Self { ftl, flash, sectors_per_page, .. } = self;
         let whole = |sectors| sectors == *sectors_per_page;
         for part in split(request, *sectors_per_page).filter(|part| whole(part.sectors)) {
             ftl.trim(part.lpn, flash)?;
@@ -219,6 +234,6 @@ impl Untimed<'_> {
 
 impl Drop for Untimed<'_> {
     fn drop(&mut self) {
-        self.backend.flash.set_recording(true);
+        self.flash.set_recording(true);
     }
 }

@@ -1,6 +1,6 @@
 //! Data versions in verified runs: they move as flash operations move data.
 
-use super::FtlBackend;
+use super::FlashBackEnd;
 use crate::event::Cause;
 use crate::ops::{FRESH, FlashOp, OpKind};
 
@@ -11,18 +11,18 @@ pub fn is_host_read(op: &&FlashOp) -> bool {
     op.kind == OpKind::Read && matches!(op.cause, Cause::Host | Cause::Partial)
 }
 
-impl FtlBackend {
+impl FlashBackEnd {
     /// Fills the page buffer from the host's read among the recorded operations, if there is one.
-    pub(super) fn load_host_read(&mut self) -> bool {
+    pub(crate) fn load_host_read(&mut self) -> bool {
         let Some(op) = self.flash.list().iter().rfind(is_host_read) else { return false };
-        let at = u64::from(op.page) * u64::from(self.sectors_per_page);
+        let at = u64::from(op.page) * u64::from(self.sectors_per_page());
         self.versions.read(at, &mut self.page);
         true
     }
 
     /// Moves versions as the recorded operations from number `first` on move data.
-    pub(super) fn move_versions(&mut self, first: usize) {
-        let per_page = u64::from(self.sectors_per_page);
+    pub(crate) fn move_versions(&mut self, first: usize) {
+        let per_page = u64::from(self.sectors_per_page());
         let pages_per_block = u64::from(self.flash.array().geometry().pages_per_block());
         let list = &self.flash.list()[first..];
         // Pages that are read first and programmed again later in the list.

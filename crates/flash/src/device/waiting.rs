@@ -1,7 +1,7 @@
 //! Writes that wait for entries of the write buffer or for their programs, and the completion of
 //! requests.
 
-use super::{BUFFER_FREED, FlashBackend, PROGRAMMED, SsdDevice};
+use super::{BUFFER_FREED, BackEnd, PROGRAMMED, SsdDevice, Translation, UnfinishedWrite};
 use crate::timing::{Scheduled, Timed};
 use hybridsim_engine::{Ctx, Durable, LatencyPhase, RequestId, SimDuration, SimTime};
 
@@ -13,7 +13,7 @@ pub struct WaitingRequest {
     pub queued: SimDuration,
 }
 
-impl<B: FlashBackend> SsdDevice<B> {
+impl<T: Translation> SsdDevice<T> {
     /// `write` waits for the write buffer, whose first waiting write gets an entry at `until`.
     pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingRequest, until: SimTime) {
         if self.waiting.is_empty() {
@@ -22,10 +22,14 @@ impl<B: FlashBackend> SsdDevice<B> {
         self.waiting.push_back(write);
     }
 
+    fn continue_write(&mut self, ctx: &Ctx<'_>, write: UnfinishedWrite) -> Option<Scheduled> {
+        self.translation.back_end().continue_write(ctx.now(), write)
+    }
+
     /// Entries of the write buffer are free, unless reads have delayed the programs that free them.
     pub(super) fn buffer_freed(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, false);
-        while let Some(scheduled) = self.backend.admit_waiting(ctx.now()) {
+        while let Some(scheduled) = self.continue_write(ctx, UnfinishedWrite::Buffer) {
             self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
             let timed = match scheduled {
                 Scheduled::Completes(timed) => timed,
@@ -41,7 +45,7 @@ impl<B: FlashBackend> SsdDevice<B> {
             }
             complete(ctx, (write.id, write.queued), timed);
         }
-        self.backend.report_busy(ctx, false);
+        self.translation.back_end().report_busy(ctx, false);
         self.set_idle_timer(ctx);
     }
 
@@ -60,7 +64,7 @@ impl<B: FlashBackend> SsdDevice<B> {
     /// The programs of the request `number` of the timing model have ended, unless reads have
     /// delayed them.
     pub(super) fn programmed(&mut self, ctx: &mut Ctx<'_>, number: u64) {
-        match self.backend.programmed(ctx.now(), number) {
+        match self.continue_write(ctx, UnfinishedWrite::Programs(number)) {
             Some(Scheduled::Programs { until, .. }) => ctx.wake_at(until, PROGRAMMED + number),
             Some(Scheduled::Completes(Timed { end, breakdown, .. })) => {
                 let WaitingRequest { id, queued } =

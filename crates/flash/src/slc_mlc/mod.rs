@@ -4,7 +4,7 @@
 //! throttle ([`throttle`]) then protects the SLC flash from early wear. Accepted writes are
 //! appended to the circular SLC log ([`slc_log`]), in which a hash table ([`hash_table`]) locates
 //! sectors. All others go to the MLC flash, which is organised in block chains ([`block_chains`]).
-//! [`hybrid_ftl`] owns both media and moves cold data to the MLC flash, [`backend`] times its flash
+//! [`hybrid_ftl`] owns both media and moves cold data to the MLC flash, [`translation`] times its flash
 //! operations. No data are buffered in volatile memory: a write completes when it is programmed.
 //!
 //! The same model covers a conventional MLC SSD (`slc_size = 0`), dynamic density control
@@ -16,10 +16,9 @@
 //! pages of 2 KB. An MLC page holds all its sectors, so a write of part of a page reads the other
 //! sectors from either medium and programs them again.
 //!
-//! Imports point one way: from `params` to `backend`, `nvram`, `hybrid_ftl`, the two media, and the
+//! Imports point one way: from `params` to `translation`, `nvram`, `hybrid_ftl`, the two media, and the
 //! tables and policies below them.
 
-mod backend;
 mod block_chains;
 mod density;
 mod hash_table;
@@ -34,11 +33,12 @@ mod slc_log;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod translation;
 mod trim_record;
 
-pub use backend::SlcMlcSsd;
 pub use operations::STATISTIC_NAMES;
 pub use params::{ENTRY, PARAMS, build_slc_mlc};
+pub use translation::SlcMlcSsd;
 
 /// No sector, page, block or slot.
 const NONE: u32 = u32::MAX;

@@ -1,7 +1,6 @@
 //! The parameters of kind `slc-mlc-ssd`, and how one is built from them. Defaults are configuration
 //! C3 of chang-slc-mlc (tables 1 and 2) with 256 MB of SLC flash, unless their help says assumed.
 
-use super::backend::{HybridBackend, SlcMlcSsd};
 use super::block_chains::{BlockChains, ChainConfig};
 use super::density::DensityControl;
 use super::hash_table::{HashTable, Probing};
@@ -12,6 +11,7 @@ use super::nvram::NvramBuffer;
 use super::operations::{MediumTimes, STATISTIC_NAMES};
 use super::slc_log::{BLOCKS_MIN, SlcLog};
 use super::throttle::{UtilisationThrottle, WriteBackPolicy};
+use super::translation::{SerialBackEnd, SlcMlcSsd, SlcMlcTranslation};
 use crate::array::{Array, ProgramOrder};
 use crate::device::{FrontEnd, check_memory};
 use crate::geometry::{Geometry, Shape};
@@ -20,7 +20,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
+use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration};
 
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
@@ -290,14 +290,13 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
         0 => None,
         _ => Some(slc_cache(&params, blocks)?),
     };
-    let front = FrontEnd {
-        capacity: u64::from(blocks) * block_bytes(&mlc) / SECTOR_BYTES,
-        idle_after: params.slc.idle_after,
-        power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
-        throttled: None,
-        info: info(&params, &mlc, blocks, slc.as_ref()),
-    };
     let pages = blocks * mlc.pages_per_block();
+    let exported = (u64::from(pages), mlc.sectors_per_page());
+    let info = info(&params, &mlc, blocks, slc.as_ref());
+    let front = FrontEnd {
+        idle_after: params.slc.idle_after,
+        ..FrontEnd::new(input, "block-chains", exported, info)
+    };
     let array = Array::new(mlc, ProgramOrder::Ascending, medium.mlc_endurance);
     let array = array.with_logical_pages(pages);
     let config = ChainConfig {
@@ -311,16 +310,19 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
     let density =
         (dense > 0).then(|| DensityControl::new(blocks, dense, density_up, density_halve));
     let buffered = (params.nvram / u64::from(mlc.page_bytes())) as u32;
-    let backend = HybridBackend {
+    let back_end = SerialBackEnd {
+        times: times(&params, &mlc),
         slc_blocks: slc.as_ref().map_or(0, |slc| slc.log.blocks()),
+        active: [SimDuration::ZERO; 3],
+    };
+    let translation = SlcMlcTranslation {
         ftl: HybridFtl::new(BlockChains::new(array, wear, config), slc, density),
         nvram: (buffered > 0).then(|| NvramBuffer::new(buffered, mlc.sectors_per_page())),
-        times: times(&params, &mlc),
+        back_end,
         overhead: params.overhead,
-        active: [SimDuration::ZERO; 3],
         versions: Vec::new(),
     };
-    Ok(SlcMlcSsd::new(front, backend))
+    Ok(SlcMlcSsd::new(front, translation))
 }
 
 fn block_bytes(mlc: &Geometry) -> u64 {

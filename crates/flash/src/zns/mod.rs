@@ -2,19 +2,19 @@
 //!
 //! The address space is divided into zones, which are written in order from their start and reset
 //! as a whole. [`zone`] has their states and limits, [`stripe`] places the pages of a zone on the
-//! dies, [`backend`] turns requests into flash operations, which the crate's timing models
-//! schedule, and finishes zones step by step. There is no garbage collection and no table of
-//! pages: a zone has a group of blocks, the same number of each plane.
-//!
-//! Imports point one way: from `params` to `backend`, and from there to `zone` and `stripe`.
+//! dies, [`translation`] turns requests into flash operations and finishes zones step by step,
+//! [`background`] refreshes zones and erases those that were reset while the device is idle. There
+//! is no garbage collection and no table of pages: a zone has a group of blocks, the same number of
+//! each plane.
 
-mod backend;
+mod background;
 mod params;
 mod stripe;
+mod translation;
 mod zone;
 
-pub use backend::ZnsSsd;
 pub use params::{ENTRY, ZONE_SECTORS, ZnsParams, build_zns};
+pub use translation::ZnsSsd;
 pub use zone::{STATISTIC_NAMES, ZoneState, is_status};
 
 /// No group of blocks.

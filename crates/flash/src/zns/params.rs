@@ -1,17 +1,16 @@
 //! The parameters of kind `zns-ssd`, and how one is built from them.
 
-use super::backend::{ActionTimes, ZnsBackend, ZnsSsd};
 use super::stripe::Stripe;
+use super::translation::{ActionTimes, ZnsSsd, ZoneTranslation};
 use super::zone::{Limits, STATISTIC_NAMES, Zone, Zones};
 use crate::array::{Array, ProgramOrder};
-use crate::device::{DriveParams, EnergyMeter, FrontEnd, check_memory};
+use crate::device::{DriveParams, FrontEnd, TranslationTraits, check_memory};
 use crate::geometry::Geometry;
-use crate::ops::FlashOps;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Component, ComponentInfo, Contents, SECTOR_BYTES, SimDuration, Stream};
+use hybridsim_engine::{Component, ComponentInfo, SECTOR_BYTES, SimDuration};
 use std::collections::VecDeque;
 
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
@@ -179,28 +178,29 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
     let params = ZnsParams::from_settings(input.settings);
     let drive = &params.drive;
     check_memory("blocks_per_plane", params.table_bytes())?;
-    let Sizes { geometry, stripe, capacity_pages, zone_sectors, zones } = Sizes::new(&params)?;
+    let Sizes { geometry, capacity_pages, zone_sectors, zones, .. } = Sizes::new(&params)?;
     let limits = limits(&params, capacity_pages)?;
-    let timing = drive.timing_model(input, &geometry, (None, None))?;
+    let (geometry, bad) = drive.without_factory_bad(input, geometry)?;
+    let stripe = Stripe::new(geometry, params.stripe_pages, capacity_pages);
+    check_holds(&stripe, zones)?;
     let array = Array::new(geometry, ProgramOrder::Sequential, drive.endurance);
+    let translation = TranslationTraits { name: "zones", refreshes: true, fills: true };
+    let mut back_end = drive.back_end(input, array, None, translation)?;
     let fill = if params.precondition == Filled::Fill { drive.precondition_fill } else { 0.0 };
     let all_pages = u64::from(zones) * u64::from(capacity_pages);
-    let info = params.info(&geometry, all_pages, [zones.into(), zone_sectors]);
-    let throttled = drive.throttle(input.registry, &info)?;
-    let meter = throttled.is_some().then(|| EnergyMeter::new(&drive.energy));
+    let constants = drive.constants(&back_end, all_pages as f64, bad);
+    let info = params.info(constants, all_pages, [zones.into(), zone_sectors]);
+    let pages = u64::from(zones) * (zone_sectors / u64::from(geometry.sectors_per_page()));
+    let precondition_pages = share_of(all_pages, fill);
     let front = FrontEnd {
-        capacity: u64::from(zones) * zone_sectors,
-        idle_after: None,
-        power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
-        throttled,
-        info,
+        has_zones: true,
+        preconditions: precondition_pages > 0,
+        ..drive.front_end(input, &mut back_end, (pages, translation), info)?
     };
-    let backend = ZnsBackend {
+    let translation = ZoneTranslation {
         zones: Zones::new(zones, limits),
         stripe,
-        flash: FlashOps::new(array),
-        timing,
-        meter,
+        back_end,
         times: ActionTimes {
             append: params.append_time,
             reset: params.reset_time,
@@ -212,11 +212,25 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
         zone_sectors,
         erase_at_open: params.erase == Erased::AtOpen,
         free: (0..stripe.groups()).collect::<VecDeque<u32>>(),
-        works: Vec::new(),
-        precondition_pages: share_of(all_pages, fill),
-        versions: Contents::default(),
+        free_is_erased: false,
+        operations: Vec::new(),
+        refresh: None,
+        precondition_pages,
     };
-    Ok(ZnsSsd::new(front, backend))
+    Ok(ZnsSsd::new(front, translation))
+}
+
+/// Checks that the good blocks hold the zones.
+fn check_holds(good: &Stripe, zones: u32) -> Result<(), Vec<Problem>> {
+    let fits = good.groups();
+    if fits >= zones {
+        return Ok(());
+    }
+    let message = format!(
+        "leaves good blocks for {fits} of the {zones} zones; lower it, set zones to {fits} or \
+         fewer, or add blocks"
+    );
+    Err(vec![Problem::new("factory_bad", message)])
 }
 
 /// A share of so many pages: 0.7 of 10 zones are 7 full zones, although 0.7 is a bit less.
@@ -247,11 +261,10 @@ impl ZnsParams {
 
     fn info(
         &self,
-        geometry: &Geometry,
+        mut constants: Vec<(&'static str, f64)>,
         exported_pages: u64,
         [zones, zone_sectors]: [u64; 2],
     ) -> ComponentInfo {
-        let mut constants = self.drive.constants(geometry, exported_pages as f64);
         constants.extend([
             ("zones", zones as f64),
             (ZONE_SECTORS, zone_sectors as f64),

@@ -7,6 +7,7 @@ use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Fault, LatencyBreakdown,
     Lba, Machine, Op, Outcome, Request, RequestId, RunEnd, SimDuration, SimTime, Stream,
+    ZoneAction,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{Ssd, SsdParams, build_ssd};
@@ -61,7 +62,7 @@ pub fn unbuffered(name: &str) -> Value {
     if let Value::Entry(choice) = &mut value
         && choice.settings.has("write_buffer")
     {
-        choice.settings.set("timing.write_buffer", Value::Bytes(0));
+        choice.settings.set("write_buffer", Value::Bytes(0));
     }
     value
 }
@@ -119,7 +120,7 @@ impl Host {
             ctx.data().versions_mut(request.data, request.sectors).fill(version);
             self.reference.write_begins(request.lba, request.sectors, version, now);
         }
-        if request.op == Op::Trim {
+        if matches!(request.op, Op::Trim | Op::Zone(ZoneAction::Reset)) {
             self.reference.trim(request.lba, request.sectors, now);
         }
         self.outstanding.push((now, version));

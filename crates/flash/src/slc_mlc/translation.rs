@@ -1,10 +1,12 @@
-//! The back end of kind `slc-mlc-ssd`: gives the operations of each request their time, one after
-//! the other (chang-slc-mlc, section 5.1: no parallelism among chips), and reports them.
+//! The translation of kind `slc-mlc-ssd`, and its back end: it gives the operations of each request
+//! their time, one after the other (chang-slc-mlc, section 5.1: no parallelism among chips), and
+//! reports them.
 
 use super::hybrid_ftl::HybridFtl;
 use super::nvram::NvramBuffer;
-use super::operations::{Batch, Command, Medium, MediumTimes, Statistic};
-use crate::device::{self, Fate, FlashBackend, Service, SsdDevice, Unreported};
+use super::operations::{Batch, Command, Medium, MediumTimes, Operations, Statistic};
+use crate::array::Array;
+use crate::device::{BackEnd, Outcome, Recovery, SsdDevice, StatePeriod, Translation};
 use crate::event::Cause;
 use crate::event::FlashAct;
 use crate::event::FlashBusy;
@@ -12,34 +14,40 @@ use crate::event::FlashEvent;
 use crate::event::FlashUnit;
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
+use crate::state::SavedState;
 use crate::timing::{Scheduled, Timed};
-use hybridsim_engine::CommonEvent;
-use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
-    Ctx, LatencyBreakdown, LatencyPhase, Op, PowerState, Request, SimDuration, SimTime,
+    CommonEvent, Ctx, LatencyBreakdown, LatencyPhase, Loader, Op, PowerState, Request, Saver,
+    SimDuration, SimTime, StateError,
 };
 
-pub struct HybridBackend {
-    pub ftl: HybridFtl,
-    pub nvram: Option<NvramBuffer>,
+/// The clock of both media.
+pub struct SerialBackEnd {
     /// By [`Medium`].
     pub times: [MediumTimes; 3],
-    /// Controller overhead per request.
-    pub overhead: SimDuration,
     /// MLC blocks are numbered after these in events.
     pub slc_blocks: u32,
     /// Time spent reading, writing and erasing that has not been reported.
     pub active: [SimDuration; 3],
+}
+
+/// The SLC and the MLC flash, and the non-volatile memory before them.
+pub struct SlcMlcTranslation {
+    pub ftl: HybridFtl,
+    pub nvram: Option<NvramBuffer>,
+    pub back_end: SerialBackEnd,
+    /// Controller overhead per request.
+    pub overhead: SimDuration,
     /// Versions of the write that is executed, in verified runs.
     pub versions: Vec<u64>,
 }
 
 /// The SSD of kind `slc-mlc-ssd`.
-pub type SlcMlcSsd = SsdDevice<HybridBackend>;
+pub type SlcMlcSsd = SsdDevice<SlcMlcTranslation>;
 
 const STATES: [PowerState; 3] = [PowerState::Read, PowerState::Write, PowerState::Erase];
 
-impl HybridBackend {
+impl SlcMlcTranslation {
     fn execute(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
         let Self { ftl, nvram, versions, .. } = self;
         let (first, sectors) = (request.lba.0 as u32, request.sectors);
@@ -72,16 +80,28 @@ impl HybridBackend {
         }
     }
 
-    /// Times the recorded operations, of which the first begins at `begin`, and reports them.
-    /// Returns how long they take.
+    /// Executes the recorded operations, as [`SerialBackEnd::execute`].
     fn run_operations(
         &mut self,
         ctx: &mut Ctx<'_>,
         begin: SimTime,
         breakdown: &mut LatencyBreakdown,
     ) -> SimDuration {
+        self.back_end.execute(ctx, &mut self.ftl.operations, begin, breakdown)
+    }
+}
+
+impl SerialBackEnd {
+    /// Times recorded operations, of which the first begins at `begin`, and reports them.
+    /// Returns how long they take.
+    fn execute(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        operations: &mut Operations,
+        begin: SimTime,
+        breakdown: &mut LatencyBreakdown,
+    ) -> SimDuration {
         let mut took = SimDuration::ZERO;
-        let operations = &mut self.ftl.operations;
         for batch in operations.batches() {
             let time = self.times[batch.medium as usize].of(batch.command, batch.count);
             let phase = match batch.command {
@@ -132,43 +152,8 @@ fn report_batch(ctx: &mut Ctx<'_>, batch: &Batch, slc_blocks: u32) {
     }
 }
 
-impl FlashBackend for HybridBackend {
-    const REPORTS_INITIAL_FREE_BLOCKS: bool = false;
-
-    fn pauses_between_steps(&self) -> bool {
-        false
-    }
-
-    fn sectors_per_page(&self) -> u32 {
-        self.ftl.mlc.sectors_per_page
-    }
-
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.verifying() {
-            self.ftl.verify();
-        }
-    }
-
-    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, busy_until: SimTime) -> Service {
-        let now = ctx.now();
-        let result = self.execute(ctx, request);
-        let start = now.max(busy_until);
-        let mut breakdown = LatencyBreakdown::NONE;
-        breakdown.add(LatencyPhase::Queue, start.since(now));
-        breakdown.add(LatencyPhase::Overhead, self.overhead);
-        let begin = start + self.overhead;
-        let end = begin + self.run_operations(ctx, begin, &mut breakdown);
-        let timed = Timed { end, breakdown, idle_from: end };
-        Service { result, fate: Fate::Scheduled(Scheduled::Completes(timed)) }
-    }
-
-    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
-        let now = ctx.now();
-        let more = self.ftl.idle();
-        (now + self.run_operations(ctx, now, &mut LatencyBreakdown::default()), more)
-    }
-
-    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
+impl BackEnd for SerialBackEnd {
+    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: StatePeriod) -> bool {
         if period.now < period.busy_until && !period.everything {
             return false;
         }
@@ -186,31 +171,81 @@ impl FlashBackend for HybridBackend {
         true
     }
 
-    fn report_wear(&self, ctx: &mut Ctx<'_>) {
-        let mlc = &self.ftl.mlc.array;
-        let slc = self.ftl.slc.as_ref().map(|slc| &slc.log.array);
-        for (statistic, array) in [(Statistic::MlcWear, Some(mlc)), (Statistic::SlcWear, slc)] {
-            for block in 0..array.map_or(0, |array| array.geometry().blocks()) {
-                let erases = array.map_or(0, |array| array.erases(BlockId(block)));
-                ctx.emit(CommonEvent::Custom { name: statistic as u8, value: u64::from(erases) });
-            }
-        }
-        device::report_wear(ctx, [mlc].into_iter().chain(slc));
+    /// Operations under way are cut short.
+    fn power_lost(&mut self, now: SimTime, _busy_until: SimTime) -> SimTime {
+        now
+    }
+}
+
+impl SavedState for SerialBackEnd {
+    fn save(&self, to: &mut Saver) {
+        to.put(&self.active);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.active = from.take()?;
+        Ok(())
+    }
+}
+
+impl Translation for SlcMlcTranslation {
+    type BackEnd = SerialBackEnd;
+
+    fn back_end(&mut self) -> &mut SerialBackEnd {
+        &mut self.back_end
+    }
+
+    fn arrays(&self) -> [Option<&Array>; 2] {
+        [Some(&self.ftl.mlc.array), self.ftl.slc.as_ref().map(|slc| &slc.log.array)]
     }
 
     fn free_blocks(&self) -> u32 {
         self.ftl.mlc.free.len() as u32
     }
 
-    fn violation(&self) -> Option<String> {
-        self.ftl.violation().map(|violation| violation.to_string())
+    fn serve(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        busy_until: SimTime,
+    ) -> (Outcome, Result<(), FtlError>) {
+        if ctx.verifying() {
+            self.ftl.verify();
+        }
+        let now = ctx.now();
+        let result = self.execute(ctx, request);
+        let start = now.max(busy_until);
+        let mut breakdown = LatencyBreakdown::NONE;
+        breakdown.add(LatencyPhase::Queue, start.since(now));
+        breakdown.add(LatencyPhase::Overhead, self.overhead);
+        let begin = start + self.overhead;
+        let end = begin + self.run_operations(ctx, begin, &mut breakdown);
+        let timed = Timed { end, breakdown, idle_from: end };
+        (Outcome::Scheduled(Scheduled::Completes(timed)), result)
     }
 
-    /// Operations under way are cut short.
-    fn power_lost(&mut self, now: SimTime, _busy_until: SimTime) -> Result<SimTime, String> {
+    fn idle_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
+        let now = ctx.now();
+        let more = self.ftl.idle();
+        (now + self.run_operations(ctx, now, &mut LatencyBreakdown::default()), more)
+    }
+
+    /// Reports the erases of each block.
+    fn finish(&self, ctx: &mut Ctx<'_>) {
+        let statistics = [Statistic::MlcWear, Statistic::SlcWear];
+        for (statistic, array) in statistics.into_iter().zip(self.arrays()) {
+            for block in 0..array.map_or(0, |array| array.geometry().blocks()) {
+                let erases = array.map_or(0, |array| array.erases(BlockId(block)));
+                ctx.emit(CommonEvent::Custom { name: statistic as u8, value: u64::from(erases) });
+            }
+        }
+    }
+}
+
+impl Recovery for SlcMlcTranslation {
+    fn power_lost(&mut self) -> Result<(), String> {
         self.ftl.operations.clear();
-        self.ftl.rebuild()?;
-        Ok(now)
+        self.ftl.rebuild()
     }
 
     fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration {
@@ -226,14 +261,15 @@ impl FlashBackend for HybridBackend {
             self.ftl.restore_version(sector, version);
         }
     }
+}
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+impl SavedState for SlcMlcTranslation {
+    fn save(&self, to: &mut Saver) {
         self.ftl.save(to);
         if let Some(nvram) = &self.nvram {
             nvram.save(to);
         }
-        to.put(&self.active);
-        Ok(())
+        self.back_end.save(to);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
@@ -241,7 +277,6 @@ impl FlashBackend for HybridBackend {
         if let Some(nvram) = &mut self.nvram {
             nvram.restore(from)?;
         }
-        self.active = from.take()?;
-        Ok(())
+        self.back_end.restore(from)
     }
 }

@@ -1,22 +1,22 @@
-//! The back end of kind `zns-ssd`: checks requests against the state of their zone, places pages on
-//! the flash, and has the timing model schedule the flash operations.
+//! The translation of kind `zns-ssd`: checks requests against the state of their zone and places
+//! pages on the flash.
 
 use super::NONE;
+use super::background::Refresh;
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, ZoneState, Zones};
-use crate::device::{
-    self, EnergyMeter, Fate, FlashBackend, Service, SsdDevice, Unreported, record_busy,
-    report_activity, report_busy, report_operations, split,
-};
+use crate::array::Array;
+use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
 use crate::event::{Cause, FlashEvent};
 use crate::ftl::FtlError;
 use crate::geometry::Lpn;
-use crate::ops::{After, FlashOps};
+use crate::ops::After;
 use crate::restore;
-use crate::timing::{Scheduled, Timed, TimingModel};
+use crate::state::SavedState;
+use crate::timing::{Scheduled, Timed};
 use hybridsim_engine::{
-    CommonEvent, Contents, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Prepare,
-    Request, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction,
+    CommonEvent, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -39,8 +39,8 @@ pub struct ActionTimes {
 /// most two programs or one erase are in the queue of a die, so that other requests are served in
 /// between.
 #[derive(Clone, Copy)]
-pub(super) struct Work {
-    zone: u32,
+pub(super) struct ZoneOperation {
+    pub zone: u32,
     began: SimTime,
     /// Time of the controller: padding begins after it, erases beside it.
     overhead: SimDuration,
@@ -63,13 +63,10 @@ struct Erase {
 }
 
 /// Zones on flash.
-pub struct ZnsBackend {
+pub struct ZoneTranslation {
     pub(super) zones: Zones,
     pub(super) stripe: Stripe,
-    pub(super) flash: FlashOps,
-    pub(super) timing: Box<dyn TimingModel>,
-    /// Where the temperature is simulated.
-    pub(super) meter: Option<Box<EnergyMeter>>,
+    pub(super) back_end: FlashBackEnd,
     pub(super) times: ActionTimes,
     /// Address stride of zones in sectors.
     pub(super) zone_sectors: u64,
@@ -77,21 +74,23 @@ pub struct ZnsBackend {
     pub(super) erase_at_open: bool,
     /// Groups that no zone has, in the order in which they became free.
     pub(super) free: VecDeque<u32>,
-    pub(super) works: Vec<Work>,
+    /// Whether all blocks of these groups are erased.
+    pub(super) free_is_erased: bool,
+    pub(super) operations: Vec<ZoneOperation>,
+    /// The zone whose data are being moved.
+    pub(super) refresh: Option<Refresh>,
     /// Pages that preconditioning writes.
     pub(super) precondition_pages: u64,
-    /// Versions by physical sector, in verified runs.
-    pub(super) versions: Contents,
 }
 
 /// The SSD of kind `zns-ssd`.
-pub type ZnsSsd = SsdDevice<ZnsBackend>;
+pub type ZnsSsd = SsdDevice<ZoneTranslation>;
 
 /// The spare area names no logical page, as no table has to be rebuilt from it.
-const NO_OWNER: Lpn = Lpn(0);
+pub(super) const NO_OWNER: Lpn = Lpn(0);
 
-impl ZnsBackend {
-    fn sectors_per_page(&self) -> u64 {
+impl ZoneTranslation {
+    pub(super) fn sectors_per_page(&self) -> u64 {
         u64::from(self.stripe.geometry.sectors_per_page())
     }
 
@@ -110,16 +109,16 @@ impl ZnsBackend {
         if page != 0 || u64::from(request.sectors) != self.zone_sectors {
             return Err(Statistic::InvalidField);
         }
-        if self.is_at_work(zone) { Err(Statistic::InvalidTransition) } else { Ok(zone) }
+        if self.has_operation(zone) { Err(Statistic::InvalidTransition) } else { Ok(zone) }
     }
 
-    fn is_at_work(&self, zone: u32) -> bool {
-        self.works.iter().any(|work| work.zone == zone)
+    pub(super) fn has_operation(&self, zone: u32) -> bool {
+        self.operations.iter().any(|it| it.zone == zone)
     }
 
     /// Fails a request with `status`, after the overhead of a command and the recorded operations,
     /// and not at the same instant: a host that repeats it at once would stop the time.
-    fn refuse(&mut self, ctx: &mut Ctx<'_>, status: Statistic) -> Service {
+    fn refuse(&mut self, ctx: &mut Ctx<'_>, status: Statistic) -> Outcome {
         report(ctx, status, 1);
         let mut timed = self.timed_command(ctx, SimDuration::ZERO);
         if timed.end == ctx.now() {
@@ -127,14 +126,20 @@ impl ZnsBackend {
             timed.end += tick;
             timed.breakdown.add(LatencyPhase::Overhead, tick);
         }
-        Service { result: Ok(()), fate: Fate::Refused(timed) }
+        Outcome::Refused(timed)
     }
 
     /// Opens a zone, and gives an empty one its flash: records the erases of what is left on it.
     fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), Statistic> {
         self.zones.check_open(zone)?;
+        self.abandon_refresh(zone);
         if self.zones.get(zone).group == NONE {
-            let Some(group) = self.take_group() else {
+            let group = self.take_group().or_else(|| {
+                // The last is that which the data of another zone are moved to.
+                self.abandon_refresh(self.refresh?.zone);
+                self.take_group()
+            });
+            let Some(group) = group else {
                 self.zones.take_offline(zone);
                 return Err(Statistic::ZoneIsOffline);
             };
@@ -158,7 +163,7 @@ impl ZnsBackend {
 
     /// A group for a zone, erased: what the host reset before. `None` where all that are left are
     /// worn out.
-    fn take_group(&mut self) -> Option<u32> {
+    pub(super) fn take_group(&mut self) -> Option<u32> {
         while let Some(group) = self.free.pop_front() {
             if self.erase(group, 0..self.stripe.rows, (u32::MAX, Cause::Host)) {
                 return Some(group);
@@ -169,14 +174,16 @@ impl ZnsBackend {
 
     /// Erases the blocks of `group` in these rows that are programmed, and whose first page in the
     /// zone is before `first_max`. Returns whether the group can be used again.
-    fn erase(&mut self, group: u32, rows: Range<u32>, (first_max, cause): (u32, Cause)) -> bool {
+    pub(super) fn erase(
+        &mut self,
+        group: u32,
+        rows: Range<u32>,
+        (first_max, cause): (u32, Cause),
+    ) -> bool {
         let mut usable = true;
-        let pages = u64::from(self.stripe.geometry.pages_per_block());
-        let per_block = pages * self.sectors_per_page();
         for (block, first) in self.stripe.blocks(group, rows) {
-            if first < first_max && self.flash.array().next_page(block) > 0 {
-                self.versions.clear(u64::from(block.0) * per_block, per_block);
-                usable &= self.flash.erase(block, cause, After::NOTHING);
+            if first < first_max && self.back_end.flash.array().next_page(block) > 0 {
+                usable &= self.back_end.flash.erase(block, cause, After::NOTHING);
             }
         }
         usable
@@ -193,29 +200,16 @@ impl ZnsBackend {
         let mut unwritten = 0;
         let per_page = self.sectors_per_page();
         for part in split(request, per_page as u32) {
-            self.flash.clear();
+            self.back_end.flash.clear();
             let lba = Lba(u64::from(part.lpn.0) * per_page);
             let found = self.place(lba).ok().and_then(|(zone, page)| {
                 let Zone { group, written, .. } = *self.zones.get(zone);
                 (page < written).then(|| self.stripe.page(group, page))
             });
-            match found {
-                Some(page) => _ = self.flash.host_read(page, After::NOTHING),
-                None => unwritten += 1,
+            if let Some(page) = found {
+                self.back_end.flash.host_read(page, After::NOTHING);
             }
-            if ctx.verifying() {
-                let into = ctx.data().versions_mut(request.data.skip(part.skip), part.sectors);
-                match found {
-                    Some(page) => {
-                        let at = u64::from(page.0) * per_page + u64::from(part.offset);
-                        self.versions.read(at, into);
-                    }
-                    None => into.fill(0),
-                }
-            }
-            let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
-            self.timing.page(self.flash.list(), u64::from(part.sectors) * SECTOR_BYTES, behind);
-            report_operations(ctx, &self.flash, &mut self.meter);
+            unwritten += u32::from(!self.back_end.execute_read(ctx, request, &part));
         }
         if unwritten > 0 {
             ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
@@ -233,7 +227,7 @@ impl ZnsBackend {
         let is_append = request.flags.contains(Flags::APPEND);
         let first = if is_append { self.zones.get(zone).written } else { named };
         self.zones.check_write(zone, first, pages)?;
-        if self.is_at_work(zone) {
+        if self.has_operation(zone) {
             return Err(Statistic::InvalidTransition);
         }
         Ok((zone, first, pages))
@@ -256,23 +250,21 @@ impl ZnsBackend {
         }
         self.open(ctx, zone, false)?;
         let group = self.zones.get(zone).group;
-        self.timing.begin(ctx.now(), request.op, request.bytes());
+        self.back_end.begin(ctx, request);
         if request.flags.contains(Flags::APPEND) {
-            self.timing.work(self.times.append);
+            self.back_end.timing.work(self.times.append);
         }
+        let lpn = Lpn(first);
         for index in 0..pages {
+            let part = PagePart { lpn, skip: index * per_page, offset: 0, sectors: per_page };
             let page = self.stripe.page(group, first + index);
-            self.flash.host_program(page, NO_OWNER, After::NOTHING);
+            self.back_end.flash.host_program(page, NO_OWNER, After::NOTHING);
             if ctx.verifying() {
-                let data = request.data.skip(index * per_page);
-                let versions = ctx.data().versions(data, per_page);
-                self.versions.write(u64::from(page.0) * u64::from(per_page), versions);
+                self.back_end.load_write(ctx, request, &part, false);
+                self.back_end.move_versions(0);
             }
-            let bytes = u64::from(per_page) * SECTOR_BYTES;
-            let behind = u64::from(pages - index - 1) * bytes;
-            self.timing.page(self.flash.list(), bytes, behind);
-            report_operations(ctx, &self.flash, &mut self.meter);
-            self.flash.clear();
+            self.back_end.execute_part(ctx, request, &part);
+            self.back_end.flash.clear();
         }
         let before = self.zones.open_count();
         self.zones.advance(zone, pages);
@@ -280,7 +272,7 @@ impl ZnsBackend {
         Ok(())
     }
 
-    fn manage(&mut self, ctx: &mut Ctx<'_>, request: &Request, action: ZoneAction) -> Service {
+    fn manage(&mut self, ctx: &mut Ctx<'_>, request: &Request, action: ZoneAction) -> Outcome {
         let done = self.whole_zone(request).and_then(|zone| match action {
             ZoneAction::Open => {
                 self.open(ctx, zone, true)?;
@@ -295,23 +287,19 @@ impl ZnsBackend {
             ZoneAction::Reset => self.reset(ctx, zone),
             ZoneAction::Finish => self.finish(ctx, zone),
         });
-        match done {
-            Ok(fate) => Service { result: Ok(()), fate },
-            Err(status) => self.refuse(ctx, status),
-        }
+        done.unwrap_or_else(|status| self.refuse(ctx, status))
     }
 
     /// A command that takes the controller `time` before the recorded operations.
-    fn command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Fate {
-        Fate::Scheduled(Scheduled::Completes(self.timed_command(ctx, time)))
+    fn command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Outcome {
+        Outcome::Scheduled(Scheduled::Completes(self.timed_command(ctx, time)))
     }
 
     fn timed_command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Timed {
-        self.timing.begin(ctx.now(), Op::Trim, 0);
-        self.timing.work(time);
-        self.timing.page(self.flash.list(), 0, 0);
-        report_operations(ctx, &self.flash, &mut self.meter);
-        match self.timing.end() {
+        self.back_end.timing.begin(ctx.now(), Op::Trim, 0);
+        self.back_end.timing.work(time);
+        self.back_end.execute_all(ctx);
+        match self.back_end.timing.end() {
             Scheduled::Completes(timed) => timed,
             Scheduled::Waits(_) | Scheduled::Programs { .. } => {
                 unreachable!("only writes wait for the write buffer or for programs")
@@ -319,19 +307,20 @@ impl ZnsBackend {
         }
     }
 
-    fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {
+    fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, Statistic> {
         let before = self.zones.open_count();
         let reset = self.zones.reset(zone)?;
+        self.abandon_refresh(zone);
         let Zone { group, written, .. } = reset;
         self.report_open(ctx, before);
         if group != NONE {
             for (block, _) in self.stripe.blocks(group, 0..self.stripe.rows) {
-                self.flash.invalidate_block(block);
+                self.back_end.flash.invalidate_block(block);
             }
         }
         let time = self.reset_time(&reset);
         if written == 0 || self.erase_at_open {
-            self.free.extend((group != NONE).then_some(group));
+            self.release((group != NONE).then_some(group));
             return Ok(self.command(ctx, time));
         }
         let erase = Erase { group, row: 0, written, usable: true };
@@ -349,9 +338,10 @@ impl ZnsBackend {
         self.times.reset + data + end
     }
 
-    fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Fate, Statistic> {
+    fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, Statistic> {
         let before = self.zones.open_count();
         let pads = self.zones.finish(zone)?;
+        self.abandon_refresh(zone);
         self.report_open(ctx, before);
         match pads {
             true => Ok(self.begin_work(ctx, zone, (self.times.finish, None))),
@@ -365,32 +355,31 @@ impl ZnsBackend {
         ctx: &mut Ctx<'_>,
         zone: u32,
         (time, erase): (SimDuration, Option<Erase>),
-    ) -> Fate {
+    ) -> Outcome {
         let (began, controlled) = (ctx.now(), self.timed_command(ctx, time).end);
         let overhead = controlled.since(began);
         let until = if erase.is_some() { began } else { controlled };
-        self.works.push(Work { zone, began, overhead, until, erase });
-        Fate::Continues(until)
+        self.operations.push(ZoneOperation { zone, began, overhead, until, erase });
+        Outcome::InProgress(until)
     }
 
     /// Schedules one more step of work number `at`.
-    fn step(&mut self, ctx: &mut Ctx<'_>, at: usize) -> Fate {
-        let Work { zone, began, overhead, until, erase } = self.works[at];
-        self.timing.begin_background(ctx.now());
-        self.flash.clear();
+    fn step(&mut self, ctx: &mut Ctx<'_>, at: usize) -> Outcome {
+        let ZoneOperation { zone, began, overhead, until, erase } = self.operations[at];
+        self.back_end.timing.begin_background(ctx.now());
+        self.back_end.flash.clear();
         let more = match erase {
             Some(erase) => self.erase_row(at, erase),
             None => self.pad(ctx, zone),
         };
-        self.timing.page(self.flash.list(), 0, 0);
-        report_operations(ctx, &self.flash, &mut self.meter);
-        let ends = self.timing.end().busy_until().max(ctx.now());
+        self.back_end.execute_all(ctx);
+        let ends = self.back_end.timing.end().busy_until().max(ctx.now());
         if more {
-            self.works[at].until = ends;
+            self.operations[at].until = ends;
             let queued = if erase.is_some() { ends } else { until };
-            return Fate::Continues(queued.max(ctx.now()));
+            return Outcome::InProgress(queued.max(ctx.now()));
         }
-        self.works.swap_remove(at);
+        self.operations.swap_remove(at);
         let controlled = began + overhead;
         let end = ends.max(until).max(controlled);
         let phase = match erase {
@@ -400,7 +389,7 @@ impl ZnsBackend {
         let mut breakdown = LatencyBreakdown::NONE;
         breakdown.add(LatencyPhase::Overhead, overhead);
         breakdown.add(phase, end.since(controlled));
-        Fate::Scheduled(Scheduled::Completes(Timed { end, breakdown, idle_from: end }))
+        Outcome::Scheduled(Scheduled::Completes(Timed { end, breakdown, idle_from: end }))
     }
 
     /// Erases a block of each plane; those that hold data of the host. Returns whether more follow.
@@ -410,10 +399,10 @@ impl ZnsBackend {
         let next = row + 1;
         let mut rest = self.stripe.blocks(group, next..self.stripe.rows);
         if rest.next().is_some_and(|(_, first)| first < written) {
-            self.works[at].erase = Some(Erase { row: next, usable, ..erase });
+            self.operations[at].erase = Some(Erase { row: next, usable, ..erase });
             return true;
         }
-        self.free.extend(usable.then_some(group));
+        self.release(usable.then_some(group));
         false
     }
 
@@ -424,7 +413,7 @@ impl ZnsBackend {
         let end = self.zones.capacity_pages().min((programmed / step + 1) * step);
         for index in programmed..end {
             let page = self.stripe.page(group, index);
-            self.flash.program(page, NO_OWNER, Cause::Padding, After::NOTHING);
+            self.back_end.flash.program(page, NO_OWNER, Cause::Padding, After::NOTHING);
         }
         report(ctx, Statistic::Padding, u64::from(end - programmed));
         self.zones.pad(zone, end - programmed);
@@ -437,100 +426,96 @@ fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
     ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
 }
 
-impl FlashBackend for ZnsBackend {
-    const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
+impl Translation for ZoneTranslation {
+    type BackEnd = FlashBackEnd;
 
-    fn pauses_between_steps(&self) -> bool {
-        true
+    fn back_end(&mut self) -> &mut FlashBackEnd {
+        &mut self.back_end
     }
 
-    fn sectors_per_page(&self) -> u32 {
-        self.stripe.geometry.sectors_per_page()
+    fn arrays(&self) -> [Option<&Array>; 2] {
+        [Some(self.back_end.array()), None]
     }
 
-    fn has_zones(&self) -> bool {
-        true
-    }
-
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
-        record_busy(ctx, &mut *self.timing);
-    }
-
-    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, _busy_until: SimTime) -> Service {
-        self.flash.clear();
-        match request.op {
-            Op::Zone(action) => return self.manage(ctx, request, action),
-            Op::Write => {
-                if let Err(status) = self.write(ctx, request) {
-                    return self.refuse(ctx, status);
-                }
-            }
-            Op::Read if self.is_offline(request) => {
-                return self.refuse(ctx, Statistic::ZoneIsOffline);
-            }
+    fn serve(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        _busy_until: SimTime,
+    ) -> (Outcome, Result<(), FtlError>) {
+        self.back_end.flash.clear();
+        let served = match request.op {
+            Op::Zone(action) => return (self.manage(ctx, request, action), Ok(())),
+            Op::Write => self.write(ctx, request),
+            Op::Read if self.is_offline(request) => Err(Statistic::ZoneIsOffline),
             Op::Read => {
-                self.timing.begin(ctx.now(), Op::Read, request.bytes());
+                self.back_end.begin(ctx, request);
                 self.read(ctx, request);
+                Ok(())
             }
             // A trim is advice, which this device does not take: a zone is emptied by a reset.
-            Op::Trim | Op::Flush => self.timing.begin(ctx.now(), request.op, 0),
-        }
-        Service { result: Ok(()), fate: Fate::Scheduled(self.timing.end()) }
+            Op::Trim | Op::Flush => {
+                self.back_end.begin(ctx, request);
+                Ok(())
+            }
+        };
+        let outcome = match served {
+            Ok(()) => self.back_end.end(),
+            Err(status) => self.refuse(ctx, status),
+        };
+        (outcome, Ok(()))
     }
 
-    fn resume(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Service {
+    fn resume(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Outcome {
         let zone = (request.lba.0 / self.zone_sectors) as u32;
-        let at = self.works.iter().position(|work| work.zone == zone);
-        let fate = self.step(ctx, at.expect("a request that continues is at work"));
-        Service { result: Ok(()), fate }
+        let at = self.operations.iter().position(|it| it.zone == zone);
+        self.step(ctx, at.expect("a request in progress has an operation"))
     }
 
-    fn admit_waiting(&mut self, now: SimTime) -> Option<Scheduled> {
-        self.timing.admit_waiting(now)
+    /// Moves data of a zone that need it, or erases blocks of a zone that was reset.
+    fn idle_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
+        self.back_end.flash.clear();
+        self.back_end.timing.begin_background(ctx.now());
+        let more = self.refresh_step() || self.erase_free_row() || self.begin_refresh(ctx.now());
+        self.back_end.execute_all(ctx);
+        (self.back_end.timing.end().busy_until(), Ok(more))
     }
 
-    fn programmed(&mut self, now: SimTime, number: u64) -> Option<Scheduled> {
-        self.timing.programmed(now, number)
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        let all = self.precondition_pages as f64;
+        self.back_end.flash.set_recording(false);
+        self.fill_zones(self.precondition_pages, |_| {}, |left| progress(1.0 - left as f64 / all));
+        self.back_end.flash.set_recording(true);
+        Ok(())
     }
 
-    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
-        (ctx.now(), Ok(false))
+    /// Fills zones in order, as far as they can be opened.
+    fn fill(&mut self, ctx: &Ctx<'_>, pages: u32) -> Result<(), FtlError> {
+        let per_zone = self.zone_sectors / self.sectors_per_page();
+        let share = f64::from(pages) / (u64::from(self.zones.len()) * per_zone) as f64;
+        let capacity = u64::from(self.zones.len()) * u64::from(self.zones.capacity_pages());
+        self.back_end.begin_untimed(ctx);
+        let pages = (share * capacity as f64).round() as u64;
+        self.fill_zones(pages, |back_end| back_end.follow_untimed(ctx), |_| true);
+        self.back_end.end_untimed();
+        Ok(())
     }
+}
 
-    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
-        report_activity(ctx, period)
-    }
-
-    fn take_energy(&mut self) -> f64 {
-        self.meter.as_mut().map_or(0.0, |meter| meter.take())
-    }
-
-    fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        report_busy(ctx, &mut *self.timing, everything);
-    }
-
-    fn report_wear(&self, ctx: &mut Ctx<'_>) {
-        device::report_wear(ctx, [self.flash.array()]);
-    }
-
-    fn free_blocks(&self) -> u32 {
-        self.flash.array().free_blocks()
-    }
-
-    fn violation(&self) -> Option<String> {
-        self.flash.violation().map(|violation| violation.to_string())
-    }
-
+impl Recovery for ZoneTranslation {
     /// Write pointers are non-volatile and are not rolled back: sectors of writes in flight hold
     /// zeros where they had not reached the flash. A zone that was being finished is full, one that
     /// was being reset is empty.
-    fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
-        self.timing.drop_waiting();
+    fn power_lost(&mut self) -> Result<(), String> {
         // What has not been erased is erased before it is written.
-        let erases = self.works.drain(..).filter_map(|work| work.erase);
-        self.free.extend(erases.filter(|erase| erase.usable).map(|erase| erase.group));
-        self.free.extend(self.zones.power_lost());
-        Ok(busy_until)
+        let erases = std::mem::take(&mut self.operations).into_iter().filter_map(|it| it.erase);
+        self.release(erases.filter(|erase| erase.usable).map(|erase| erase.group));
+        let emptied = self.zones.power_lost();
+        self.release(emptied);
+        if let Some(Refresh { zone, .. }) = self.refresh {
+            self.abandon_refresh(zone);
+        }
+        Ok(())
     }
 
     fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration {
@@ -544,70 +529,34 @@ impl FlashBackend for ZnsBackend {
         let Ok((zone, page)) = place else { return };
         let Zone { group, written, .. } = *self.zones.get(zone);
         if page < written {
-            let at = u64::from(self.stripe.page(group, page).0) * per_page + sector % per_page;
-            self.versions.write(at, &[version]);
+            self.back_end.set_version(self.stripe.page(group, page), sector, version);
         }
     }
+}
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        self.flash.save(to);
-        self.timing.save(to);
-        to.put(&(self.zones.state(), &self.free));
-        Ok(())
+impl SavedState for ZoneTranslation {
+    fn save(&self, to: &mut Saver) {
+        self.back_end.save(to);
+        to.put(&(self.zones.state(), &self.free, self.refresh));
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.flash.restore(from)?;
-        self.timing.restore(from)?;
-        let (zones, free): (_, VecDeque<u32>) = from.take()?;
+        self.back_end.restore(from)?;
+        let (zones, free, refresh): (_, VecDeque<u32>, Option<Refresh>) = from.take()?;
         let groups = self.stripe.groups();
         self.zones.restore(zones, groups).map_err(StateError)?;
         restore::check(free.iter().all(|group| *group < groups), "a free group does not exist")?;
         let mut owned: Vec<u32> = free.iter().copied().collect();
         owned.extend((0..self.zones.len()).map(|zone| self.zones.get(zone).group));
+        owned.extend(refresh.map(|it| it.to));
         owned.retain(|group| *group != NONE);
         owned.sort_unstable();
         restore::check(owned.windows(2).all(|two| two[0] != two[1]), "zones share a group")?;
-        self.free = free;
-        Ok(())
-    }
-
-    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
-        (self.precondition_pages > 0).then_some(self as &mut dyn Prepare)
-    }
-}
-
-impl Prepare for ZnsBackend {
-    /// Fills zones one after the other; the last may be closed with a part written.
-    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        let all = self.precondition_pages;
-        let mut left = all;
-        self.flash.set_recording(false);
-        for zone in 0..self.zones.len() {
-            if left == 0 {
-                break;
-            }
-            let pages = left.min(u64::from(self.zones.capacity_pages())) as u32;
-            let opened = self.zones.open(zone, false).map_err(|_| "no zone can be opened")?;
-            debug_assert!(!opened, "zones are filled one after the other");
-            let group = self.take_group().ok_or("no flash is left for a zone")?;
-            self.zones.assign(zone, group);
-            for index in 0..pages {
-                let page = self.stripe.page(group, index);
-                self.flash.host_program(page, NO_OWNER, After::NOTHING);
-            }
-            self.zones.advance(zone, pages);
-            left -= u64::from(pages);
-            if !progress(1.0 - left as f64 / all as f64) {
-                break;
-            }
-        }
-        if let Some(last) = (0..self.zones.len())
-            .find(|zone| self.zones.get(*zone).state == ZoneState::ImplicitlyOpen)
-        {
-            self.zones.close(last).map_err(|_| "an open zone can be closed")?;
-        }
-        self.flash.set_recording(true);
+        let moves = refresh.is_none_or(|it| {
+            it.zone < self.zones.len() && it.to < groups && self.zones.get(it.zone).group != NONE
+        });
+        restore::check(moves, "data of a zone without flash are being moved")?;
+        (self.free, self.refresh) = (free, refresh);
         Ok(())
     }
 }
