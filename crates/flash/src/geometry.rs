@@ -87,6 +87,8 @@ pub struct Geometry {
     pages_per_block: u32,
     page_bytes: u32,
     spare_bytes: u32,
+    read_pages: u32,
+    program_pages: u32,
     /// Products of the numbers above, needed at every operation.
     dies: u32,
     planes: u32,
@@ -129,24 +131,49 @@ hybridsim_config::params! {
         spare_size: u64 = Kind::Bytes, default "0B"
             needs &[Needs::Not("timing", &["none"]), Needs::above_zero("channel_rate")],
             "Spare bytes per page, transferred with its data.";
-        pub read_pages: u32 = PAGES, default "1" needs &[Needs::Any(&[
-            Needs::Is("timing", &["queued", "serial"]),
-            Needs::given("errors.rber_types"),
+        read_pages: u32 = PAGES, default "1" needs &[Needs::Any(&[
+            Needs::Not("timing", &["none"]),
+            Needs::Not("errors", &["none"]),
         ])],
             "Consecutive pages of a block that the chip reads in one operation. A chip with pages \
-             of 16 KiB behind a map of 4 KiB units reads 4. The timing model `serial` keeps the \
-             page of the chip that was read last, one for all dies, and one more for copies; \
-             `interleaved` reads each page by itself. Counts of reads and `read_energy` are per \
-             page of the map.";
-        pub program_pages: u32 = PAGES, default "1" needs &[Needs::Is("timing", &["queued"])],
+             of 16 KiB behind a map of 4 KiB units reads 4: of the reads of a request, and of \
+             copies that follow each other, only the first of each page of the chip takes \
+             `read_time`. Each die keeps the page that was read last for a request, and one more \
+             for copies; with the timing model `serial` there is one of each for all dies. Counts \
+             of reads and `read_energy` are per page of the map.";
+        program_pages: u32 = PAGES, default "1" needs &[Needs::Is("timing", &["queued"])],
             "Consecutive pages of a block that the chip programs in one operation (one-shot \
              program), which begins with the first of them. Needs a write buffer.";
     }
 }
 
 impl GeometryParams {
-    /// The shape of the array.
-    pub const fn shape(&self) -> Shape {
+    /// The geometry of the array.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    pub fn geometry(&self) -> Result<Geometry, Vec<Problem>> {
+        self.geometry_without(0)
+    }
+
+    /// The geometry without so many blocks of each plane, of which it has more.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    pub fn geometry_without(&self, blocks: u64) -> Result<Geometry, Vec<Problem>> {
+        let shape = self.shape();
+        let left = shape.blocks_per_plane.saturating_sub(blocks);
+        let geometry = Geometry::new(&Shape { blocks_per_plane: left, ..shape })?;
+        let pages = [("read_pages", self.read_pages), ("program_pages", self.program_pages)];
+        let problems: Vec<_> =
+            pages.into_iter().filter_map(|(key, pages)| self.divides_block(key, pages)).collect();
+        match problems.is_empty() {
+            true => Ok(geometry.with_chip_pages(self.read_pages, self.program_pages)),
+            false => Err(problems),
+        }
+    }
+
+    const fn shape(&self) -> Shape {
         Shape {
             channels: self.channels,
             dies_per_channel: self.dies_per_channel,
@@ -159,7 +186,7 @@ impl GeometryParams {
     }
 
     /// The problem of a block that is no multiple of the pages of `key`.
-    pub fn divides_block(&self, key: &'static str, pages: u32) -> Option<Problem> {
+    fn divides_block(&self, key: &'static str, pages: u32) -> Option<Problem> {
         let block = self.pages_per_block;
         let message = format!("{pages} pages do not divide a block of {block}");
         (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
@@ -233,11 +260,31 @@ impl Geometry {
             pages_per_block: shape.pages_per_block as u32,
             page_bytes: shape.page_bytes as u32,
             spare_bytes: shape.spare_bytes as u32,
+            read_pages: 1,
+            program_pages: 1,
             by_pages_per_block: Divisor::new(shape.pages_per_block as u32),
             by_blocks_per_plane: Divisor::new(shape.blocks_per_plane as u32),
             by_channels: Divisor::new(shape.channels as u32),
             by_dies: Divisor::new(dies),
         })
+    }
+
+    /// The geometry of a chip that reads and programs so many consecutive pages of a block at once.
+    #[must_use]
+    pub const fn with_chip_pages(self, read_pages: u32, program_pages: u32) -> Self {
+        Self { read_pages, program_pages, ..self }
+    }
+
+    /// Consecutive pages of a block that the chip reads at once: those of the chip's page.
+    #[inline]
+    pub const fn read_pages(&self) -> u32 {
+        self.read_pages
+    }
+
+    /// Consecutive pages of a block that the chip programs at once.
+    #[inline]
+    pub const fn program_pages(&self) -> u32 {
+        self.program_pages
     }
 
     #[inline]

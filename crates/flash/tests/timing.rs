@@ -322,6 +322,36 @@ fn copies_take_the_shortest_path_of_the_chip() {
     }
 }
 
+/// The time in nanoseconds that interleaved background operations take on two dies, whose chips
+/// read two pages at once, with copy-back within a die, where pages 0, 1 and 2 hold data.
+fn paired(ops: impl FnOnce(&mut FlashOps)) -> u64 {
+    let (geometry, times) = two_dies(CopyBack::Die);
+    let geometry = geometry.with_chip_pages(2, 1);
+    timed(&mut Interleaved::new(geometry, times), geometry, ops)
+}
+
+#[test]
+fn copies_of_one_chip_page_read_it_once() {
+    let copies = |pages: &[u32]| {
+        paired(|flash| {
+            for (number, &page) in pages.iter().enumerate() {
+                flash.copy(Ppn(page), Ppn(8 + number as u32), Cause::Gc, After::NOTHING);
+            }
+        })
+    };
+    // Two commands of 1 us and 310 us, of which 25 us for reading.
+    assert_eq!(copies(&[0]), 312_000);
+    assert_eq!(copies(&[0, 1]), 312_000 + 287_000);
+    assert_eq!(copies(&[0, 2]), 2 * 312_000);
+    assert_eq!(copies(&[0, 2, 1]), 3 * 312_000);
+    let erased_between = paired(|flash| {
+        flash.copy(Ppn(0), Ppn(8), Cause::Gc, After::NOTHING);
+        flash.erase(BlockId(2), Cause::Gc, After::NOTHING);
+        flash.copy(Ppn(1), Ppn(9), Cause::Gc, After::NOTHING);
+    });
+    assert_eq!(erased_between, 2 * 312_000 + 1_501_000);
+}
+
 #[test]
 fn latency_phases_separate_registers_and_memory() {
     let slow = settings()
@@ -536,6 +566,12 @@ fn pages_of_one_chip_page_are_read_at_once() {
         single.clone().and("timing", chosen("timing", "serial")).and("read_pages", Value::Count(2));
     assert_eq!(answers(&serial, &asked), [2 * 25 + 4 * 10, 235]);
     assert_eq!(answers(&serial, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
+    // The register of the one die is free after each transfer: the same.
+    let interleaved = single.clone().and("timing", chosen("timing", "interleaved"));
+    assert_eq!(answers(&interleaved, &asked), [4 * (25 + 10), 235]);
+    let interleaved = interleaved.and("read_pages", Value::Count(2));
+    assert_eq!(answers(&interleaved, &asked), [2 * 25 + 4 * 10, 235]);
+    assert_eq!(answers(&interleaved, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
     let pairs = single.clone().and("read_pages", Value::Count(2));
     assert_eq!(answers(&pairs, &asked), [2 * (25 + 10 + 10), 235]);
     // The second request has to read the chip's page again.

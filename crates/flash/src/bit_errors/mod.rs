@@ -57,10 +57,6 @@ pub trait ErrorRates: std::fmt::Debug {
 pub struct ErrorInput<'a> {
     pub settings: &'a Settings,
     pub geometry: &'a Geometry,
-    /// Consecutive pages of a block that the chip reads in one operation.
-    pub read_pages: u32,
-    /// Whether the timing model reads them at once.
-    pub reads_several_pages: bool,
     /// Erases of every block before the run.
     pub initial_cycles: u32,
     /// The registered name of the translation, and whether it can refresh blocks.
@@ -181,8 +177,6 @@ pub struct BitErrors {
     retention_age: SimDuration,
     /// Erases of every block before the run.
     initial_cycles: u32,
-    /// Consecutive pages of a block that the chip reads in one operation.
-    read_pages: u32,
     /// Factors of the rate by page type; empty if all pages of a block are alike.
     types: Vec<f64>,
     /// Consecutive pages of one type.
@@ -328,7 +322,7 @@ impl BitErrors {
         op.retries = retries;
         // The next page of the chip's page comes with the one before.
         let last = mem::replace(&mut self.state.last_read, page);
-        let shares = !offset.is_multiple_of(self.read_pages) && last == page - 1;
+        let shares = !offset.is_multiple_of(self.geometry.read_pages()) && last == page - 1;
         let block = &mut self.state.blocks[number.0 as usize];
         block.reads = block.reads.saturating_add(u32::from(!shares) + u32::from(retries));
         let by_reads = self.refresh.reads.is_some_and(|most| block.reads >= most);

@@ -85,9 +85,8 @@ impl Correction {
             },
             retention_age,
             initial_cycles: input.initial_cycles,
-            read_pages: if input.reads_several_pages { input.read_pages } else { 1 },
             types: self.rber_types.unwrap_or_default(),
-            type_pages: input.read_pages,
+            type_pages: input.geometry.read_pages(),
             slc_factor: self.slc_rber_factor,
             state: State {
                 blocks: Vec::new(),

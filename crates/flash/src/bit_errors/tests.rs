@@ -37,7 +37,6 @@ fn model(rates: PowerLaw, refresh: RefreshRules) -> BitErrors {
         refresh,
         retention_age: days(10),
         initial_cycles: 0,
-        read_pages: 1,
         state: State {
             blocks: vec![written; 4],
             lost: BTreeSet::new(),
@@ -167,7 +166,7 @@ fn a_page_that_could_not_be_read_stays_unreadable() {
 #[test]
 fn pages_read_in_one_operation_disturb_their_block_once() {
     let mut model = model(law(""), RefreshRules::default());
-    model.read_pages = 4;
+    model.geometry = model.geometry.with_chip_pages(4, 1);
     // Two pages of the chip, the second of which is read from its second page on and again.
     let pages = [0, 1, 2, 3, 5, 6, 7, 5];
     for page in pages {

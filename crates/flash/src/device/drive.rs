@@ -194,11 +194,9 @@ impl DriveParams {
         geometry: &Geometry,
         (slc, retry): (Option<(&SlcModeParams, u32)>, Option<SimDuration>),
     ) -> Built<dyn TimingModel> {
-        let pages = &self.geometry;
-        pages.divides_block("read_pages", pages.read_pages).map_or(Ok(()), |it| Err(vec![it]))?;
         let times = self.timing.operation_times(geometry, slc, retry);
         let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
-        (entry.build)(&TimingInput { settings, geometry, pages, times })
+        (entry.build)(&TimingInput { settings, geometry, times })
     }
 
     /// The throttle of a device with the power in `info`.
@@ -224,12 +222,9 @@ impl DriveParams {
         translation: TranslationTraits,
     ) -> Result<Option<Box<BitErrors>>, Vec<Problem>> {
         let (entry, settings) = input.registry.chosen::<ErrorEntry>(&self.errors);
-        let timing = self.timing.timing.name.as_str();
         (entry.build)(&ErrorInput {
             settings,
             geometry,
-            read_pages: self.geometry.read_pages,
-            reads_several_pages: matches!(timing, "queued" | "serial"),
             initial_cycles: self.initial_cycles(),
             translation: translation.name,
             refreshes: translation.refreshes,
@@ -255,13 +250,11 @@ impl DriveParams {
         let mut bad = || (0..geometry.blocks_per_plane()).filter(|_| stream.chance(share)).count();
         let by_plane: Vec<u64> = (0..geometry.planes()).map(|_| bad() as u64).collect();
         let worst = by_plane.iter().copied().max().unwrap_or(0);
-        let mut shape = self.geometry.shape();
-        shape.blocks_per_plane -= worst;
-        if shape.blocks_per_plane == 0 {
+        if worst == u64::from(geometry.blocks_per_plane()) {
             let message = "leaves a plane without good blocks; lower it, or add blocks";
             return Err(vec![Problem::new("factory_bad", message)]);
         }
-        Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
+        Ok((self.geometry.geometry_without(worst)?, by_plane.iter().sum()))
     }
 
     /// Erases of every block before the run.

@@ -86,7 +86,7 @@ fn table_bytes(geometry: &Geometry, exported_pages: u32) -> u64 {
 /// known before it is built.
 fn capacity_bytes(settings: &Settings) -> u64 {
     let params = SsdParams::from_settings(settings);
-    let geometry = Geometry::new(&params.drive.geometry.shape());
+    let geometry = params.drive.geometry.geometry();
     geometry.map_or(0, |geometry| {
         let pages = geometry.exported_pages(params.over_provisioning);
         u64::from(pages) * u64::from(geometry.page_bytes())
@@ -114,7 +114,7 @@ fn check_drawn(pages: u32, before_collection: Option<u64>) -> Result<(), Vec<Pro
 pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let params = SsdParams::from_settings(input.settings);
     let drive = &params.drive;
-    let geometry = Geometry::new(&drive.geometry.shape())?;
+    let geometry = drive.geometry.geometry()?;
     let exported_pages = geometry.exported_pages(params.over_provisioning);
     check_memory("blocks_per_plane", params.initial_table_bytes(exported_pages))?;
     if exported_pages == 0 {
@@ -189,7 +189,7 @@ fn check_holds(good: &Geometry, exported: u32) -> Result<(), Vec<Problem>> {
 impl SsdParams {
     /// Memory for the tables once every page has been written; 0 with an impossible geometry.
     fn table_bytes(&self) -> u64 {
-        Geometry::new(&self.drive.geometry.shape()).as_ref().map_or(0, |geometry| {
+        self.drive.geometry.geometry().as_ref().map_or(0, |geometry| {
             table_bytes(geometry, geometry.exported_pages(self.over_provisioning))
         })
     }

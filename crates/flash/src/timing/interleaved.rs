@@ -4,6 +4,9 @@
 //! while the cells are read, and takes a data slot; a program takes one slot for command and data,
 //! then the cells are programmed (flashsim, figure 4 and algorithm 1). A die has one page register:
 //! it is busy until the data of a read have left, and accepts the next data only when it is free.
+//!
+//! Where the chip's page holds several pages of the map, it is read once for the reads of a request,
+//! and once for copies, that follow each other on its die.
 
 use super::request::RequestSchedule;
 use super::{
@@ -17,6 +20,7 @@ use crate::restore;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use serde::{Deserialize, Serialize};
+use std::mem;
 
 pub const ENTRY: TimingEntry = TimingEntry {
     description: Description {
@@ -47,6 +51,11 @@ struct Die {
     /// The last uninterrupted period of garbage collection on the die.
     gc_from: SimTime,
     gc_until: SimTime,
+    /// The chip's page that was read last for a request, by its number, and the request.
+    #[serde(skip)]
+    sensed: Option<(u64, u32)>,
+    /// The chip's page that was read last for a copy, or by other background work.
+    copied: Option<u32>,
 }
 
 /// When a die executes an operation.
@@ -64,6 +73,8 @@ pub struct Interleaved {
     slow: DieSlowdowns,
     interconnect: Interconnect,
     request: RequestSchedule,
+    /// Requests so far, background work included.
+    requests: u64,
     /// Ends of the operations of the current page, for operations that depend on them.
     op_ends: Vec<Milestone>,
 }
@@ -77,6 +88,7 @@ impl Interleaved {
             slow: DieSlowdowns::default(),
             interconnect: Interconnect::new(geometry, &times),
             request: RequestSchedule::new(),
+            requests: 0,
             op_ends: Vec::with_capacity(1024),
         }
     }
@@ -85,9 +97,10 @@ impl Interleaved {
     fn schedule_independent(&mut self, op: &FlashOp, ready: &Milestone, result: &mut Milestone) {
         if !serves_request(op.cause) {
             // Most operations are of this kind, and no request needs their latency breakdown.
-            let copy_back = self.copy_back_time(op);
-            if copy_back.is_some() || self.is_within_die(op) {
-                let Execution { begin, at, .. } = self.execute(op, ready.at, copy_back);
+            if self.is_within_die(op) {
+                let cells = self.cells(op);
+                let copy_back = self.copy_back_time(op, &cells);
+                let Execution { begin, at, .. } = self.execute(op, ready.at, (copy_back, &cells));
                 self.occupy_for_gc(op, begin, at);
                 self.interconnect.busy.die(op, begin, at);
                 self.request.idle_from = self.request.idle_from.max(at);
@@ -146,13 +159,53 @@ impl Interleaved {
         op.kind != OpKind::Copy || die_copied_from(op, &self.geometry) == op.die
     }
 
+    /// The times of the cells of `op`, which is scheduled now: a page that the chip has just read
+    /// with another takes none.
+    #[inline]
+    fn cells(&mut self, op: &FlashOp) -> CellTimes {
+        let cells = self.slow.cells(op, &self.times);
+        if self.geometry.read_pages() > 1 && self.is_read_with_another(op) {
+            return CellTimes { read: SimDuration::ZERO, ..cells };
+        }
+        cells
+    }
+
+    /// Notes which of the chip's pages `op` reads. Returns whether the operation before read it.
+    #[inline(never)]
+    fn is_read_with_another(&mut self, op: &FlashOp) -> bool {
+        let chip_page = |page: u32| page / self.geometry.read_pages();
+        let die = &mut self.dies[usize::from(op.die.0)];
+        let page = chip_page(if op.kind == OpKind::Copy { op.from } else { op.page });
+        let is_read = match op.kind {
+            OpKind::Read if serves_request(op.cause) => {
+                let read = Some((self.requests, page));
+                mem::replace(&mut die.sensed, read) == read
+            }
+            OpKind::Read | OpKind::Copy => die.copied.replace(page) == Some(page),
+            OpKind::Program => false,
+            OpKind::Erase => {
+                (die.sensed, die.copied) = (None, None);
+                return false;
+            }
+        };
+        if op.kind != OpKind::Read {
+            // What was read of that page is without what is programmed there.
+            let programmed = chip_page(op.page);
+            die.sensed = die.sensed.filter(|(_, page)| *page != programmed);
+            die.copied = die.copied.filter(|page| *page != programmed);
+        }
+        is_read
+    }
+
     /// The time of `op` if it is a copy that the die makes without the channel.
     #[inline]
-    fn copy_back_time(&self, op: &FlashOp) -> Option<SimDuration> {
+    fn copy_back_time(&self, op: &FlashOp, cells: &CellTimes) -> Option<SimDuration> {
         match op.kind {
             OpKind::Copy => {
-                let time = self.times.copy_back_time(op, &self.geometry);
-                time.map(|time| self.slow.of(op.die, time) + self.slow.retries(op, &self.times))
+                let time = self.times.copy_back_time(op, &self.geometry)?;
+                let retries = self.slow.retries(op, &self.times);
+                let usual = self.slow.cells(op, &self.times).read;
+                Some((self.slow.of(op.die, time) + retries + cells.read).saturating_sub(usual))
             }
             OpKind::Read | OpKind::Program | OpKind::Erase => None,
         }
@@ -171,11 +224,11 @@ impl Interleaved {
         &mut self,
         op: &FlashOp,
         earliest: SimTime,
-        copy_back: Option<SimDuration>,
+        (copy_back, cells): (Option<SimDuration>, &CellTimes),
     ) -> Execution {
         let free = earliest.max(self.dies[op.die.0 as usize].free);
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { read, program, erase } = self.slow.cells(op, &self.times);
+        let CellTimes { read, program, erase } = *cells;
         if let Some(time) = copy_back {
             let at = free + time + command * 2;
             return Execution { begin: free, at, waited: SimDuration::ZERO };
@@ -220,10 +273,11 @@ impl Interleaved {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);
         }
-        let copy_back = self.copy_back_time(op);
-        let Execution { begin, at, waited } = self.execute(op, from.at, copy_back);
+        let cells = self.cells(op);
+        let copy_back = self.copy_back_time(op, &cells);
+        let Execution { begin, at, waited } = self.execute(op, from.at, (copy_back, &cells));
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { read, program, erase } = self.slow.cells(op, &self.times);
+        let CellTimes { read, program, erase } = cells;
         let mut latency = from.latency;
         latency.queue += waited;
         if op.retries > 0 && copy_back.is_none() {
@@ -306,10 +360,12 @@ impl TimingModel for Interleaved {
 
     #[inline]
     fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.requests += 1;
         self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
     }
 
     fn begin_background(&mut self, now: SimTime) {
+        self.requests += 1;
         self.interconnect.advance(now);
         self.request = RequestSchedule::background(now);
     }

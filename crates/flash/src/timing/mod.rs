@@ -36,7 +36,7 @@ pub use slowdown::DieSlowdowns;
 pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
-use crate::geometry::{DieId, Geometry, GeometryParams, Ppn};
+use crate::geometry::{DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind, SlcMode};
 use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::{Description, Entry};
@@ -51,8 +51,6 @@ const SLOTS: Kind = Kind::Count { min: 1, max: 1 << 20 };
 pub struct TimingInput<'a> {
     pub settings: &'a Settings,
     pub geometry: &'a Geometry,
-    /// Pages that the chip reads and programs at once.
-    pub pages: &'a GeometryParams,
     pub times: OperationTimes,
 }
 

@@ -90,9 +90,9 @@ fn build(input: &TimingInput<'_>) -> Built<dyn TimingModel> {
     }
     let geometry = *input.geometry;
     let times = OperationTimes { schedule_slots: params.schedule_slots, ..input.times };
-    let chip = &input.pages;
-    let pages = ChipPages::new(times.read, params.page_types, params.read_spread, chip.read_pages)
-        .with_program_pages(chip.program_pages, times.slc.bits);
+    let (types, spread) = (params.page_types, params.read_spread);
+    let pages = ChipPages::new(times.read, types, spread, geometry.read_pages())
+        .with_program_pages(geometry.program_pages(), times.slc.bits);
     let buffered = params.write_buffer / u64::from(geometry.page_bytes());
     // A larger buffer could never fill.
     let buffered = buffered.min(u64::from(geometry.pages())) as usize;
@@ -128,15 +128,14 @@ impl Parameters {
     }
 
     fn problems(&self, input: &TimingInput<'_>) -> Vec<Problem> {
-        let chip = &input.pages;
-        let unbuffered = (chip.program_pages > 1 && self.write_buffer == 0).then(|| {
-            let message =
-                "needs a write buffer, in which pages wait for those programmed with them";
-            Problem::new("program_pages", message)
-        });
-        chip.divides_block("program_pages", chip.program_pages)
+        let unbuffered =
+            (input.geometry.program_pages() > 1 && self.write_buffer == 0).then(|| {
+                let message =
+                    "needs a write buffer, in which pages wait for those programmed with them";
+                Problem::new("program_pages", message)
+            });
+        unbuffered
             .into_iter()
-            .chain(unbuffered)
             .chain(self.pause_problem())
             .chain(self.suspension_problem())
             .chain(self.slc_problems(input))
@@ -145,7 +144,7 @@ impl Parameters {
 
     /// A device whose cells hold several bits in native mode programs as many pages at once.
     fn slc_problems(&self, input: &TimingInput<'_>) -> Vec<Problem> {
-        let (bits, pages) = (input.times.slc.bits, input.pages.program_pages);
+        let (bits, pages) = (input.times.slc.bits, input.geometry.program_pages());
         let mut problems = Vec::new();
         if bits > 1 && pages > 1 && !pages.is_multiple_of(bits) {
             let message = format!("must be a multiple of bits_per_cell ({bits})");

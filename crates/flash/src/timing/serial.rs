@@ -24,7 +24,7 @@ pub const ENTRY: TimingEntry = TimingEntry {
         params: &[],
     },
     build: |input| {
-        let chip = ChipPages::new(input.times.read, 1, 0.0, input.pages.read_pages);
+        let chip = ChipPages::new(input.times.read, 1, 0.0, input.geometry.read_pages());
         let serial = Serial::new(*input.geometry, input.times, chip);
         Ok(Box::new(serial))
     },

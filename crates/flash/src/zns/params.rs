@@ -108,7 +108,7 @@ impl Sizes {
     /// # Errors
     /// All problems with the geometry, or with the zones.
     fn new(params: &ZnsParams) -> Result<Self, Vec<Problem>> {
-        let geometry = Geometry::new(&params.drive.geometry.shape())?;
+        let geometry = params.drive.geometry.geometry()?;
         let page = u64::from(geometry.page_bytes());
         let capacity = params.zone_capacity;
         let size = params.zone_size.unwrap_or(capacity);
@@ -249,7 +249,7 @@ fn capacity_bytes(settings: &Settings) -> u64 {
 
 impl ZnsParams {
     fn table_bytes(&self) -> u64 {
-        let flash = Geometry::new(&self.drive.geometry.shape()).map_or(0, |geometry| {
+        let flash = self.drive.geometry.geometry().map_or(0, |geometry| {
             u64::from(geometry.pages()) / 8 + u64::from(geometry.blocks()) * BYTES_PER_BLOCK
         });
         let zones = Sizes::new(self).map_or(0, |sizes| {
