@@ -109,8 +109,9 @@ fn a_key_without_effect_is_reported_with_its_path() {
         &format!("{errors}errors.retries_max = 0\nerrors.retry_rber_factor = 0.9\n"),
         &["component.ssd.errors.retry_rber_factor"],
     );
-    check(&format!("{errors}read_pages = 2\n"), &["component.ssd.read_pages"]);
-    check(&format!("{errors}read_pages = 2\nerrors.rber_types = [0.5, 1.5]\n"), &[]);
+    let untimed = "timing.kind = \"none\"\nread_pages = 2\n";
+    check(untimed, &["component.ssd.channel_rate", "component.ssd.read_pages"]);
+    check(&format!("{errors}read_pages = 2\n"), &[]);
     check(&format!("{errors}errors.refresh_reads = 9\n"), &["component.ssd.errors.refresh_reads"]);
     check(
         "ftl = { kind = \"dftl\", cache_policy = \"lru\", cache_protected = 0.5 }\n",

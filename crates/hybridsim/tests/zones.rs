@@ -86,9 +86,10 @@ fn generated(keys: &str, system: &str) -> RunOutput {
 
 #[test]
 fn generated_zones_are_written_finished_and_reset_below_other_components() {
-    let alone = generated("", &zoned("it"));
-    let appended = ", write = \"append\", depth = 2";
     for system in above_one() {
+        // A scheduler would reorder the appends to a zone, which `verify` refuses.
+        let depth = if system.contains("io-queue") { 1 } else { 2 };
+        let appended = &format!(", write = \"append\", depth = {depth}");
         for keys in ["", ", open = true", appended] {
             let done = generated(keys, &system);
             let latencies = &done.results.latency_ns;
@@ -97,9 +98,9 @@ fn generated_zones_are_written_finished_and_reset_below_other_components() {
             assert!(latencies.zone_reset.count > 5 && latencies.zone_finish.count > 15, "{system}");
             assert_eq!(latencies.zone_open.count > 15, keys.contains("open"), "{system}");
             assert_eq!((latencies.trim.count, latencies.flush.count), (0, 0), "{system}");
-            let (finish, alone) =
-                (latencies.zone_finish.mean, alone.results.latency_ns.zone_finish);
-            assert!(finish > Some(0.5 * alone.mean.expect("finishes")), "they pad: {system}");
+            // Of 250 pages at least 72 are padded, 18 on each die. Other requests make it longer.
+            let finish = latencies.zone_finish.mean;
+            assert!(finish > Some(18.0 * 200_000.0), "{finish:?} ns: {system}");
         }
     }
     for (system, paths) in concatenated() {

@@ -4,8 +4,9 @@
 //! throttle ([`throttle`]) then protects the SLC flash from early wear. Accepted writes are
 //! appended to the circular SLC log ([`slc_log`]), in which a hash table ([`hash_table`]) locates
 //! sectors. All others go to the MLC flash, which is organised in block chains ([`block_chains`]).
-//! [`hybrid_ftl`] owns both media and moves cold data to the MLC flash, [`translation`] times its flash
-//! operations. No data are buffered in volatile memory: a write completes when it is programmed.
+//! [`hybrid_ftl`] owns both media and moves cold data to the MLC flash, [`translation`] times its
+//! flash operations. No data are buffered in volatile memory: a write completes when it is
+//! programmed.
 //!
 //! The same model covers a conventional MLC SSD (`slc_size = 0`), dynamic density control
 //! ([`density`]), a TLC or QLC drive whose SLC cache takes all writes, and a third tier of
@@ -16,8 +17,8 @@
 //! pages of 2 KB. An MLC page holds all its sectors, so a write of part of a page reads the other
 //! sectors from either medium and programs them again.
 //!
-//! Imports point one way: from `params` to `translation`, `nvram`, `hybrid_ftl`, the two media, and the
-//! tables and policies below them.
+//! Imports point one way: from `params` to `translation`, `nvram`, `hybrid_ftl`, the two media, and
+//! the tables and policies below them.
 
 mod block_chains;
 mod density;

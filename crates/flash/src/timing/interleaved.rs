@@ -5,8 +5,8 @@
 //! then the cells are programmed (flashsim, figure 4 and algorithm 1). A die has one page register:
 //! it is busy until the data of a read have left, and accepts the next data only when it is free.
 //!
-//! Where the chip's page holds several pages of the map, it is read once for the reads of a request,
-//! and once for copies, that follow each other on its die.
+//! Where the chip's page holds several pages of the map, it is read once for the reads of a
+//! request, and once for copies, that follow each other on its die.
 
 use super::request::RequestSchedule;
 use super::{

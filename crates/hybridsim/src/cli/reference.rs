@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Titles of the pages of categories, where the category's name alone says little.
-const TITLES: [(&str, &str); 17] = [
+const TITLES: [(&str, &str); 18] = [
     ("admission", "Cache admission policies"),
     ("cleanup", "Cache cleanup policies"),
     ("component", "Components"),
@@ -24,6 +24,7 @@ const TITLES: [(&str, &str); 17] = [
     ("replacement", "Cache replacement policies"),
     ("scheduler", "I/O schedulers"),
     ("seek-model", "Seek models"),
+    ("stage", "Stages of SSD controllers"),
     ("throttle", "Throttles of SSDs"),
     ("timing", "Timing models of flash"),
     ("trace-format", "Trace formats to read"),
