@@ -57,7 +57,7 @@ coded! {
 
 impl Throttling {
     /// The state above the next threshold.
-    pub(crate) const fn heavier(self) -> Self {
+    pub const fn heavier(self) -> Self {
         match self {
             Self::None => Self::Light,
             Self::Light | Self::Heavy => Self::Heavy,
@@ -65,7 +65,7 @@ impl Throttling {
     }
 
     /// The state below the end of this one.
-    pub(crate) const fn lighter(self) -> Self {
+    pub const fn lighter(self) -> Self {
         match self {
             Self::Heavy => Self::Light,
             Self::Light | Self::None => Self::None,

@@ -228,7 +228,7 @@ impl FlashOps {
     }
 
     /// The recorded operations, for their retries to be set.
-    pub(crate) fn list_mut(&mut self) -> &mut [FlashOp] {
+    pub fn list_mut(&mut self) -> &mut [FlashOp] {
         &mut self.list
     }
 
@@ -249,7 +249,7 @@ impl FlashOps {
     }
 
     /// Brings every block to `fraction` of its endurance.
-    pub(crate) fn wear_out(&mut self, fraction: f64) {
+    pub fn wear_out(&mut self, fraction: f64) {
         self.array.wear_out(fraction);
     }
 
@@ -394,7 +394,7 @@ impl FlashOps {
     }
 
     /// Invalidates all pages of `block`, which takes no time.
-    pub(crate) fn invalidate_block(&mut self, block: BlockId) {
+    pub fn invalidate_block(&mut self, block: BlockId) {
         self.array.invalidate_block(block);
     }
 

@@ -7,7 +7,7 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::{Kind, Param, Problem, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{ComponentTree, Target};
-use hybridsim_flash::device::{SSD_KIND, Ssd, build_ssd};
+use hybridsim_ssd::device::{SSD_KIND, Ssd, build_ssd};
 
 /// The system of `scenario` without the host.
 ///

@@ -19,11 +19,11 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Source, prepare};
 use hybridsim_flash::Cause;
-use hybridsim_flash::device::{Served, Untimed};
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::ops::OpCounts;
 use hybridsim_observe::Label;
 use hybridsim_observe::results::{EraseCount, ratio};
+use hybridsim_ssd::device::{Served, Untimed};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 

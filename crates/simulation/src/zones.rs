@@ -6,9 +6,9 @@ use hybridsim_config::diagnostic::Diagnostic;
 use hybridsim_config::param::{EntryChoice, Settings};
 use hybridsim_config::units::write_bytes;
 use hybridsim_engine::{ComponentTree, SECTOR_BYTES};
-use hybridsim_flash::zns::{ZONE_SECTORS, is_status};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::{Component, CustomResult};
+use hybridsim_ssd::zns::{ZONE_SECTORS, is_status};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
 use std::ops::Range;
 

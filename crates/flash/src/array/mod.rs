@@ -457,7 +457,7 @@ impl Array {
     }
 
     /// Saves the state of every page and block.
-    pub(crate) fn save(&self, to: &mut Saver) {
+    pub fn save(&self, to: &mut Saver) {
         to.put(&self.blocks);
         self.owner.save(to);
         to.put(&self.limits);
@@ -468,7 +468,7 @@ impl Array {
     ///
     /// # Errors
     /// When it is the state of another array, or inconsistent.
-    pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.blocks = from.take()?;
         self.owner.restore(from)?;
         self.limits = from.take()?;
@@ -529,7 +529,7 @@ impl Array {
 
     /// Programs `page` with data of `owner`; returns false on a violation.
     #[inline]
-    pub(crate) fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
+    pub fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
         let programmed = self.program_moved(page, owner);
         self.valid_pages += u64::from(programmed);
         programmed
@@ -573,7 +573,7 @@ impl Array {
 
     /// Invalidates `page` and returns how many valid pages its block has left.
     #[inline]
-    pub(crate) fn invalidate(&mut self, page: Ppn) -> u32 {
+    pub fn invalidate(&mut self, page: Ppn) -> u32 {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::NotValid(page));
             return 0;
@@ -612,7 +612,7 @@ impl Array {
 
     /// Moves the valid page `from` to `to`, owner included; returns false on a violation.
     #[inline]
-    pub(crate) fn relocate(&mut self, from: Ppn, to: Ppn) -> bool {
+    pub fn relocate(&mut self, from: Ppn, to: Ppn) -> bool {
         if !self.check_read(from) {
             return false;
         }
@@ -629,7 +629,7 @@ impl Array {
     }
 
     /// Erases `block`; returns false when that wears it out, or on a violation.
-    pub(crate) fn erase(&mut self, id: BlockId) -> bool {
+    pub fn erase(&mut self, id: BlockId) -> bool {
         let limit = self.endurance_of(id);
         if id.0 >= self.geometry.blocks() || self.is_retired(id) {
             self.violate(Violation::Unusable(id));

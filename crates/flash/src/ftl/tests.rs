@@ -35,19 +35,6 @@ fn chains_of_one_unit_are_never_folded() {
     assert_eq!(of(&format!("{keys}chain_max = 1")), ["fold_into", "no_free_unit"]);
 }
 
-#[test]
-fn keys_of_slc_flash_need_it() {
-    let of = |text| ineffective(crate::slc_mlc::PARAMS, text);
-    let keys =
-        "slc_read_time = \"20us\"\nslc_endurance = 9\nthreshold_every = 5\nidle_keep = 0.5\n";
-    assert_eq!(of(keys), ["idle_keep"]);
-    let none = format!("{keys}slc_size = \"0B\"\nidle_after = \"1ms\"\n");
-    let all = ["idle_after", "idle_keep", "slc_endurance", "slc_read_time", "threshold_every"];
-    assert_eq!(of(&none), all);
-    let dense = of(&format!("{none}density_size = \"1GiB\""));
-    assert_eq!(dense, ["idle_after", "idle_keep", "slc_endurance", "threshold_every"]);
-}
-
 /// Whether some block can be refreshed after the exported pages were written once.
 fn refreshes(entry: &FtlEntry) -> bool {
     let mut bench = Bench::new(entry, ProgramOrder::Sequential, (16, 8), 64, &[]);

@@ -1,7 +1,7 @@
 //! Sections 4.1, 4.2 and 5.6: what the paper computes.
 
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
-use hybridsim_flash::slc_mlc::model::{
+use hybridsim_ssd::slc_mlc::model::{
     Factors, MLC, MemoryFootprint, SLC, extra_cost_ratio, operation_uj,
 };
 

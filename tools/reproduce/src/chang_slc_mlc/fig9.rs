@@ -7,8 +7,8 @@ use super::{
     slc_requests, speed_up, sum,
 };
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_flash::slc_mlc::STATISTIC_NAMES;
-use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
+use hybridsim_ssd::slc_mlc::STATISTIC_NAMES;
+use hybridsim_ssd::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 

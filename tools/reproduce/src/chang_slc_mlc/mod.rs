@@ -10,7 +10,7 @@ mod today;
 mod wear;
 
 use super::{Experiment, Job, JobOutput};
-use hybridsim_flash::slc_mlc::model::{Factors, MLC};
+use hybridsim_ssd::slc_mlc::model::{Factors, MLC};
 
 pub const EXPERIMENTS: &[Experiment] = &[
     analysis::EXPERIMENT,

@@ -3,8 +3,8 @@
 use super::fit::solve;
 use super::{percent_off, tables};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_flash::zns::is_status;
 use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_ssd::zns::is_status;
 use serde::Deserialize;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/zns", run };

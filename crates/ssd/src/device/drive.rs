@@ -1,0 +1,294 @@
+//! The parameters that all drives with a [`FlashBackEnd`] share, and how it is built from them.
+
+use super::back_end::FlashBackEnd;
+use super::energy_meter::EnergyMeter;
+use super::stage::StageEntry;
+use super::throttle::{ThrottleEntry, Throttled};
+use super::{FrontEnd, faults};
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
+use hybridsim_config::registry::{Entry, Registry};
+use hybridsim_engine::{ComponentInfo, PowerState, SimDuration, Stream};
+use hybridsim_flash::array::{Array, ENDURANCE_MAX};
+use hybridsim_flash::bit_errors::{BitErrors, ErrorEntry, ErrorInput};
+use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS};
+use hybridsim_flash::event::{ECC_BITS, INITIAL_ERASES};
+use hybridsim_flash::gc::SEARCH;
+use hybridsim_flash::geometry::{Geometry, GeometryParams};
+use hybridsim_flash::ops::FlashOps;
+use hybridsim_flash::timing::{SlcModeParams, TimingEntry, TimingInput, TimingModel, TimingParams};
+
+hybridsim_config::params! {
+    /// Energy of flash operations.
+    pub struct OperationEnergy {
+        pub read_energy: f64 = Kind::Energy, default "0uJ",
+            "Energy per page of the map read (see `read_pages`).";
+        pub program_energy: f64 = Kind::Energy, default "0uJ", "Energy per page programmed.";
+        pub erase_energy: f64 = Kind::Energy, default "0uJ", "Energy per block erased.";
+    }
+}
+
+hybridsim_config::params! {
+    /// Energy and power of a device.
+    pub struct EnergyParams includes { pub operations: OperationEnergy } {
+        pub search_energy: f64 = Kind::Energy, default "0uJ"
+            needs &[Needs::Provides("^.ftl.gc", SEARCH)],
+            "Energy per block examined by garbage collection policies that search.";
+        pub ram_power: f64 = Kind::Power, default "0W",
+            "Power per MiB of the RAM that holds the mapping, drawn at all times.";
+        pub idle_power: f64 = Kind::Power, default "0W", "Power while idle.";
+        pub active_power: f64 = Kind::Power, default "0W",
+            "Power from a request's arrival until the last of its flash operations ends.";
+        pub standby_power: Option<f64> = Kind::Power, optional,
+            "Power in standby; reported only.";
+    }
+}
+
+impl EnergyParams {
+    /// Power by state.
+    pub fn watts(&self) -> [f64; PowerState::COUNT] {
+        let mut watts = [0.0; PowerState::COUNT];
+        watts[PowerState::Idle as usize] = self.idle_power;
+        watts[PowerState::Active as usize] = self.active_power;
+        watts[PowerState::Standby as usize] = self.standby_power.unwrap_or(0.0);
+        watts
+    }
+
+    /// Energies of operations by name.
+    pub fn joules(&self) -> Vec<(&'static str, f64)> {
+        let OperationEnergy { read_energy, program_energy, erase_energy } = self.operations;
+        vec![(READS, read_energy), (PROGRAMS, program_energy), (ERASES, erase_energy)]
+    }
+}
+
+/// Program/erase cycles.
+const CYCLES: Kind = Kind::Count { min: 1, max: ENDURANCE_MAX as u64 };
+const SHARE: Kind = Kind::Number { min: 0.0, max: 0.5 };
+
+hybridsim_config::params! {
+    /// Parameters that SSDs with any translation layer have.
+    pub struct DriveParams includes { pub geometry: GeometryParams, pub timing: TimingParams } {
+        pub endurance: u32 = CYCLES, default "100000",
+            "Program/erase cycles per block; a block is retired after its last. The device \
+             operates while the remaining blocks hold the exported capacity and what the \
+             translation layer needs to move data; then writes fail as worn out, which ends the \
+             run. Written data remain readable.";
+        pub energy: EnergyParams = Kind::Table(EnergyParams::PARAMS), default "{}",
+            "Energy of operations and power by state.";
+        pub throttle: EntryChoice = Kind::Entry(ThrottleEntry::CATEGORY), default "none"
+            needs &[Needs::Not("timing", &["none"])],
+            "Temperature and thermal throttling.";
+        pub factory_bad: f64 = SHARE, default "0.0",
+            "Fraction of blocks that are bad from the factory, drawn at random. The controller \
+             uses the same number of blocks of each plane, so the worst plane decides; bad blocks \
+             reduce over-provisioning.";
+        pub grown_bad: f64 = SHARE, default "0.0",
+            "Probability that an erase fails and its block is retired before the end of its \
+             endurance.";
+        pub initial_wear: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
+            "Wear of every block before the run, as a fraction of `endurance` (of that of a static \
+             SLC cache): reduces the erases left; an error model includes these erases in the \
+             wear. Erase counts in results begin at 0.";
+        pub idle_after: Option<SimDuration> = Kind::Duration, optional,
+            "Idle time after which the device starts background work (garbage collection, emptying \
+             an SLC cache, refresh; erasing zones that were reset); without it there is none.";
+        pub errors: EntryChoice = Kind::Entry(ErrorEntry::CATEGORY), default "none",
+            "Bit errors of pages that are read, read retries, uncorrectable reads and refresh.";
+        pub stages: Vec<EntryChoice> = Kind::Entries(StageEntry::CATEGORY), default "[]"
+            needs &[Needs::Not("timing", &["none"])],
+            "Hardware of the controller that the pages of a request pass, in this order.";
+        pub precondition_fill: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0"
+            needs &[Needs::Not("precondition", &["none"])],
+            "Fraction of the exported capacity that preconditioning writes, from address 0 on.";
+    }
+}
+
+/// Rejects a device whose tables take more than the memory there is, before they are allocated.
+/// `param` sets the size.
+pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Problem>> {
+    let mut probe: Vec<u8> = Vec::new();
+    if usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok()) {
+        return Ok(());
+    }
+    let mib = bytes >> 20;
+    let message = format!("the device's tables need about {mib} MiB, more than the free memory");
+    Err(vec![Problem::new(param, message)])
+}
+
+/// The translation of a drive, to its error model and to the front end.
+#[derive(Clone, Copy)]
+pub struct TranslationTraits {
+    /// Its registered name.
+    pub name: &'static str,
+    /// Whether it moves data whose bit errors would become too many.
+    pub refreshes: bool,
+    /// Whether the [`Fill`](hybridsim_engine::Injected::Fill) fault can occur to it.
+    pub fills: bool,
+}
+
+impl DriveParams {
+    /// The back end over `array`, which is new; of a device with blocks in SLC mode, with their
+    /// parameters and the bits of a cell.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    pub fn back_end(
+        &self,
+        input: &BuildInput<'_>,
+        array: Array,
+        slc: Option<(&SlcModeParams, u32)>,
+        translation: TranslationTraits,
+    ) -> Result<FlashBackEnd, Vec<Problem>> {
+        let geometry = *array.geometry();
+        let errors = self.error_model(input, &geometry, translation)?;
+        let retry = errors.as_ref().and_then(|it| it.retry_time());
+        let timing = self.timing_model(input, &geometry, (slc, retry))?;
+        let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
+        let mut flash = FlashOps::new(array.with_grown_bad_blocks(self.grown_bad, &mut stream));
+        if self.initial_wear > 0.0 {
+            flash.wear_out(self.initial_wear);
+        }
+        let mut back_end = FlashBackEnd::new(flash, timing);
+        back_end.bit_errors = errors;
+        back_end.search_time = self.timing.controller.search_time;
+        back_end.host_buffer_time = self.timing.controller.host_buffer_time;
+        for choice in &self.stages {
+            let (entry, settings) = input.registry.chosen::<StageEntry>(choice);
+            back_end.stages.push((entry.build)(settings)?);
+        }
+        Ok(back_end)
+    }
+
+    /// The front end of a device of `pages` logical pages that has this back end.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    pub fn front_end(
+        &self,
+        input: &BuildInput<'_>,
+        back_end: &mut FlashBackEnd,
+        (pages, translation): (u64, TranslationTraits),
+        info: ComponentInfo,
+    ) -> Result<FrontEnd, Vec<Problem>> {
+        let throttled = self.throttle(input.registry, &info)?;
+        back_end.meter = throttled.is_some().then(|| EnergyMeter::new(&self.energy));
+        Ok(FrontEnd {
+            pauses_between_steps: true,
+            reports_initial_free_blocks: true,
+            faults: faults::supported(back_end.timing.has_times(), translation.fills),
+            idle_after: self.idle_after,
+            throttled,
+            ..FrontEnd::new(input, translation.name, (pages, back_end.sectors_per_page()), info)
+        })
+    }
+
+    /// The timing model; of a device with blocks in SLC mode, with their parameters and the bits of
+    /// a cell.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    fn timing_model(
+        &self,
+        input: &BuildInput<'_>,
+        geometry: &Geometry,
+        (slc, retry): (Option<(&SlcModeParams, u32)>, Option<SimDuration>),
+    ) -> Built<dyn TimingModel> {
+        let times = self.timing.operation_times(geometry, slc, retry);
+        let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
+        (entry.build)(&TimingInput { settings, geometry, times })
+    }
+
+    /// The throttle of a device with the power in `info`.
+    ///
+    /// # Errors
+    /// All problems with the parameters.
+    fn throttle(
+        &self,
+        registry: &Registry,
+        info: &ComponentInfo,
+    ) -> Result<Option<Throttled>, Vec<Problem>> {
+        if self.timing.timing.name == "none" {
+            return Ok(None);
+        }
+        let (entry, settings) = registry.chosen::<ThrottleEntry>(&self.throttle);
+        Ok((entry.build)(settings, info)?.map(Throttled::new))
+    }
+
+    fn error_model(
+        &self,
+        input: &BuildInput<'_>,
+        geometry: &Geometry,
+        translation: TranslationTraits,
+    ) -> Result<Option<Box<BitErrors>>, Vec<Problem>> {
+        let (entry, settings) = input.registry.chosen::<ErrorEntry>(&self.errors);
+        (entry.build)(&ErrorInput {
+            settings,
+            geometry,
+            initial_cycles: self.initial_cycles(),
+            translation: translation.name,
+            refreshes: translation.refreshes,
+            seed: input.seed,
+            path: input.path,
+        })
+    }
+
+    /// The geometry without blocks that are bad from the factory, and how many blocks are bad.
+    ///
+    /// # Errors
+    /// When no blocks of a plane are left.
+    pub fn without_factory_bad(
+        &self,
+        input: &BuildInput<'_>,
+        geometry: Geometry,
+    ) -> Result<(Geometry, u64), Vec<Problem>> {
+        let share = self.factory_bad;
+        if share == 0.0 {
+            return Ok((geometry, 0));
+        }
+        let mut stream = Stream::new(input.seed, &format!("{}/factory-bad", input.path));
+        let mut bad = || (0..geometry.blocks_per_plane()).filter(|_| stream.chance(share)).count();
+        let by_plane: Vec<u64> = (0..geometry.planes()).map(|_| bad() as u64).collect();
+        let worst = by_plane.iter().copied().max().unwrap_or(0);
+        if worst == u64::from(geometry.blocks_per_plane()) {
+            let message = "leaves a plane without good blocks; lower it, or add blocks";
+            return Err(vec![Problem::new("factory_bad", message)]);
+        }
+        Ok((self.geometry.geometry_without(worst)?, by_plane.iter().sum()))
+    }
+
+    /// Erases of every block before the run.
+    fn initial_cycles(&self) -> u32 {
+        libm::round(self.initial_wear * f64::from(self.endurance)) as u32
+    }
+
+    /// Constants of a device with this back end, of which the host sees `exported` pages, and so
+    /// many blocks are bad from the factory.
+    pub fn constants(
+        &self,
+        back_end: &FlashBackEnd,
+        exported: f64,
+        factory_bad: u64,
+    ) -> Vec<(&'static str, f64)> {
+        let geometry = back_end.array().geometry();
+        let physical = f64::from(geometry.pages());
+        let mut constants = vec![
+            ("channels", f64::from(geometry.channels())),
+            ("dies", f64::from(geometry.dies())),
+            ("planes", f64::from(geometry.planes())),
+            ("blocks", f64::from(geometry.blocks())),
+            ("pages_per_block", f64::from(geometry.pages_per_block())),
+            ("page_bytes", f64::from(geometry.page_bytes())),
+            ("physical_pages", physical),
+            ("exported_pages", exported),
+            ("over_provisioning", physical / exported - 1.0),
+            ("endurance", f64::from(self.endurance)),
+            ("factory_bad_blocks", factory_bad as f64),
+        ];
+        let worn = self.initial_cycles();
+        constants.extend((worn > 0).then_some((INITIAL_ERASES, f64::from(worn))));
+        let errors = back_end.bit_errors.as_ref();
+        constants.extend(errors.map(|it| (ECC_BITS, it.ecc_bits() as f64)));
+        constants
+    }
+}

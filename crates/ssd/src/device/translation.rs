@@ -1,0 +1,102 @@
+//! What a translation of an SSD does: it serves requests by recording flash operations in its back
+//! end, has them executed, and says what becomes of each request.
+
+use super::back_end::BackEnd;
+use hybridsim_engine::{Ctx, Request, SimDuration, SimTime};
+use hybridsim_flash::SavedState;
+use hybridsim_flash::array::Array;
+use hybridsim_flash::ftl::FtlError;
+use hybridsim_flash::timing::{Scheduled, Timed};
+
+/// The outcome of a request that a translation has served.
+pub enum Outcome {
+    /// It has been scheduled.
+    Scheduled(Scheduled),
+    /// It fails then, as its data cannot be read.
+    Unreadable(Timed),
+    /// The device does not accept it: it fails then, and nothing is written.
+    Refused(Timed),
+    /// It continues at this time, by [`Translation::resume`].
+    InProgress(SimTime),
+}
+
+/// A period whose power states have not been reported.
+#[derive(Clone, Copy)]
+pub struct StatePeriod {
+    pub from: SimTime,
+    pub busy_until: SimTime,
+    pub now: SimTime,
+    /// Report up to `now` even if the device is busy.
+    pub everything: bool,
+}
+
+/// The mapping of an SSD: where data are on its flash.
+pub trait Translation: Recovery {
+    type BackEnd: BackEnd;
+
+    fn back_end(&mut self) -> &mut Self::BackEnd;
+
+    /// The arrays of the device.
+    fn arrays(&self) -> [Option<&Array>; 2];
+
+    /// Blocks that it can write next.
+    fn free_blocks(&self) -> u32 {
+        self.arrays().into_iter().flatten().map(Array::free_blocks).sum()
+    }
+
+    /// Serves `request` on a device busy until `busy_until`. An error is reported with the outcome,
+    /// as operations before it have been executed.
+    fn serve(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        busy_until: SimTime,
+    ) -> (Outcome, Result<(), FtlError>);
+
+    /// Continues a request that is [in progress](Outcome::InProgress).
+    fn resume(&mut self, _ctx: &mut Ctx<'_>, _request: &Request) -> Outcome {
+        unreachable!("no request is in progress")
+    }
+
+    /// Executes one step of background work. Returns when the flash is idle again, and whether
+    /// there is more to do.
+    fn idle_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>);
+
+    /// Preconditions new flash without simulated time. `progress` returns false to end it.
+    ///
+    /// # Errors
+    /// When the flash takes no more data.
+    fn prepare(&mut self, _progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes those of the first `pages` logical pages that hold no data, without simulated time;
+    /// they read as zeros, as before.
+    ///
+    /// # Errors
+    /// When the flash takes no more data.
+    fn fill(&mut self, _ctx: &Ctx<'_>, _pages: u32) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    /// Prefetches what `requests` will need into the processor's caches.
+    fn expect(&self, _requests: &[Request]) {}
+
+    /// The run ends: reports statistics of its own.
+    fn finish(&self, _ctx: &mut Ctx<'_>) {}
+}
+
+/// The mapping of an SSD across power failures and checkpoints.
+pub trait Recovery: SavedState {
+    /// The power failed.
+    ///
+    /// # Errors
+    /// When the mapping cannot be rebuilt.
+    fn power_lost(&mut self) -> Result<(), String>;
+
+    /// Reads what the mapping is rebuilt from. Returns how long that takes.
+    fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration;
+
+    /// Puts `version` where the mapping says that logical `sector` is.
+    fn restore_sector(&mut self, sector: u64, version: u64);
+}

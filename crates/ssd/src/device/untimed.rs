@@ -1,0 +1,239 @@
+//! The SSD without a clock: requests change the flash in their order, and operations are counted
+//! instead of timed. The translation layer, its policies and the array are those of a simulated
+//! SSD; there are no messages, events or background work.
+
+use super::ftl_translation::{FtlTranslation, Ssd};
+use super::split::{first_page, split, write_run};
+use hybridsim_engine::{Arrival, Fault, Op, Request};
+use hybridsim_flash::array::Array;
+use hybridsim_flash::event::Cause;
+use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use hybridsim_flash::geometry::Lpn;
+use hybridsim_flash::ops::{FlashOps, OpCounts};
+
+/// Requests and pages that an [`Untimed`] SSD served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Trim requests.
+    pub trims: u64,
+    /// Flush requests, which have no effect.
+    pub flushes: u64,
+    /// Whole pages that were trimmed, whether or not they held data.
+    pub trimmed_pages: u64,
+    /// Pages read that hold no data, which takes no flash operation.
+    pub unwritten_reads: u64,
+}
+
+impl Served {
+    /// Requests in all.
+    pub const fn requests(&self) -> u64 {
+        self.reads + self.writes + self.trims + self.flushes
+    }
+
+    /// What was served since `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+            trims: self.trims - earlier.trims,
+            flushes: self.flushes - earlier.flushes,
+            trimmed_pages: self.trimmed_pages - earlier.trimmed_pages,
+            unwritten_reads: self.unwritten_reads - earlier.unwritten_reads,
+        }
+    }
+}
+
+/// An SSD that serves requests without simulated time. Operations are recorded again when it is
+/// dropped.
+pub struct Untimed<'a> {
+    ftl: &'a mut dyn Ftl,
+    flash: &'a mut FlashOps,
+    sectors_per_page: u32,
+    translation: &'static str,
+    capacity: u64,
+    path: &'a str,
+    /// Whether prefetching pays.
+    looks_ahead: bool,
+    before: OpCounts,
+    served: Served,
+}
+
+impl Ssd {
+    /// Serves requests without simulated time from now on, in its present state; `path` names the
+    /// device in errors.
+    pub fn untimed<'a>(&'a mut self, path: &'a str) -> Untimed<'a> {
+        let FtlTranslation { ftl, back_end, .. } = &mut self.translation;
+        let sectors_per_page = back_end.sectors_per_page();
+        let flash = &mut back_end.flash;
+        flash.set_recording(false);
+        Untimed {
+            ftl: &mut **ftl,
+            capacity: self.front.capacity,
+            translation: self.front.translation,
+            path,
+            sectors_per_page,
+            looks_ahead: flash.array().geometry().outgrows_caches(),
+            before: *flash.counts(),
+            served: Served::default(),
+            flash,
+        }
+    }
+}
+
+impl Untimed<'_> {
+    /// The flash.
+    pub const fn array(&self) -> &Array {
+        self.flash.array()
+    }
+
+    /// Pages exported to the host.
+    pub fn exported_pages(&self) -> u32 {
+        (self.capacity / u64::from(self.sectors_per_page)) as u32
+    }
+
+    /// Pages programmed for the host by the requests so far.
+    #[inline]
+    pub fn host_programs(&self) -> u64 {
+        self.flash.counts().programs(Cause::Host) - self.before.programs(Cause::Host)
+    }
+
+    /// The flash operations of the requests so far.
+    pub fn operations(&self) -> OpCounts {
+        self.flash.counts().since(&self.before)
+    }
+
+    /// The requests so far.
+    pub const fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Serves the requests of `arrivals` in their order, whenever they arrive.
+    ///
+    /// # Errors
+    /// As a simulated SSD: a request beyond the capacity, flash that is worn out or full, or a
+    /// violation of a rule of NAND flash. The requests before have been served.
+    pub fn serve(&mut self, arrivals: &[Arrival]) -> Result<(), Fault> {
+        arrivals.chunks(EXPECTED_MAX).try_for_each(|batch| self.serve_batch(batch))
+    }
+
+    fn serve_batch(&mut self, batch: &[Arrival]) -> Result<(), Fault> {
+        let per_page = self.sectors_per_page;
+        let mut lpns = [Lpn(0); EXPECTED_MAX];
+        let lpns = &mut lpns[..batch.len()];
+        let mut whole_pages = true;
+        for (lpn, Arrival { request, .. }) in lpns.iter_mut().zip(batch) {
+            let (page, offset) = first_page(request, per_page);
+            *lpn = Lpn(u32::try_from(page).unwrap_or(u32::MAX));
+            whole_pages &= request.op == Op::Write
+                && (offset, request.sectors) == (0, per_page)
+                && request.end().0 <= self.capacity;
+        }
+        let Self { ftl, flash, .. } = self;
+        if self.looks_ahead {
+            ftl.expect(lpns, flash);
+        }
+        let served = if whole_pages {
+            let before = flash.counts().programs(Cause::Host);
+            let written = ftl.write_each(lpns, flash);
+            self.served.writes += match written {
+                Ok(()) => lpns.len() as u64,
+                // And the one that failed.
+                Err(_) => flash.counts().programs(Cause::Host) - before + 1,
+            };
+            written.map_err(|error| self.device_fault(&error))
+        } else {
+            batch.iter().try_for_each(|arrival| self.serve_one(&arrival.request))
+        };
+        match self.flash.violation() {
+            Some(violation) => {
+                let (path, name) = (self.path, self.translation);
+                Err(Fault::Invariant(format!("{path}: translation layer `{name}`: {violation}")))
+            }
+            None => served,
+        }
+    }
+
+    fn serve_one(&mut self, request: &Request) -> Result<(), Fault> {
+        if request.op != Op::Flush && request.end().0 > self.capacity {
+            return Err(Fault::OutOfRange {
+                first: request.lba,
+                end: request.end(),
+                capacity: self.capacity,
+                device: self.path.to_owned(),
+            });
+        }
+        if request.is_zone_command() {
+            return Err(Fault::Device {
+                device: self.path.to_owned(),
+                reason: "it has no zones, and the workload contains zone commands".to_owned(),
+            });
+        }
+        let done = match request.op {
+            Op::Read => {
+                self.served.reads += 1;
+                self.read(request);
+                Ok(())
+            }
+            Op::Write => {
+                self.served.writes += 1;
+                self.write(request)
+            }
+            Op::Trim => {
+                self.served.trims += 1;
+                self.trim(request)
+            }
+            Op::Flush => {
+                self.served.flushes += 1;
+                Ok(())
+            }
+            Op::Zone(_) => unreachable!("refused above"),
+        };
+        done.map_err(|error| self.device_fault(&error))
+    }
+
+    fn read(&mut self, request: &Request) {
+        let Self { ftl, flash, sectors_per_page, .. } = self;
+        for part in split(request, *sectors_per_page) {
+            let before = flash.counts().reads(Cause::Host);
+            ftl.read(part.lpn, flash);
+            self.served.unwritten_reads += u64::from(flash.counts().reads(Cause::Host) == before);
+        }
+    }
+
+    fn write(&mut self, request: &Request) -> Result<(), FtlError> {
+        let Self { ftl, flash, sectors_per_page, .. } = self;
+        let run = write_run(request, *sectors_per_page);
+        ftl.begin_write(run);
+        for part in split(request, *sectors_per_page) {
+            part.read_rest(&mut **ftl, flash, *sectors_per_page);
+            ftl.write(part.lpn, Hint { request_pages: run.pages }, flash)?;
+        }
+        Ok(())
+    }
+
+    /// Trims the whole pages of a request.
+    fn trim(&mut self, request: &Request) -> Result<(), FtlError> {
+        let Self { ftl, flash, sectors_per_page, .. } = self;
+        let whole = |sectors| sectors == *sectors_per_page;
+        for part in split(request, *sectors_per_page).filter(|part| whole(part.sectors)) {
+            ftl.trim(part.lpn, flash)?;
+            self.served.trimmed_pages += 1;
+        }
+        Ok(())
+    }
+
+    fn device_fault(&self, error: &FtlError) -> Fault {
+        Fault::Device { device: self.path.to_owned(), reason: error.to_string() }
+    }
+}
+
+impl Drop for Untimed<'_> {
+    fn drop(&mut self) {
+        self.flash.set_recording(true);
+    }
+}
