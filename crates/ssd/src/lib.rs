@@ -1,7 +1,7 @@
 //! SSDs: front end, translation of requests to flash operations, the back end that executes them.
 //!
-//! [`device`] is the front end of every SSD, and the parts it is composed of. [`zns`] is an SSD with
-//! zones, [`slc_mlc`] one with an SLC and an MLC array.
+//! [`device`] is the front end of every SSD, and the parts it is composed of. [`zns`] is an SSD
+//! with zones, [`slc_mlc`] one with an SLC and an MLC array.
 
 pub mod device;
 pub mod slc_mlc;

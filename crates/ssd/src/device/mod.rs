@@ -1,9 +1,9 @@
 //! The SSD as a component. [`SsdDevice`] is the front end that all SSD models share: admission,
 //! completion, idle time, power failures, checkpoints. A [`Translation`] maps requests to flash
 //! operations, which its [`BackEnd`] executes and times. The kind `ssd` has any translation layer
-//! of [`hybridsim_flash::ftl`] ([`FtlTranslation`]), the kind `zns-ssd` has zones ([`crate::zns`]); both have
-//! a [`FlashBackEnd`]. The kind `slc-mlc-ssd` has two media and a back end of its own
-//! ([`crate::slc_mlc`]).
+//! of [`hybridsim_flash::ftl`] ([`FtlTranslation`]), the kind `zns-ssd` has zones
+//! ([`crate::zns`]); both have a [`FlashBackEnd`]. The kind `slc-mlc-ssd` has two media and a back
+//! end of its own ([`crate::slc_mlc`]).
 
 mod back_end;
 mod drive;
