@@ -12,7 +12,6 @@ from ._run import ScenarioLike
 from .errors import ArgumentError
 from .results import Result
 
-
 Operation = Literal[
     "read", "write", "trim", "flush", "zone_reset", "zone_finish", "zone_open", "zone_close"
 ]
