@@ -241,7 +241,11 @@ pub enum Command {
         populate: bool,
     },
     /// Unpin the range.
-    Unpin,
+    Unpin {
+        /// Evict its data as well: the host has written them to the medium, or overwrites them
+        /// there next. Otherwise they join the drive's own set.
+        discard: bool,
+    },
     /// Return the pinned ranges within the range whose data are in the cache.
     QueryPinned,
     /// Return one range from sector 0 on: the size of the cache.
@@ -267,7 +271,7 @@ impl Command {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pin { .. } => "pin",
-            Self::Unpin => "unpin",
+            Self::Unpin { .. } => "unpin",
             Self::QueryPinned => "query pinned",
             Self::QuerySize => "query size",
             Self::FlushUnpinned => "flush unpinned",

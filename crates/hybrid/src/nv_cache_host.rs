@@ -266,7 +266,8 @@ impl Component for NvCacheHost {
         };
         match timer {
             Timer::Unpin => {
-                self.queue.extend(self.pin.iter().map(|range| (Command::Unpin, *range)));
+                let unpin = Command::Unpin { discard: false };
+                self.queue.extend(self.pin.iter().map(|range| (unpin, *range)));
             }
             Timer::Query if again(&self.queue, Command::QueryPinned) => {
                 self.queue.push_back((Command::QueryPinned, ALL));

@@ -54,9 +54,9 @@ pub fn views(sizes: &[u64], positioner: Option<Rc<dyn Positioner>>) -> Vec<Child
 }
 
 /// The drive's parameters.
-pub fn drive_settings(unpin: &str) -> Settings {
-    let text = format!("flash = \"flash\"\ndisk = \"disk\"\nunpin = \"{unpin}\"");
-    let settings = check::read(&text, &[Parameters::PARAMS], &Registry::default());
+pub fn drive_settings() -> Settings {
+    let text = "flash = \"flash\"\ndisk = \"disk\"";
+    let settings = check::read(text, &[Parameters::PARAMS], &Registry::default());
     settings.expect("they are valid")
 }
 

@@ -474,7 +474,6 @@ fn an_nv_cache_in_its_power_mode_keeps_what_it_acknowledged() {
          pin = [{ start = \"64KiB\", size = \"256KiB\" }]\npower_mode = true\n\
          flush_every = \"2s\"\nflush_room = \"512KiB\"\nquery_every = \"1s\"\n\
          [component.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
-         unpin = \"keep\"\n\
          [component.nv]\npreset = \"konanki-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
          pages_per_block = 16\nover_provisioning = 0.5\n\
          [component.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";

@@ -162,3 +162,12 @@ fn a_host_pins_queries_and_gives_back() {
     assert_eq!(read.min, Some(1_000_000), "populated at once, so from flash");
     assert!(read.max > Some(1_100_000), "later from the disk");
 }
+
+#[test]
+fn data_written_while_pinned_outlive_the_pin() {
+    let host = "pin = [{ start = \"512000B\", size = \"4KiB\" }]\npopulate = false\n\
+                unpin_after = \"30s\"\n";
+    let lines = [(0, 0, 8, false), (20, 1000, 8, false), (40, 1000, 8, true)];
+    let results = play("outlive", host, &format!("[component.disk]\n{DISK}"), &lines);
+    assert_eq!(results.latency_ns.read.max, Some(1_000_000), "still from flash");
+}

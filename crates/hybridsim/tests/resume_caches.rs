@@ -206,7 +206,7 @@ fn nv_caches_with_and_without_a_host_policy() {
         "power_mode = true\nspinning_min = \"0s\"\n",
         "pin = [{ start = \"0B\", size = \"64KiB\" }]\nunpin_after = \"100ms\"\n",
     ] {
-        let drive = over_both("nv-cache-disk", "unpin = \"keep\"\n");
+        let drive = over_both("nv-cache-disk", "");
         resumed_equals_uninterrupted(&format!(
             "[component.policy]\nkind = \"nv-cache-host\"\ndrive = \"cache\"\n\
              {more}{drive}"

@@ -311,6 +311,7 @@ impl Component for FlashBacked {
             kind: ENTRY.description.name,
             constants,
             custom: CUSTOM,
+            loses_writes: self.params.redirect && self.params.order == Order::Printed,
             ..ComponentInfo::default()
         }
     }

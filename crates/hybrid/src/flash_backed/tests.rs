@@ -111,7 +111,7 @@ fn shared_system(
         children,
     };
     let of_drive = views(&[flash, DISK], Some(Rc::new(Linear)));
-    let own = drive_settings("discard");
+    let own = drive_settings();
     let mut drive =
         nv_cache::make(&input(&own, &of_drive), nv_cache::Parameters::from_settings(&own));
     drive.extents.reserve(2 * DISK, taken, true);

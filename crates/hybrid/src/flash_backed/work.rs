@@ -260,7 +260,7 @@ impl FlashBacked {
         if self.params.order == Order::Safe {
             self.write_back(ctx);
         } else {
-            self.command(ctx, Step::UnpinFirst, Command::Unpin);
+            self.command(ctx, Step::UnpinFirst, Command::Unpin { discard: true });
         }
     }
 
@@ -318,10 +318,12 @@ impl FlashBacked {
             (Step::FlashWrite, false) => self.redirected(ctx),
             // No space, because another host component pins ranges as well.
             (Step::Pin, true) | (Step::GiveUp, _) => self.fall_back(ctx),
-            (Step::FlashWrite, true) => self.command(ctx, Step::GiveUp, Command::Unpin),
+            (Step::FlashWrite, true) => {
+                self.command(ctx, Step::GiveUp, Command::Unpin { discard: true })
+            }
             (Step::UnpinFirst, false) => self.write_back(ctx),
             (Step::DiskWrite, false) if self.params.order == Order::Safe => {
-                self.command(ctx, Step::UnpinLast, Command::Unpin);
+                self.command(ctx, Step::UnpinLast, Command::Unpin { discard: true });
             }
             (Step::DiskWrite | Step::UnpinLast, false) => self.left_fqueue(ctx),
             (Step::UnpinFirst | Step::DiskWrite | Step::UnpinLast, true) => {

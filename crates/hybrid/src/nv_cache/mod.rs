@@ -7,8 +7,8 @@
 //!
 //! Rules where the standard is silent:
 //! - The data of a pinned sector stay on the medium until they are written to the cache.
-//! - Unpinned sectors are evicted with their data (`unpin = "discard"`, as bisson-fqueue uses it)
-//!   or join the unpinned set (`"keep"`), which is destaged on command.
+//! - Unpinned sectors that only the cache holds join the unpinned set, which is destaged on command;
+//!   a host that writes them to the medium itself, as in bisson-fqueue, has their data evicted.
 //! - A trim of cached sectors changes nothing; it is passed to the disk for the others.
 //! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: a host that does so to
 //!   pinned sectors unpins them next.
@@ -58,11 +58,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::choices! {
-    /// Effect of unpinning on cached sectors.
-    enum Unpinned { Discard = "discard", Keep = "keep" }
-}
-
-hybridsim_config::choices! {
     /// Writes that are cached in the power mode.
     enum CachedWrites { Always = "always", Standby = "standby" }
 }
@@ -81,8 +76,6 @@ hybridsim_config::params! {
             "Size of the NV cache in whole sectors of 512 bytes; all of the flash when absent. \
              Flash in excess of it keeps fragmentation low, so that a request is one flash access, \
              as in bisson-fqueue.";
-        unpin: Unpinned = Kind::Choice(Unpinned::NAMES), default "discard",
-            "Unpinned sectors are evicted at once, or join the unpinned set of the drive.";
         spin_down_after: SimDuration = Kind::Duration, default "\"0ns\"",
             "In the NV cache power mode: idle time after which the disk stops.";
         artificial_idle: bool = Kind::Flag, default "false"

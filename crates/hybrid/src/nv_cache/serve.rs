@@ -1,7 +1,7 @@
 //! Requests and commands.
 
 use super::extents::Piece;
-use super::{CachedWrites, ENTRY_SECTORS_MAX, NvCacheDisk, Unpinned};
+use super::{CachedWrites, ENTRY_SECTORS_MAX, NvCacheDisk};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
 use hybridsim_engine::{
@@ -223,11 +223,14 @@ impl NvCacheDisk {
                 entries = pinned.len() as u64;
                 ctx.answer(id, pinned);
             }
-            Command::Unpin if self.params.unpin == Unpinned::Keep => {
-                self.extents.remove(lba, end, |extent| extent.pinned && !extent.valid);
+            Command::Unpin { discard: true } => {
+                self.extents.remove(lba, end, |extent| extent.pinned);
+            }
+            Command::Unpin { discard: false } => {
+                let on_disk = |extent: &super::Extent| extent.clean || !extent.valid;
+                self.extents.remove(lba, end, |extent| extent.pinned && on_disk(extent));
                 self.extents.change(lba, end, |extent| extent.pinned = false);
             }
-            Command::Unpin => self.extents.remove(lba, end, |extent| extent.pinned),
             Command::Pin { .. } => {
                 let fits = self.pin(lba, end);
                 self.jobs[slot as usize].failed = !fits;
@@ -433,7 +436,7 @@ impl NvCacheDisk {
         let job = &mut self.jobs[slot as usize];
         ctx.data().give_back(std::mem::replace(&mut job.data, DataSlice::NONE));
         if matches!(job.command, Some(Command::Pin { .. })) {
-            self.extents.change(lba, end, |extent| extent.valid = true);
+            self.extents.change(lba, end, |extent| (extent.valid, extent.clean) = (true, true));
         } else {
             ctx.emit(CacheEvent::Destaged { sectors });
             self.extents.remove(lba, end, |extent| !extent.pinned);

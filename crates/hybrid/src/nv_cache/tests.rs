@@ -33,7 +33,7 @@ impl Component for Whimsical {
         let command = match self.stream.below(12) {
             0..3 => Command::Pin { populate: false },
             3 => Command::Pin { populate: true },
-            4..7 => Command::Unpin,
+            4..7 => Command::Unpin { discard: false },
             7 => Command::FlushUnpinned,
             8 if self.stream.chance(0.5) => Command::LeavePowerMode,
             8 => Command::EnterPowerMode { spinning_s_min: 0 },
@@ -64,8 +64,8 @@ impl PowerFailure for Whimsical {
 }
 
 /// A drive over so many sectors of flash and of disk.
-fn drive(unpin: &str, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
-    drive_with(&drive_settings(unpin), seed, flash, disk)
+fn drive(seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
+    drive_with(&drive_settings(), seed, flash, disk)
 }
 
 fn drive_with(settings: &Settings, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
@@ -78,7 +78,7 @@ fn drive_with(settings: &Settings, seed: u64, flash: u64, disk: u64) -> NvCacheD
 /// Settings of the power mode: as without, and with its algorithms, in turn.
 fn power_settings(turn: u64) -> Settings {
     let text = |text: &str| Value::Text(text.to_owned());
-    let settings = drive_settings("keep");
+    let settings = drive_settings();
     match turn % 4 {
         0 => settings,
         1 => settings.and("cache_reads", text("all")).and("spin_up_at", Value::Number(0.3)),
@@ -249,12 +249,18 @@ fn commands_take_microseconds_and_do_what_they_say() {
         // No room for 41 more.
         (Send(PIN, 500, 41), (11, false, vec![])),
         (Send(PIN, 500, 40), (11, true, vec![])),
-        (Send(Command::Unpin, 100, 5), (11, true, vec![])),
+        (Send(Command::Unpin { discard: true }, 100, 5), (11, true, vec![])),
         (Send(Command::QueryPinned, 0, 0), (11, true, vec![(105, 5)])),
         (Ask(read, none, 100, 5), (300, true, vec![])),
         (Send(PIN, 700, 5), (11, true, vec![])),
+        // Without discarding, what only the cache holds stays there.
+        (Ask(write, none, 105, 2), (30, true, vec![])),
+        (Send(Command::Unpin { discard: false }, 105, 5), (11, true, vec![])),
+        (Send(Command::QueryPinned, 105, 5), (10, true, vec![])),
+        (Ask(read, none, 105, 2), (30, true, vec![])),
+        (Ask(read, none, 107, 3), (300, true, vec![])),
     ];
-    check_steps(&drive_settings("discard"), &steps);
+    check_steps(&drive_settings(), &steps);
 }
 
 #[test]
@@ -283,7 +289,7 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
         (Ask(write, none, 10, 8), (30, true, vec![])),
         (Send(Command::LeavePowerMode, 0, 0), (10 + 330, true, vec![])),
     ];
-    check_steps(&drive_settings("keep"), &steps);
+    check_steps(&drive_settings(), &steps);
 }
 
 #[test]
@@ -299,12 +305,12 @@ fn cached_reads_are_not_dropped_for_a_write_that_cannot_fit() {
         (Ask(write, none, 200, 50), (30, true, vec![])),
         (Ask(read, none, 10, 8), (300, true, vec![])),
     ];
-    check_steps(&drive_settings("keep").and("cache_reads", Value::Text("all".into())), &steps);
+    check_steps(&drive_settings().and("cache_reads", Value::Text("all".into())), &steps);
 }
 
 #[test]
 fn a_write_rate_of_zero_is_rejected() {
-    let settings = drive_settings("keep").and("write_rate_max", Value::Rate(0));
+    let settings = drive_settings().and("write_rate_max", Value::Rate(0));
     let (registry, children) = (Registry::default(), views(&[50, 1000], None));
     let (settings, children) = (&settings, &children[..]);
     let input = BuildInput { settings, registry: &registry, seed: 1, path: "nv", children };
@@ -315,7 +321,7 @@ fn a_write_rate_of_zero_is_rejected() {
 
 #[test]
 fn hits_and_misses_are_sectors_however_scattered() {
-    let mut drive = drive("discard", 1, 50, 1000);
+    let mut drive = drive(1, 50, 1000);
     // Three pieces in the cache, the last of which with data.
     for (lba, sectors) in [(10, 3), (13, 5), (20, 7)] {
         drive.extents.reserve(lba, sectors, true);
@@ -337,7 +343,7 @@ fn hits_and_misses_are_sectors_however_scattered() {
 
 #[test]
 fn sectors_written_to_the_cache_are_reported_in_the_power_mode() {
-    let mut drive = drive("keep", 1, 50, 1000);
+    let mut drive = drive(1, 50, 1000);
     drive.spindle.enter(0);
     let children =
         vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
@@ -391,7 +397,7 @@ fn a_write_that_fails_leaves_no_reservation_behind() {
         Send(PIN, 300, 50),
     ];
     let flash = ComponentTree::leaf("host/s/nv/flash", NoWrites(50));
-    let seen = play_on(&drive_settings("keep"), &steps, flash);
+    let seen = play_on(&drive_settings(), &steps, flash);
     let done: Vec<bool> = seen.iter().map(|(_, done, _)| *done).collect();
     assert_eq!(done, [true, false, true]);
 }
@@ -404,7 +410,7 @@ fn a_long_queue_of_trims_takes_no_stack() {
     let trim = Arrival { at: SimTime::ZERO, request: Request::new(Op::Trim, Lba(0), 8) };
     let mut arrivals = vec![pinned; 2];
     arrivals.extend(vec![trim; trims]);
-    let mut drive = drive("keep", 1, 50, 100);
+    let mut drive = drive(1, 50, 100);
     drive.spindle.enter(0);
     let children =
         vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 100, 300).steady()];
@@ -421,7 +427,7 @@ const NONE: Flags = Flags::NONE;
 fn cached_reads_are_dropped_for_others() {
     use Step::{Ask, Send};
     let (read, write) = (Op::Read, Op::Write);
-    let all = drive_settings("keep").and("cache_reads", Value::Text("all".to_owned()));
+    let all = drive_settings().and("cache_reads", Value::Text("all".to_owned()));
     let steps = [
         (Send(MODE, 0, 0), (10, true, vec![])),
         (Ask(read, NONE, 100, 10), (300, true, vec![])),
@@ -448,7 +454,7 @@ fn throttled_writes_go_to_the_disk() {
     use Step::{Ask, Send};
     let write = Op::Write;
     // A sector a second, and at first the 50 of the cache.
-    let settings = drive_settings("keep").and("write_rate_max", Value::Rate(512));
+    let settings = drive_settings().and("write_rate_max", Value::Rate(512));
     let steps = [
         (Send(MODE, 0, 0), (10, true, vec![])),
         (Ask(write, NONE, 10, 20), (30, true, vec![])),
@@ -525,7 +531,7 @@ fn heard(settings: &Settings, load: &[(u64, Op, u64, u32)]) -> Vec<String> {
 fn only_reads_end_an_artificial_idle_period() {
     let (read, write) = (Op::Read, Op::Write);
     let settings =
-        drive_settings("keep").and("spin_down_after", Value::Duration(SimDuration::from_ms(100)));
+        drive_settings().and("spin_down_after", Value::Duration(SimDuration::from_ms(100)));
     // The disk spins when the run begins. Writes are cached; reads go to the disk for 1 ms, which
     // lets it destage.
     let load = [(9, read, 0, 1), (70, write, 10, 1), (130, write, 20, 1), (199, read, 0, 1)];
@@ -539,7 +545,7 @@ fn only_reads_end_an_artificial_idle_period() {
 #[test]
 fn writes_are_cached_in_standby_only_where_it_says_so() {
     let (read, write) = (Op::Read, Op::Write);
-    let settings = drive_settings("keep")
+    let settings = drive_settings()
         .and("spin_down_after", Value::Duration(SimDuration::from_ms(100)))
         .and("cache_writes", Value::Text("standby".to_owned()));
     // The first finds the disk spinning, the second stopped.
@@ -558,7 +564,7 @@ fn writes_are_cached_in_standby_only_where_it_says_so() {
 #[test]
 fn reads_that_start_the_disk_are_cached() {
     let read = Op::Read;
-    let settings = drive_settings("keep")
+    let settings = drive_settings()
         .and("spin_down_after", Value::Duration(SimDuration::from_ms(100)))
         .and("cache_reads", Value::Text("spin-up".to_owned()));
     let load = [
@@ -584,7 +590,7 @@ fn reads_that_start_the_disk_are_cached() {
 #[test]
 fn a_nearly_full_cache_starts_the_disk() {
     let write = Op::Write;
-    let settings = drive_settings("keep");
+    let settings = drive_settings();
     let load = [(0, write, 0, 30), (10, write, 300, 15), (20, write, 400, 15)];
     // The third does not fit. While the disk spins for it, the others are destaged.
     let expected = ["0 Standby 0", "20 Write 400", "21 Write 0", "22 Write 300", "23 Standby 0"];
