@@ -1,7 +1,7 @@
 //! Calibration finds the parameters of a simulated device again, though its latencies are noisy,
 //! and the preset it writes behaves like the device.
 
-use hybridsim_calibrate::{Calibration, Kind, Known, Reading, calibrate, preset};
+use hybridsim_calibrate::{Calibration, Kind, KnownParameters, Reading, calibrate, preset};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Stream};
@@ -10,7 +10,7 @@ use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
-const KNOWN: Known = Known { page_bytes: 2048, erase_ns: 1.5e6 };
+const KNOWN: KnownParameters = KnownParameters { page_bytes: 2048, erase_ns: 1.5e6 };
 
 const DEVICE: &str = "[component.ssd]\nkind = \"ssd\"\ntiming.kind = \"serial\"\nchannels = 1\n\
     dies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 256\npages_per_block = 64\n\

@@ -11,15 +11,15 @@
 
 pub mod counters;
 pub mod disk;
-mod fit;
+mod lines;
 mod measure;
+mod pattern_search;
 mod preset;
 mod readings;
-mod search;
 pub mod ssd;
 mod start;
 
-pub use fit::{Estimate, Fit, Line, Scattered};
+pub use lines::{Estimate, LatencyFit, Line, ScatteredWrites};
 pub use measure::{Measure, measure};
 pub use preset::preset;
 pub use readings::{Kind, Reading, Source, block_size, read, write_csv};
@@ -27,7 +27,7 @@ pub use readings::{Kind, Reading, Source, block_size, read, write_csv};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Why a calibration failed.
+/// Failure of a calibration.
 #[derive(Debug, Error)]
 pub enum CalibrateError {
     /// A file of latencies is invalid.
@@ -49,7 +49,7 @@ pub enum CalibrateError {
 
 /// Known parameters.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Known {
+pub struct KnownParameters {
     /// Bytes per flash page.
     pub page_bytes: u64,
     /// Time to erase a block, in ns, from a datasheet.
@@ -60,13 +60,13 @@ pub struct Known {
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
     /// Known parameters.
-    pub known: Known,
-    /// Of reads.
+    pub known: KnownParameters,
+    /// The line of reads.
     pub read: Option<Line>,
-    /// Of writes in order.
+    /// The line of writes in order.
     pub write: Option<Line>,
     /// Erases per scattered write, by length.
-    pub scattered: Vec<Scattered>,
+    pub scattered: Vec<ScatteredWrites>,
     /// Readings used.
     pub readings: usize,
 }
@@ -75,8 +75,11 @@ pub struct Calibration {
 ///
 /// # Errors
 /// When they give no line.
-pub fn calibrate(readings: &[Reading], known: Known) -> Result<Calibration, CalibrateError> {
-    let fit = Fit::new(readings, known);
+pub fn calibrate(
+    readings: &[Reading],
+    known: KnownParameters,
+) -> Result<Calibration, CalibrateError> {
+    let fit = LatencyFit::new(readings, known);
     let read = fit.line(Kind::Read)?;
     let write = fit.line(Kind::Write)?;
     if read.is_none() && write.is_none() {

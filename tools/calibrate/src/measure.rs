@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What to measure.
+/// A device or file to measure.
 #[derive(Clone, Debug)]
 pub struct Measure {
     /// A file or block device.
@@ -89,7 +89,7 @@ fn hint(error: &io::Error) -> String {
     }
 }
 
-/// Also of block devices, whose metadata say zero.
+/// Size of a file or a block device, whose metadata say zero.
 fn size(file: &File) -> io::Result<u64> {
     use std::io::{Seek, SeekFrom};
     let mut file = file;

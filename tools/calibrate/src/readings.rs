@@ -5,7 +5,7 @@ use hybridsim_simulation::text;
 use serde_json::Value;
 use std::path::Path;
 
-/// What was measured.
+/// Kind of request that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A read.
@@ -19,7 +19,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Read, Self::Write, Self::ScatteredWrite];
 
-    /// Its word in files.
+    /// The word in files.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -36,29 +36,28 @@ impl Kind {
 /// One latency, or the shortest of many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Of what.
     pub kind: Kind,
-    /// How long the request was.
+    /// Length of the request.
     pub bytes: u64,
-    /// From submission to completion.
+    /// Time from submission to completion.
     pub ns: f64,
 }
 
-/// What a file was found to be.
+/// Format of a file of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Comma-separated: `op,bytes,latency_ns`.
     Csv,
-    /// What fio writes with `--output-format=json`.
+    /// A result of fio with `--output-format=json`.
     FioJson,
-    /// What fio writes with `write_lat_log`.
+    /// A log of fio's `write_lat_log`.
     FioLog,
 }
 
 /// Reads the file at `path`; its kind is found by its content.
 ///
 /// # Errors
-/// Where it is not what it should be.
+/// When it cannot be read, a line of it is invalid, or it holds no latencies.
 pub fn read(path: &Path) -> Result<(Source, Vec<Reading>), CalibrateError> {
     let problem =
         |message: String| CalibrateError::Readings(format!("{}: {message}", path.display()));

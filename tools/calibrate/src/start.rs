@@ -12,14 +12,14 @@ use std::fmt::Write;
 use std::path::Path;
 use toml::{Table, Value as Toml};
 
-/// What can be calibrated: a kind of component, and what to say of a start that is none.
+/// A kind of component that can be calibrated, with words for messages.
 #[derive(Debug)]
-pub(crate) struct Calibrated {
+pub(crate) struct CalibratedKind {
     /// The kind's name in scenarios.
     pub kind: &'static str,
-    /// In words, such as "hard disk".
+    /// The kind in words, such as "hard disk".
     pub words: &'static str,
-    /// What to name instead.
+    /// The advice for a start of another kind.
     pub remedy: &'static str,
 }
 
@@ -38,14 +38,14 @@ pub(crate) struct Start<'r> {
 }
 
 impl<'r> Start<'r> {
-    /// What `name` stands for: a preset, or a file ending in `.toml` that is one or is a scenario
-    /// with a single component of the kind.
+    /// The start `name`: a preset, or a file ending in `.toml` that is one or is a scenario with a
+    /// single component of the kind.
     ///
     /// # Errors
     /// When it is none of these, or is wrong.
     pub fn read(
         name: &str,
-        kind: &'static Calibrated,
+        kind: &'static CalibratedKind,
         registry: &'r Registry,
     ) -> Result<Self, CalibrateError> {
         let source = presets::load(name, Path::new("")).map_err(CalibrateError::Start)?;
@@ -67,7 +67,7 @@ impl<'r> Start<'r> {
     /// As [`Start::read`].
     pub fn of_scenario(
         name: &str,
-        kind: &'static Calibrated,
+        kind: &'static CalibratedKind,
         source: SourceText,
         base: &Path,
         registry: &'r Registry,
@@ -184,9 +184,9 @@ fn sections(
 /// The scenario's component of the kind, if there is one and only one.
 fn only<'a>(
     scenario: &'a Scenario,
-    kind: &'static Calibrated,
+    kind: &'static CalibratedKind,
 ) -> Result<&'a ScenarioComponent, String> {
-    let Calibrated { words, remedy, .. } = kind;
+    let CalibratedKind { words, remedy, .. } = kind;
     let components = &scenario.components;
     let found: Vec<&ScenarioComponent> =
         components.iter().filter(|component| component.description.name == kind.kind).collect();

@@ -1,8 +1,8 @@
 //! A published claim, our result, and the verdict, which is always computed.
 
-use crate::published::{self, PublishedClaim, PublishedValue};
+use crate::published::{self, PublishedClaim, PublishedValue, filled};
 use hybridsim_report::figures::number;
-use hybridsim_report::study::{Plot, Quantity, Row, Sensitivity, Spread, Verdict};
+use hybridsim_report::study::{Curve, Plot, Quantity, Row, Sensitivity, Spread, Verdict};
 use serde::Deserialize;
 
 /// A bound as printed: a whole number, or four significant digits.
@@ -13,7 +13,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// What an experiment found: judged claims and plots.
+/// Judged claims and plots of an experiment.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(super) rows: Vec<Claim>,
@@ -26,13 +26,19 @@ impl Findings {
         self.rows.push(claim);
     }
 
-    /// Adds a picture.
-    pub fn plot(&mut self, plot: Plot) {
-        self.plots.push(plot);
+    /// Adds the plot `id`, such as `flashsim/response-times`, of `papers/flashsim/claims.toml`,
+    /// with `curves`; each `{name}` in its texts is one of `values`.
+    pub fn plot(
+        &mut self,
+        id: &str,
+        values: &[(&str, &dyn std::fmt::Display)],
+        curves: impl Into<Vec<Curve>>,
+    ) {
+        self.plots.push(published::plot(id, values, curves.into()));
     }
 }
 
-/// How named values have to follow one another.
+/// Order of named values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -70,192 +76,137 @@ impl Order {
     }
 }
 
-/// One claim of a source. Built up by its methods; without a result it is not comparable.
+/// One claim of a source, completed by its methods; without a result it is not comparable.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    row: String,
-    claim: String,
+    source: PublishedClaim,
     published: Option<Quantity>,
     ours: Option<Quantity>,
-    unit: String,
     tolerance: String,
-    /// Agreement is from here to there.
+    /// Least and greatest value that agrees.
     bounds: (f64, f64),
-    /// How ranked values have to follow one another.
-    order: Option<Order>,
     verdict: Option<Verdict>,
-    /// Whether the source's number went into what was run.
-    given: bool,
-    /// The source does not say it.
-    unpublished: bool,
-    /// Why it is not comparable.
-    reason: Option<String>,
-    /// Why it differs, if it does.
-    differs_because: Option<String>,
-    /// Printed with any verdict.
-    remark: Option<String>,
-    /// Runs at different seeds that the claim asks for.
-    seeds: u32,
     spread: Option<Spread>,
-    /// Parameters the source leaves open that the result depends on.
-    free: Vec<String>,
     sensitivity: Vec<Sensitivity>,
+}
+
+impl From<PublishedClaim> for Claim {
+    fn from(source: PublishedClaim) -> Self {
+        let bounds = (f64::NEG_INFINITY, f64::INFINITY);
+        let claim = Self {
+            published: None,
+            ours: None,
+            tolerance: "–".to_owned(),
+            bounds,
+            verdict: source.not_comparable.is_some().then_some(Verdict::NotComparable),
+            spread: None,
+            sensitivity: Vec::new(),
+            source,
+        };
+        match claim.source.published.clone() {
+            Some(PublishedValue::Number(value)) => claim.published(value),
+            Some(PublishedValue::Words(words)) => claim.judged_by(f64::NAN, &words),
+            None => claim.judged_by(f64::NAN, ""),
+        }
+    }
 }
 
 impl Claim {
     /// The published claim `id`, such as `flashsim/erases-fast-over-dftl`, from
     /// `papers/flashsim/claims.toml`.
     pub fn of(id: &str) -> Self {
-        let published = published::claim(id);
-        let claim = Self::new(&published.row, &published.claim).judged_by(published);
-        let unit = published.unit.clone();
-        let given = published.given;
-        let remark = published.remark.clone();
-        let differs_because = published.if_it_differs.clone();
-        let (seeds, free) = (published.seeds, published.free.clone());
-        let unpublished = published.unpublished;
-        let claim = Self { unit, given, unpublished, remark, differs_because, ..claim };
-        let claim = Self { seeds, free, ..claim };
-        match &published.not_comparable {
-            Some(reason) => claim.not_comparable(reason),
-            None => claim,
-        }
+        published::claim(id).clone().into()
     }
 
-    /// This claim with what `published` says about agreement.
-    fn judged_by(self, published: &PublishedClaim) -> Self {
-        let (number, words) = match &published.published {
-            Some(PublishedValue::Number(value)) => (*value, ""),
-            Some(PublishedValue::Words(words)) => (f64::NAN, words.as_str()),
-            None => (f64::NAN, ""),
-        };
-        let claim = match published {
-            PublishedClaim { exactly: Some(value), .. } => self.exactly(*value),
-            PublishedClaim { within: Some(delta), .. } => self.within(number, *delta),
-            PublishedClaim { within_share: Some(share), .. } => self.within_share(number, *share),
-            PublishedClaim { between: Some((low, high)), .. } => self.between(words, *low, *high),
-            PublishedClaim { at_least: Some(low), .. } => self.at_least(words, *low),
-            PublishedClaim { at_most: Some(high), .. } if words.is_empty() => {
-                Self { ..self.at_most("", *high) }
+    /// An experiment without its data, which is not comparable for this `reason`.
+    pub(super) fn without_data(title: &str, reason: &str) -> Self {
+        let (row, claim) = ("–".to_owned(), title.to_owned());
+        Self::from(PublishedClaim { row, claim, ..Default::default() }).not_comparable(reason)
+    }
+
+    /// Agreement as the source has it, for the published `number` or `words`.
+    fn judged_by(self, number: f64, words: &str) -> Self {
+        let (tolerance, bounds) = match self.source {
+            PublishedClaim { exactly: Some(value), .. } => ("exact".to_owned(), (value, value)),
+            PublishedClaim { exactly_published: true, .. } => {
+                ("exact".to_owned(), (number, number))
             }
-            PublishedClaim { at_most: Some(high), .. } => self.at_most(words, *high),
-            _ => self,
-        };
-        let claim = Self { order: published.order, ..claim };
-        match &published.published {
-            Some(PublishedValue::Number(value)) => {
-                Self { published: Some(Quantity::Number(*value)), ..claim }
+            PublishedClaim { within: Some(delta), .. } => return self.within(number, delta),
+            PublishedClaim { within_share: Some(share), .. } => {
+                let tolerance = format!("± {} %", short(share * 100.0));
+                return Self { tolerance, ..self.within(number, (number * share).abs()) };
             }
-            _ => claim,
-        }
+            PublishedClaim { at_most_published: true, .. } => {
+                (format!("≤ {}", short(number)), (f64::NEG_INFINITY, number))
+            }
+            PublishedClaim { between: Some((low, high)), .. } => {
+                return self.between(words, low, high);
+            }
+            PublishedClaim { at_least: Some(low), .. } => {
+                return self.between(words, low, f64::INFINITY);
+            }
+            PublishedClaim { at_most: Some(high), .. } => {
+                return self.between(words, f64::NEG_INFINITY, high);
+            }
+            _ => return self,
+        };
+        let published = self.source.exactly.map(Quantity::Number);
+        Self { tolerance, bounds, published, ..self }
     }
 
-    /// Fills `value` in where the claim says `{name}`.
+    /// The number that the source gives, where it is not in its claim.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
-        self.claim = self.claim.replace(&format!("{{{name}}}"), &value.to_string());
-        self
+    pub fn published(self, number: f64) -> Self {
+        Self { published: Some(Quantity::Number(number)), ..self.judged_by(number, "") }
     }
 
-    /// Row `row` of the checklist claims `claim`, which follows from what is computed.
-    pub fn new(row: &str, claim: impl Into<String>) -> Self {
-        Self {
-            row: row.to_owned(),
-            claim: claim.into(),
-            published: None,
-            ours: None,
-            unit: String::new(),
-            tolerance: "–".to_owned(),
-            bounds: (f64::NEG_INFINITY, f64::INFINITY),
-            order: None,
-            verdict: None,
-            given: false,
-            unpublished: false,
-            reason: None,
-            differs_because: None,
-            remark: None,
-            seeds: 1,
-            spread: None,
-            free: Vec::new(),
-            sensitivity: Vec::new(),
-        }
-    }
-
-    /// The source's number went into what was run, or is worked out by the formula that is
-    /// checked: agreement counts as `given`, not as reproduced.
+    /// The source gives `number`; agreement is within `delta` of it.
     #[must_use]
-    pub fn given(self) -> Self {
-        Self { given: true, ..self }
-    }
-
-    /// Unit of all its numbers.
-    #[must_use]
-    pub fn unit(self, unit: &str) -> Self {
-        Self { unit: unit.to_owned(), ..self }
-    }
-
-    /// The source gives `value`, exactly.
-    #[must_use]
-    pub fn exactly(self, value: f64) -> Self {
-        let published = Some(Quantity::Number(value));
-        Self { published, tolerance: "exact".to_owned(), bounds: (value, value), ..self }
-    }
-
-    /// The source gives `value`; agreement is within `delta` of it.
-    #[must_use]
-    pub fn within(self, value: f64, delta: f64) -> Self {
+    pub fn within(self, number: f64, delta: f64) -> Self {
         let tolerance = format!("± {}", short(delta));
-        let published = Some(Quantity::Number(value));
-        Self { published, tolerance, bounds: (value - delta, value + delta), ..self }
+        let published = Some(Quantity::Number(number));
+        Self { published, tolerance, bounds: (number - delta, number + delta), ..self }
     }
 
-    /// The source gives `value`; agreement is within this share of it, such as 0.1.
-    #[must_use]
-    pub fn within_share(self, value: f64, share: f64) -> Self {
-        let delta = (value * share).abs();
-        let percent = share * 100.0;
-        Self { tolerance: format!("± {} %", short(percent)), ..self.within(value, delta) }
-    }
-
-    /// The source says something that means from `low` to `high`.
+    /// The source says something that means from `low` to `high`, either of which may be infinite.
     #[must_use]
     pub fn between(self, words: &str, low: f64, high: f64) -> Self {
-        let published = Some(Quantity::Words(words.to_owned()));
-        let tolerance = match low == high {
-            true => format!("exactly {}", short(low)),
-            false => format!("{} to {}", short(low), short(high)),
+        let tolerance = match (low, high) {
+            (f64::NEG_INFINITY, _) => format!("≤ {}", short(high)),
+            (_, f64::INFINITY) => format!("≥ {}", short(low)),
+            _ if low == high => format!("exactly {}", short(low)),
+            _ => format!("{} to {}", short(low), short(high)),
         };
+        let published = Some(Quantity::Words(words.to_owned()));
         Self { published, tolerance, bounds: (low, high), ..self }
     }
 
-    /// The source says something that means `low` or more.
+    /// Fills `value` in where the claim, its reasons or its remark say `{name}`.
     #[must_use]
-    pub fn at_least(self, words: &str, low: f64) -> Self {
-        let tolerance = format!("≥ {}", short(low));
-        Self { tolerance, ..self.between(words, low, f64::INFINITY) }
+    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        let PublishedClaim { claim, if_it_differs, remark, not_comparable, .. } = &mut self.source;
+        let texts = [if_it_differs, remark, not_comparable].map(Option::as_mut);
+        for text in texts.into_iter().flatten().chain([claim]) {
+            *text = filled(text, &[(name, &value)]);
+        }
+        self
     }
 
-    /// The source says something that means `high` or less.
+    /// Whether the source's number went into what was run, or is worked out by the formula that is
+    /// checked: agreement then counts as `given`, not as reproduced.
     #[must_use]
-    pub fn at_most(self, words: &str, high: f64) -> Self {
-        let tolerance = format!("≤ {}", short(high));
-        Self { tolerance, ..self.between(words, f64::NEG_INFINITY, high) }
+    pub fn given_if(mut self, is_given: bool) -> Self {
+        self.source.given |= is_given;
+        self
     }
 
-    /// The source gives `value`; less is better.
-    #[must_use]
-    pub fn no_more_than(self, value: f64) -> Self {
-        let published = Some(Quantity::Number(value));
-        Self { published, ..self.at_most("", value) }
-    }
-
-    /// What came out here. NaN is no result.
+    /// The result. NaN is none.
     #[must_use]
     pub fn ours(self, value: f64) -> Self {
         self.ours_at_seeds(&[value])
     }
 
-    /// What came out at each seed. The verdict is the one on which all seeds agree.
+    /// A result for each seed. The verdict is the one on which all seeds agree.
     #[must_use]
     pub fn ours_at_seeds(self, values: &[f64]) -> Self {
         if values.is_empty() || values.iter().any(|value| value.is_nan()) {
@@ -272,10 +223,10 @@ impl Claim {
         value >= self.bounds.0 && value <= self.bounds.1
     }
 
-    /// With the verdict of `runs` runs at different seeds, of which `agree` agree.
+    /// The claim with the verdict of `runs` runs at different seeds, of which `agree` agree.
     fn decided(self, agree: usize, runs: usize, range: Option<(f64, f64)>) -> Self {
-        if (runs as u32) < self.seeds {
-            let missing = format!("{} seeds are wanted, {runs} were run", self.seeds);
+        if (runs as u32) < self.source.seeds {
+            let missing = format!("{} seeds are wanted, {runs} were run", self.source.seeds);
             return self.not_comparable(&missing);
         }
         let verdict = match agree {
@@ -287,17 +238,11 @@ impl Claim {
         Self { verdict: Some(verdict), spread: (runs > 1).then_some(spread), ..self }
     }
 
-    /// The source says that values follow one another in this order.
-    #[must_use]
-    pub fn ordered(self, order: Order) -> Self {
-        Self { order: Some(order), ..self }
-    }
-
     /// The source ranks; `ours` are the values in its order. NaN among them is no result.
-    #[must_use]
     ///
     /// # Panics
     /// When the claim names no order.
+    #[must_use]
     pub fn ranked(self, ours: &[(&str, f64)]) -> Self {
         let values: Vec<(&str, Vec<f64>)> =
             ours.iter().map(|(name, value)| (*name, vec![*value])).collect();
@@ -315,7 +260,7 @@ impl Claim {
         if runs == 0 || ours.iter().any(|(_, values)| values.iter().any(|value| value.is_nan())) {
             return self.not_comparable("nothing was measured");
         }
-        let order = self.order.expect("a ranking names its order");
+        let order = self.source.order.expect("a ranking names its order");
         let at = |seed: usize| ours.iter().map(|(_, values)| values[seed]).collect::<Vec<_>>();
         let agree = (0..runs).filter(|seed| order.agrees(&at(*seed))).count();
         let values: Vec<String> =
@@ -330,7 +275,7 @@ impl Claim {
         claim.decided(agree, runs, None)
     }
 
-    /// What comes out at another setting of a parameter that the source leaves open.
+    /// The result at another setting of a parameter that the source leaves open.
     #[must_use]
     pub fn sensitive(mut self, setting: impl Into<String>, value: f64) -> Self {
         let ours = Quantity::Number(value);
@@ -345,7 +290,7 @@ impl Claim {
     /// When the claim names no order.
     #[must_use]
     pub fn sensitive_ranked(mut self, setting: impl Into<String>, ours: &[(&str, f64)]) -> Self {
-        let order = self.order.expect("a ranking names its order");
+        let order = self.source.order.expect("a ranking names its order");
         let values: Vec<f64> = ours.iter().map(|(_, value)| *value).collect();
         let words: Vec<String> =
             ours.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
@@ -356,21 +301,23 @@ impl Claim {
 
     /// It cannot be put to the test.
     #[must_use]
-    pub fn not_comparable(self, reason: &str) -> Self {
-        let (verdict, reason) = (Some(Verdict::NotComparable), Some(reason.to_owned()));
-        Self { ours: None, verdict, reason, ..self }
+    pub fn not_comparable(mut self, reason: &str) -> Self {
+        self.source.not_comparable = Some(reason.to_owned());
+        Self { ours: None, verdict: Some(Verdict::NotComparable), ..self }
     }
 
-    /// Why it differs; printed only if it does.
+    /// The reason of a difference; printed only if there is one.
     #[must_use]
-    pub fn if_it_differs(self, reason: &str) -> Self {
-        Self { differs_because: Some(reason.to_owned()), ..self }
+    pub fn if_it_differs(mut self, reason: &str) -> Self {
+        self.source.if_it_differs = Some(reason.to_owned());
+        self
     }
 
     /// A remark printed with any verdict. It is not a reason: a row that differs still needs one.
     #[must_use]
-    pub fn remark(self, remark: &str) -> Self {
-        Self { remark: Some(remark.to_owned()), ..self }
+    pub fn remark(mut self, remark: &str) -> Self {
+        self.source.remark = Some(remark.to_owned());
+        self
     }
 
     /// The row with its verdict.
@@ -379,26 +326,27 @@ impl Claim {
             None => self.not_comparable("nothing was measured"),
             Some(_) => self,
         };
+        let source = claim.source;
         let unknown = || "the cause has not been found".to_owned();
         let reason = match claim.verdict {
-            Some(Verdict::Differs) => Some(claim.differs_because.unwrap_or_else(unknown)),
-            Some(Verdict::Undecided) => claim.differs_because,
-            _ => claim.reason,
+            Some(Verdict::Differs) => Some(source.if_it_differs.unwrap_or_else(unknown)),
+            Some(Verdict::Undecided) => source.if_it_differs,
+            _ => source.not_comparable,
         };
-        let untried = !claim.free.is_empty() && claim.sensitivity.is_empty();
+        let untried = !source.free.is_empty() && claim.sensitivity.is_empty();
         let untried =
-            untried.then(|| format!("other values of {} were not run", claim.free.join(", ")));
-        let notes: Vec<String> = [reason, claim.remark, untried].into_iter().flatten().collect();
+            untried.then(|| format!("other values of {} were not run", source.free.join(", ")));
+        let notes: Vec<String> = [reason, source.remark, untried].into_iter().flatten().collect();
         Row {
-            id: claim.row,
+            id: source.row,
             experiment: experiment.to_owned(),
-            claim: claim.claim,
-            published: claim.published.filter(|_| !claim.unpublished),
+            claim: source.claim,
+            published: claim.published.filter(|_| !source.unpublished),
             ours: claim.ours,
-            unit: claim.unit,
+            unit: source.unit,
             tolerance: claim.tolerance,
             verdict: match claim.verdict.unwrap_or(Verdict::NotComparable) {
-                Verdict::Reproduced if claim.given => Verdict::Given,
+                Verdict::Reproduced if source.given => Verdict::Given,
                 verdict => verdict,
             },
             reason: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -426,6 +374,14 @@ fn range(values: &[f64]) -> String {
 mod tests {
     use super::*;
 
+    const NEAR_1: &str = "published = 1.0\nwithin = 0.5";
+
+    /// A claim that agrees as `criterion` says, in TOML.
+    fn claim(criterion: &str) -> Claim {
+        let text = format!("row = \"X1\"\nclaim = \"something\"\n{criterion}");
+        toml::from_str::<PublishedClaim>(&text).expect("a claim").into()
+    }
+
     fn check(claim: Claim, verdict: Verdict, tolerance: &str) {
         let row = claim.judged("009/fig1");
         assert_eq!((row.verdict, row.tolerance.as_str()), (verdict, tolerance), "{row:?}");
@@ -436,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_not_reproduced() {
-        let given = || Claim::new("X1", "something").exactly(3.0).given();
+        let given = || claim("exactly = 3.0").given_if(true);
         check(given().ours(3.0), Verdict::Given, "exact");
         check(given().ours(4.0), Verdict::Differs, "exact");
         check(given(), Verdict::NotComparable, "exact");
@@ -445,28 +401,28 @@ mod tests {
     #[test]
     fn verdicts_follow_from_the_numbers() {
         use Verdict::{Differs, NotComparable, Reproduced};
-        let claim = || Claim::new("X1", "something");
-        check(claim().exactly(3.0).ours(3.0), Reproduced, "exact");
-        check(claim().exactly(3.0).ours(3.001), Differs, "exact");
-        check(claim().within(1.0, 0.5).ours(1.5), Reproduced, "± 0.5");
-        check(claim().within_share(-2.0, 0.1).ours(-2.2), Reproduced, "± 10 %");
-        check(claim().within_share(2.0, 0.1).ours(2.21), Differs, "± 10 %");
-        check(claim().between("about 3", 2.0, 5.0).ours(5.1), Differs, "2 to 5");
-        check(claim().between("some", 1.0, 1.182_237_3).ours(1.1), Reproduced, "1 to 1.182");
-        check(claim().between("yes", 1.0, 1.0).ours(0.0), Differs, "exactly 1");
-        check(claim().at_least("most", 0.5).ours(0.5), Reproduced, "≥ 0.5");
-        check(claim().at_most("few", 0.5).ours(0.6), Differs, "≤ 0.5");
-        check(claim().within(1.0, 0.5).ours(f64::NAN), NotComparable, "± 0.5");
-        check(claim().within(1.0, 0.5), NotComparable, "± 0.5");
+        check(claim("exactly = 3.0").ours(3.0), Reproduced, "exact");
+        check(claim("exactly = 3.0").ours(3.001), Differs, "exact");
+        check(claim("exactly_published = true").published(3.0).ours(3.001), Differs, "exact");
+        check(claim("published = 1.0\nwithin = 0.5").ours(1.5), Reproduced, "± 0.5");
+        check(claim("within_share = 0.1").published(-2.0).ours(-2.2), Reproduced, "± 10 %");
+        check(claim("within_share = 0.1").published(2.0).ours(2.21), Differs, "± 10 %");
+        check(claim("at_most_published = true").published(2.0).ours(2.1), Differs, "≤ 2");
+        check(claim("between = [2.0, 5.0]").ours(5.1), Differs, "2 to 5");
+        check(claim("between = [1.0, 1.1822373]").ours(1.1), Reproduced, "1 to 1.182");
+        check(claim("").between("yes", 1.0, 1.0).ours(0.0), Differs, "exactly 1");
+        check(claim("at_least = 0.5").ours(0.5), Reproduced, "≥ 0.5");
+        check(claim("published = \"few\"\nat_most = 0.5").ours(0.6), Differs, "≤ 0.5");
+        check(claim("within = 0.5").published(1.0).ours(f64::NAN), NotComparable, "± 0.5");
+        check(claim("within = 0.5").published(1.0), NotComparable, "± 0.5");
     }
 
     #[test]
     fn seeds_have_to_agree() {
         use Verdict::{Differs, NotComparable, Reproduced, Undecided};
         let judged = |claim: Claim| claim.judged("009/fig1");
-        let within = |values: &[f64]| {
-            judged(Claim::new("X1", "s").within(1.0, 0.5).if_it_differs("w").ours_at_seeds(values))
-        };
+        let within =
+            |values: &[f64]| judged(claim(NEAR_1).if_it_differs("w").ours_at_seeds(values));
         assert_eq!(within(&[1.0, 1.4]).verdict, Reproduced);
         assert_eq!(within(&[1.6, 0.4]).verdict, Differs, "though the mean agrees");
         let mixed = within(&[1.0, 1.6, 1.0]);
@@ -477,7 +433,7 @@ mod tests {
 
         let ranked = |one: &[f64], two: &[f64]| {
             let named = [("a", one.to_vec()), ("b", two.to_vec())];
-            judged(Claim::new("X1", "s").ordered(Order::Falling).ranked_at_seeds(&named))
+            judged(claim("order = \"falling\"").ranked_at_seeds(&named))
         };
         // Values of a seed are compared with each other, so a common trend does not matter.
         assert_eq!(ranked(&[2.0, 9.0], &[1.0, 8.0]).verdict, Reproduced);
@@ -485,28 +441,27 @@ mod tests {
         assert_eq!(ranked(&[1.0, 8.0], &[2.0, 9.0]).verdict, Differs);
         assert_eq!(ranked(&[], &[]).verdict, NotComparable);
 
-        let five = Claim { seeds: 5, ..Claim::new("X1", "s").within(1.0, 0.5) };
-        assert_eq!(judged(five.ours(1.0)).verdict, NotComparable, "too few seeds");
+        let five = format!("{NEAR_1}\nseeds = 5");
+        assert_eq!(judged(claim(&five).ours(1.0)).verdict, NotComparable, "too few seeds");
     }
 
     #[test]
     fn what_the_source_does_not_say_is_not_published() {
-        let claim = Claim { unpublished: true, ..Claim::new("X1", "s").exactly(3.0) };
-        let row = claim.ours(3.0).judged("009/fig1");
+        let row = claim("exactly = 3.0\nunpublished = true").ours(3.0).judged("009/fig1");
         assert_eq!((row.published, row.verdict), (None, Verdict::Reproduced));
     }
 
     #[test]
     fn other_settings_are_judged_like_the_claim() {
-        let claim = Claim::new("X1", "s").within(1.0, 0.5).sensitive("k 2", 1.6).ours(1.0);
-        let row = claim.sensitive("k 3", 1.1).judged("009/fig1");
+        let row = claim(NEAR_1).sensitive("k 2", 1.6).ours(1.0);
+        let row = row.sensitive("k 3", 1.1).judged("009/fig1");
         let agrees: Vec<bool> = row.sensitivity.iter().map(|other| other.agrees).collect();
         assert_eq!((row.verdict, agrees), (Verdict::Reproduced, vec![false, true]));
-        let free = Claim { free: vec!["k".to_owned()], ..Claim::new("X1", "s").exactly(1.0) };
+        let free = claim("exactly = 1.0\nfree = [\"k\"]");
         let note = free.clone().ours(1.0).judged("009/fig1").reason.expect("a note");
         assert_eq!(note, "other values of k were not run");
         assert_eq!(free.ours(1.0).sensitive("k 2", 1.0).judged("009/fig1").reason, None);
-        let ranked = Claim::new("X1", "s").ordered(Order::Rising).ranked(&[("a", 1.0), ("b", 2.0)]);
+        let ranked = claim("order = \"rising\"").ranked(&[("a", 1.0), ("b", 2.0)]);
         let row = ranked.sensitive_ranked("k 2", &[("a", 2.0), ("b", 1.0)]).judged("009/fig1");
         assert!(!row.sensitivity[0].agrees);
     }
@@ -514,26 +469,26 @@ mod tests {
     #[test]
     fn a_remark_is_no_reason() {
         let notes = |claim: Claim| claim.judged("009/fig1").reason.expect("a note");
-        let differs = || Claim::new("X1", "something").exactly(3.0).ours(4.0);
+        let differs = || claim("exactly = 3.0").ours(4.0);
         assert_eq!(notes(differs().remark("note")), "the cause has not been found; note");
         assert_eq!(notes(differs().if_it_differs("why").remark("note")), "why; note");
         assert_eq!(notes(differs().remark("note").if_it_differs("why")), "why; note");
-        let agrees = Claim::new("X1", "something").exactly(3.0).ours(3.0);
+        let agrees = claim("exactly = 3.0").ours(3.0);
         assert_eq!(notes(agrees.if_it_differs("why").remark("note")), "note");
     }
 
     #[test]
     fn ranks_are_strict_where_they_say_so() {
         use Verdict::{Differs, NotComparable, Reproduced};
-        let ranked = |order, values: &[f64]| {
+        let ranked = |order: &str, values: &[f64]| {
             let named: Vec<(&str, f64)> = values.iter().map(|value| ("a", *value)).collect();
-            Claim::new("X1", "ranked").ordered(order).ranked(&named)
+            claim(&format!("order = \"{order}\"")).ranked(&named)
         };
-        check(ranked(Order::Falling, &[3.0, 2.0, 1.0]), Reproduced, "order");
-        check(ranked(Order::Falling, &[3.0, 3.0]), Differs, "order");
-        check(ranked(Order::NotRising, &[3.0, 3.0]), Reproduced, "order");
-        check(ranked(Order::Rising, &[1.0, 2.0]), Reproduced, "order");
-        check(ranked(Order::NotFalling, &[1.0, 0.5]), Differs, "order");
-        check(ranked(Order::Rising, &[1.0, f64::NAN]), NotComparable, "–");
+        check(ranked("falling", &[3.0, 2.0, 1.0]), Reproduced, "order");
+        check(ranked("falling", &[3.0, 3.0]), Differs, "order");
+        check(ranked("not-rising", &[3.0, 3.0]), Reproduced, "order");
+        check(ranked("rising", &[1.0, 2.0]), Reproduced, "order");
+        check(ranked("not-falling", &[1.0, 0.5]), Differs, "order");
+        check(ranked("rising", &[1.0, f64::NAN]), NotComparable, "–");
     }
 }

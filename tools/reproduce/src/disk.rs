@@ -5,7 +5,8 @@ mod regressions;
 mod schedulers;
 
 use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use crate::Served;
+use crate::ServedRequest;
+use crate::published::parameters;
 use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{Floor, Log, demerit, floor, quantile};
 use hybridsim_config::diagnostic::SourceText;
@@ -13,9 +14,10 @@ use hybridsim_config::registry::Registry;
 use hybridsim_engine::Op;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 use hybridsim_workload::record::RecordReader;
 use hybridsim_workload::trace::{self, OpenOptions};
+use serde::Deserialize;
 use std::path::Path;
 
 pub const EXPERIMENTS: &[Experiment] =
@@ -23,104 +25,85 @@ pub const EXPERIMENTS: &[Experiment] =
 
 const DRIVES_REPLAYED: Experiment = Experiment { id: "disk/drives", run: drives };
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    drives: Vec<LoggedDrive>,
+}
+
+/// The measured drives.
+fn logged_drives() -> Vec<LoggedDrive> {
+    parameters::<Parameters>("disk/drives").drives
+}
+
 /// A drive in the data folder.
-struct Drive {
-    name: &'static str,
-    folder: &'static str,
-    parameters: &'static str,
-    log: &'static str,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoggedDrive {
+    name: String,
+    folder: String,
+    parameters: String,
+    log: String,
     /// DiskSim's demerit figure, ms.
     disksim: f64,
     /// Whether all its buffering is switched off, as in the validation published with it.
     bare: bool,
+    /// The known cause, where it comes out worse; see `docs/models/disk.md`.
+    known: Option<String>,
 }
-
-const fn drive(
-    name: &'static str,
-    folder: &'static str,
-    parameters: &'static str,
-    log: &'static str,
-    disksim: f64,
-) -> Drive {
-    Drive { name, folder, parameters, log, disksim, bare: false }
-}
-
-const DRIVES: [Drive; 8] = [
-    drive("Quantum Atlas III", "quantum_atlas_iii", "atlas_III", "atlas_III", 0.378),
-    drive("Seagate Barracuda", "seagate_barracuda", "barracuda", "barracuda", 0.349),
-    drive("Seagate Cheetah 9LP", "seagate_cheetah9lp", "cheetah9LP", "cheetah9LP", 0.107),
-    drive("IBM Ultrastar 18ES", "ibm_18es", "ibm18es", "ibm18es", 0.135),
-    drive("HP C2247A", "hp_c2247a", "hp_c2247a", "hp_c2247a", 0.090),
-    drive("HP C3323A", "hp_c3323a", "hp_c3323a", "hp_c3323a", 0.306),
-    Drive {
-        bare: true,
-        ..drive(
-            "Seagate Cheetah 15K.5",
-            "seagate_cheetah15k5",
-            "Seagate-Cheetah15k5",
-            "random",
-            0.297,
-        )
-    },
-    drive("Seagate ST41601N", "seagate_st41601n", "st41601n", "st41601n", 0.083),
-];
 
 /// The logs' format.
 const FORMAT: &str = "disksim-validate";
-
-/// What is known of drives that come out worse; see `docs/models/disk.md`.
-const KNOWN: [(&str, &str); 1] = [(
-    "Seagate ST41601N",
-    "random writes after reads begin 0.5 ms before its parameter file says (2.059 ms): with 1.6 ms \
-     it would be 0.063 ms",
-)];
 
 /// Requests of a log that were measured, by operation, in ms.
 struct Measured(Vec<(Op, f64)>);
 
 fn drives(runner: &Runner) -> Result<Findings, ExperimentError> {
     let folder = runner.data("disksim/disks")?;
+    let drives = logged_drives();
     let jobs: Vec<Job> =
-        DRIVES.iter().map(|drive| job(drive, &folder)).collect::<Result<_, _>>()?;
+        drives.iter().map(|drive| job(drive, &folder)).collect::<Result<_, _>>()?;
     let ran = runner.run(&jobs)?;
     let mut findings = Findings::default();
-    for (drive, ran) in DRIVES.iter().zip(&ran) {
-        let known = KNOWN.iter().find(|(name, _)| *name == drive.name).map_or("", |known| known.1);
-        let measured = measured(&folder.join(drive.folder).join(log_name(drive)))?;
+    for (drive, ran) in drives.iter().zip(&ran) {
+        let measured = measured(&folder.join(&drive.folder).join(log_name(drive)))?;
         let (ours, theirs) = (sorted(&ran.latencies, |ns| ns as f64 / 1e6), &measured.0);
         let mut theirs: Vec<f64> = theirs.iter().map(|(_, ms)| *ms).collect();
         theirs.sort_by(f64::total_cmp);
         let floor = floor_of(drive, &folder, runner.registry())
-            .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
-        let claim = format!("{}: rms demerit, no worse than DiskSim's", drive.name);
+            .map_err(|error| ExperimentError::of(&drive.name, error))?;
         findings.row(
-            Claim::new("K09", claim)
-                .unit("ms")
-                .no_more_than(drive.disksim)
+            Claim::of("disk/rms-demerit")
+                .with("drive", &drive.name)
+                .published(drive.disksim)
                 .ours(demerit(&ours, &theirs))
                 .remark(&format!("{}; {}", means(&ours, &theirs), words(floor)))
-                .if_it_differs(known),
+                .if_it_differs(drive.known.as_deref().unwrap_or_default()),
         );
-        findings.plot(plot(drive, ran, &theirs));
+        findings.plot("disk/response-times", &[("drive", &drive.name)], curves(ran, &theirs));
     }
     Ok(findings)
 }
 
-/// How close the drive could come to its log.
-fn floor_of(drive: &Drive, disks: &Path, registry: &Registry) -> Result<Floor, CalibrateError> {
-    let path = disks.join(drive.folder).join(log_name(drive));
+/// The least distance of the drive from its log.
+fn floor_of(
+    drive: &LoggedDrive,
+    disks: &Path,
+    registry: &Registry,
+) -> Result<Floor, CalibrateError> {
+    let path = disks.join(&drive.folder).join(log_name(drive));
     floor(&start(drive, disks, registry)?, &Log::read(&path, Some(FORMAT), registry)?)
 }
 
 /// The drive with its published parameters, for calibration.
 fn start<'r>(
-    drive: &Drive,
+    drive: &LoggedDrive,
     disks: &Path,
     registry: &'r Registry,
-) -> Result<hybridsim_calibrate::disk::Drive<'r>, CalibrateError> {
+) -> Result<hybridsim_calibrate::disk::DiskDrive<'r>, CalibrateError> {
     let text = imported(drive, disks).map_err(|error| CalibrateError::Start(error.to_string()))?;
-    let source = SourceText { name: drive.name.to_owned(), text };
-    hybridsim_calibrate::disk::Drive::of_scenario(drive.name, source, Path::new(""), registry)
+    let source = SourceText { name: drive.name.clone(), text };
+    hybridsim_calibrate::disk::DiskDrive::of_scenario(&drive.name, source, Path::new(""), registry)
 }
 
 fn words(floor: Floor) -> String {
@@ -131,18 +114,18 @@ fn words(floor: Floor) -> String {
     )
 }
 
-fn log_name(drive: &Drive) -> String {
+fn log_name(drive: &LoggedDrive) -> String {
     format!("{}.trace.gz", drive.log)
 }
 
 /// The imported drive under its log.
-fn job(drive: &Drive, disks: &Path) -> Result<Job, ExperimentError> {
-    Ok(Job::new(drive.name, imported(drive, disks)?).with_latencies())
+fn job(drive: &LoggedDrive, disks: &Path) -> Result<Job, ExperimentError> {
+    Ok(Job::new(&drive.name, imported(drive, disks)?).with_latencies())
 }
 
 /// The scenario of a drive and its log.
-fn imported(drive: &Drive, disks: &Path) -> Result<String, ExperimentError> {
-    let folder = disks.join(drive.folder);
+fn imported(drive: &LoggedDrive, disks: &Path) -> Result<String, ExperimentError> {
+    let folder = disks.join(&drive.folder);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let trace =
         Trace { path: text(&folder.join(log_name(drive))), format: Some(FORMAT.to_owned()) };
@@ -160,16 +143,12 @@ fn imported(drive: &Drive, disks: &Path) -> Result<String, ExperimentError> {
     let file = text(&folder.join(format!("{}.parv", drive.parameters)));
     let request = Request { file, overrides, trace: Some(trace) };
     let imported = disksim(&request, &mut SearchPath { include: vec![folder] });
-    imported
-        .map(|imported| imported.text)
-        .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))
+    imported.map(|imported| imported.text).map_err(|error| ExperimentError::of(&drive.name, error))
 }
 
 /// The response times in the log at `path`.
 fn measured(path: &Path) -> Result<Measured, ExperimentError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        ExperimentError::Failed(format!("{}: {error}", path.display()))
-    };
+    let failed = |error: &dyn std::fmt::Display| ExperimentError::of(path.display(), error);
     let opened = trace::open(path, &OpenOptions::default());
     let mut reader = opened.map_err(|error| failed(&error))?;
     let mut all = Vec::new();
@@ -180,7 +159,7 @@ fn measured(path: &Path) -> Result<Measured, ExperimentError> {
     Ok(Measured(all))
 }
 
-fn sorted(latencies: &[Served], ms: impl Fn(u64) -> f64) -> Vec<f64> {
+fn sorted(latencies: &[ServedRequest], ms: impl Fn(u64) -> f64) -> Vec<f64> {
     let mut values: Vec<f64> = latencies.iter().map(|served| ms(served.ns)).collect();
     values.sort_by(f64::total_cmp);
     values
@@ -191,21 +170,12 @@ fn means(ours: &[f64], theirs: &[f64]) -> String {
     format!("mean {:.3} ms, measured {:.3} ms", mean(ours), mean(theirs))
 }
 
-fn plot(drive: &Drive, ran: &JobOutput, theirs: &[f64]) -> Plot {
+fn curves(ran: &JobOutput, theirs: &[f64]) -> [Curve; 2] {
     const POINTS: usize = 400;
     let points = |sorted: &[f64]| -> Vec<(f64, f64)> {
         let share = |at: usize| at as f64 / POINTS as f64;
         (0..=POINTS).map(|at| (quantile(sorted, share(at)) * 1e6, share(at))).collect()
     };
     let ours = sorted(&ran.latencies, |ns| ns as f64 / 1e6);
-    Plot {
-        title: drive.name.to_owned(),
-        caption: "Share of requests that took at most so long.".to_owned(),
-        x: Axis::linear("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves: vec![
-            Curve::ours("simulated", points(&ours)),
-            Curve::published("measured", points(theirs)),
-        ],
-    }
+    [Curve::ours("simulated", points(&ours)), Curve::published("measured", points(theirs))]
 }

@@ -21,7 +21,7 @@ mod variants;
 
 pub use claim::{Claim, Findings, Order};
 pub use published::seeds;
-pub use runner::{ExperimentError, Job, JobOutput, Runner, Served};
+pub use runner::{ExperimentError, Job, JobOutput, Runner, ServedRequest};
 pub use variants::{Setting, Variants};
 
 use hybridsim_report::study::Study;
@@ -29,19 +29,19 @@ use hybridsim_report::study::Study;
 /// A figure, a table, or a set of measurements that can be reproduced.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// Its name, such as `flashsim/fig6`: the source, then the experiment.
+    /// The name, such as `flashsim/fig6`: the source, then the experiment.
     pub id: &'static str,
     /// Runs its scenarios and compares.
     pub run: fn(&Runner) -> Result<Findings, ExperimentError>,
 }
 
 impl Experiment {
-    /// What it shows.
+    /// The title in reports.
     pub fn title(&self) -> &'static str {
         &published::experiment(self.id).title
     }
 
-    /// What is run and what is assumed, in a few sentences.
+    /// The runs and the assumptions, in a few sentences.
     pub fn method(&self) -> &'static str {
         published::method(self.id)
     }
@@ -90,7 +90,7 @@ pub fn run(experiment: &Experiment, runner: &Runner) -> Result<Study, Experiment
     let findings = match (experiment.run)(runner) {
         Err(ExperimentError::NoData(reason)) => {
             let mut findings = Findings::default();
-            findings.row(Claim::new("–", experiment.title()).not_comparable(&reason));
+            findings.row(Claim::without_data(experiment.title(), &reason));
             findings
         }
         other => other?,

@@ -1,8 +1,10 @@
-//! What the sources claim: `papers/<key>/claims.toml`, embedded and read once.
+//! Claims, plots and parameters of the sources: `papers/<key>/claims.toml`, embedded and read once.
 
 use crate::claim::Order;
+use hybridsim_report::study::{Axis, Curve, Plot};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -17,18 +19,42 @@ struct Source {
     experiment: BTreeMap<String, ExperimentText>,
     #[serde(default)]
     claim: BTreeMap<String, PublishedClaim>,
+    #[serde(default)]
+    plot: BTreeMap<String, PlotText>,
 }
 
-/// What an experiment is about.
+/// Title, method and parameters of an experiment.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentText {
-    /// What it shows.
+    /// The title in reports.
     pub title: String,
-    /// What is run and what is assumed, in a few sentences.
+    /// The runs and the assumptions, in a few sentences.
     method: Option<String>,
     /// The experiment of the same source that has the same method.
     method_of: Option<String>,
+    /// Drives, rates and other data that the experiment's code reads.
+    parameters: Option<toml::Table>,
+}
+
+/// The texts of a plot; `{name}` stands for a value that the experiment fills in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlotText {
+    title: String,
+    caption: String,
+    x: AxisText,
+    y: AxisText,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AxisText {
+    label: String,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    logarithmic: bool,
 }
 
 /// A value as published.
@@ -39,9 +65,10 @@ pub enum PublishedValue {
     Words(String),
 }
 
-/// One claim. At most one of `exactly`, `within`, `within_share`, `between`, `at_least`, `at_most`
-/// and `order` says what counts as agreement; without any, the experiment does.
-#[derive(Clone, Debug, Deserialize)]
+/// One claim. At most one of `exactly`, `exactly_published`, `within`, `within_share`, `between`,
+/// `at_least`, `at_most`, `at_most_published` and `order` says what counts as agreement; without
+/// any, the experiment does. The experiment gives the published number where it is not here.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedClaim {
     /// Row of the checklist.
@@ -53,11 +80,15 @@ pub struct PublishedClaim {
     pub unit: String,
     pub published: Option<PublishedValue>,
     pub exactly: Option<f64>,
+    #[serde(default)]
+    pub exactly_published: bool,
     pub within: Option<f64>,
     pub within_share: Option<f64>,
     pub between: Option<(f64, f64)>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
+    #[serde(default)]
+    pub at_most_published: bool,
     pub order: Option<Order>,
     /// Whether the published number went into the run.
     #[serde(default)]
@@ -72,10 +103,10 @@ pub struct PublishedClaim {
     /// The source does not say it: it follows from what it says, or is expected of a model.
     #[serde(default)]
     pub unpublished: bool,
-    /// Why the result differs, where it does.
+    /// The reason of a difference, printed only if there is one.
     pub if_it_differs: Option<String>,
     pub remark: Option<String>,
-    /// Why there is nothing to compare.
+    /// The reason why there is nothing to compare.
     pub not_comparable: Option<String>,
 }
 
@@ -113,7 +144,7 @@ pub fn experiment(id: &str) -> &'static ExperimentText {
     find(id, |source| &source.experiment)
 }
 
-/// What experiment `id` runs and assumes.
+/// The runs and the assumptions of experiment `id`.
 ///
 /// # Panics
 /// As [`experiment`].
@@ -133,6 +164,37 @@ pub fn method(id: &str) -> &'static str {
 /// When `papers/` has none: a test finds that.
 pub fn claim(id: &str) -> &'static PublishedClaim {
     find(id, |source| &source.claim)
+}
+
+/// The parameters of experiment `id`.
+///
+/// # Panics
+/// As [`experiment`], and when they are not of this type.
+pub fn parameters<T: DeserializeOwned>(id: &str) -> T {
+    let table = experiment(id).parameters.clone().unwrap_or_default();
+    table.try_into().unwrap_or_else(|error| panic!("the parameters of `{id}`: {error}"))
+}
+
+/// The plot `id` with `curves`; each `{name}` in its texts is one of `values`.
+///
+/// # Panics
+/// As [`experiment`].
+pub fn plot(id: &str, values: &[(&str, &dyn std::fmt::Display)], curves: Vec<Curve>) -> Plot {
+    let PlotText { title, caption, x, y } = find(id, |source| &source.plot);
+    let axis = |axis: &AxisText| Axis {
+        label: filled(&axis.label, values),
+        unit: filled(&axis.unit, values),
+        logarithmic: axis.logarithmic,
+    };
+    let (title, caption) = (filled(title, values), filled(caption, values));
+    Plot { title, caption, x: axis(x), y: axis(y), curves }
+}
+
+/// `text` with each of `values` where it says `{name}`.
+pub fn filled(text: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
+    values.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), &value.to_string())
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +219,8 @@ mod tests {
         let mut code = String::new();
         gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut code);
         for (key, source) in SOURCES.iter() {
-            for name in source.claim.keys().chain(source.experiment.keys()) {
+            let named = source.claim.keys().chain(source.experiment.keys());
+            for name in named.chain(source.plot.keys()) {
                 assert!(code.contains(&format!("\"{key}/{name}\"")), "nothing uses {key}/{name}");
             }
         }
@@ -176,11 +239,13 @@ mod tests {
             for (name, claim) in &source.claim {
                 let says = [
                     claim.exactly.is_some(),
+                    claim.exactly_published,
                     claim.within.is_some(),
                     claim.within_share.is_some(),
                     claim.between.is_some(),
                     claim.at_least.is_some(),
                     claim.at_most.is_some(),
+                    claim.at_most_published,
                     claim.order.is_some(),
                 ];
                 let count = says.into_iter().filter(|said| *said).count();

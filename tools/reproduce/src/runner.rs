@@ -4,6 +4,7 @@ use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
+use hybridsim_observe::results::TenantResult;
 use hybridsim_observe::{Detail, LatencyFold, Pictures, RunResults};
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
-/// Why an experiment was not reproduced at all.
+/// Failure of an experiment as a whole.
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// Measured data is needed and not there.
@@ -31,10 +32,17 @@ pub enum ExperimentError {
     Interrupted,
 }
 
+impl ExperimentError {
+    /// The failure of `what`, such as a drive or a file.
+    pub fn of(what: impl std::fmt::Display, error: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{what}: {error}"))
+    }
+}
+
 /// A scenario to run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What to call it in messages.
+    /// The name in messages.
     pub name: String,
     /// The scenario.
     pub text: String,
@@ -86,7 +94,7 @@ impl Job {
         self
     }
 
-    /// The same at the seed `seed`.
+    /// The job at the seed `seed`.
     #[must_use]
     pub fn at_seed(&self, seed: u32) -> Self {
         let name = format!("{}, seed {seed}", self.name);
@@ -120,7 +128,7 @@ impl Job {
 
 /// A request that has completed.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct ServedRequest {
     /// Operation.
     pub op: Op,
     /// Length.
@@ -129,22 +137,28 @@ pub struct Served {
     pub ns: u64,
 }
 
-/// What came of a [`Job`].
+/// Results of a [`Job`].
 #[derive(Clone, Debug)]
 pub struct JobOutput {
-    /// Its figures.
+    /// Figures of the run.
     pub results: RunResults,
-    /// For `all` requests, each `read` and each `write`: (ns, how many took at most that).
+    /// Distributions of `all` requests, each `read` and each `write`: ns, and how many requests
+    /// took at most that.
     pub latency_points: BTreeMap<&'static str, Vec<(u64, u64)>>,
     /// Series over time and number of blocks by number of erases; empty unless asked for.
     pub pictures: Pictures,
     /// Every request in the order of completion, where asked for.
-    pub latencies: Vec<Served>,
+    pub latencies: Vec<ServedRequest>,
     /// Custom values, if requested: time in seconds, index of the name, value.
     pub numbers: Vec<(f64, u8, u64)>,
 }
 
 impl JobOutput {
+    /// The figures of the workload `name` of several.
+    pub fn tenant(&self, name: &str) -> Option<&TenantResult> {
+        self.results.tenants.as_ref()?.by_name.get(name)
+    }
+
     /// Mean latency of all requests in milliseconds; NaN without any.
     pub fn mean_ms(&self) -> f64 {
         self.results.latency_ns.all.mean.map_or(f64::NAN, |ns| ns / 1e6)
@@ -178,7 +192,7 @@ impl JobOutput {
     }
 }
 
-/// Where experiments are reproduced.
+/// Registry, data and threads for experiments.
 pub struct Runner<'a> {
     registry: &'a Registry,
     data: Option<PathBuf>,
@@ -276,7 +290,8 @@ impl<'a> Runner<'a> {
             return Err(ExperimentError::Interrupted);
         }
         let scenario = check(job, self.registry)?;
-        let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
+        let mut kept =
+            KeptEvents { latencies: job.latencies, numbers: job.numbers, ..KeptEvents::default() };
         let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
             detail: if job.full { Detail::Full } else { Detail::Bare },
@@ -364,19 +379,19 @@ fn check(job: &Job, registry: &Registry) -> Result<Scenario, ExperimentError> {
 
 /// Collects what jobs ask for.
 #[derive(Default)]
-struct Kept {
+struct KeptEvents {
     latencies: bool,
     numbers: bool,
-    list: Vec<Served>,
+    list: Vec<ServedRequest>,
     numbers_seen: Vec<(f64, u8, u64)>,
 }
 
-impl EventSink for Kept {
+impl EventSink for KeptEvents {
     fn take(&mut self, events: &[EventRecord]) {
         for record in events {
             match record.event() {
                 Some(CommonEvent::Completed { op, sectors, latency, .. }) if self.latencies => {
-                    self.list.push(Served { op, sectors, ns: latency.as_ns() });
+                    self.list.push(ServedRequest { op, sectors, ns: latency.as_ns() });
                 }
                 Some(CommonEvent::Custom { name, value }) if self.numbers => {
                     self.numbers_seen.push((record.time.as_ns() as f64 / 1e9, name, value));

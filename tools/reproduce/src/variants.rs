@@ -1,4 +1,4 @@
-//! The same experiment at several seeds, and at other settings of what its source leaves open.
+//! Experiments at several seeds, and at other settings of what their sources leave open.
 
 use crate::{Claim, ExperimentError, Job, JobOutput, Runner};
 
@@ -26,9 +26,9 @@ impl Setting {
 /// and at every other setting at the first seed.
 #[derive(Debug)]
 pub struct Variants {
-    /// By seed, the outputs in the order of the jobs.
+    /// Outputs in the order of the jobs, by seed.
     pub seeds: Vec<Vec<JobOutput>>,
-    /// By setting, likewise.
+    /// Outputs in the order of the jobs, by setting.
     pub others: Vec<(String, Vec<JobOutput>)>,
 }
 

@@ -6,7 +6,8 @@ mod ssd;
 
 use super::output::{Exit, Failure, note, print};
 use hybridsim_calibrate::{
-    self, CalibrateError, Calibration, Estimate, Known, Line, Measure, Reading, calibrate, preset,
+    self, CalibrateError, Calibration, Estimate, KnownParameters, Line, Measure, Reading,
+    calibrate, preset,
 };
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
@@ -130,7 +131,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
         keep(args, &measured)?;
         readings.extend(measured);
     }
-    let known = Known { page_bytes, erase_ns: erase.as_ns() as f64 };
+    let known = KnownParameters { page_bytes, erase_ns: erase.as_ns() as f64 };
     let calibration = calibrate(&readings, known)?;
     let name = args.out.as_deref().and_then(Path::file_stem);
     let name = name.map_or("device".into(), |stem| stem.to_string_lossy());
@@ -205,7 +206,7 @@ fn save(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn summary(calibration: &Calibration) -> String {
     let mut text = String::new();
-    let Known { page_bytes, erase_ns } = calibration.known;
+    let KnownParameters { page_bytes, erase_ns } = calibration.known;
     for (name, line) in [("read", &calibration.read), ("write", &calibration.write)] {
         let Some(Line { page_ns, overhead_ns, r_squared, points }) = line else {
             let _ = writeln!(text, "{name:<6} not measured at two lengths");

@@ -6,7 +6,7 @@
 //! the host follows from how many pages are copied, and how they lie. Fits to counters have
 //! `read_pages = 1`, so every copy takes one time.
 
-use super::fit::page_us;
+use super::amplification::page_us;
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
@@ -15,7 +15,7 @@ use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
-/// The scenario that [`Drive::settings`] completes.
+/// The scenario that [`SaturatedDrive::settings`] completes.
 pub const SCENARIO: &str = include_str!("../../../../papers/ssd/drive.toml");
 
 /// Bytes of a gibibyte.
@@ -28,7 +28,7 @@ const WINDOW: (f64, f64) = (0.6, 0.99);
 /// Blocks that hold no data: those open for writes and copies, and one free to copy to.
 const SPARE_BLOCKS: f64 = 4.0;
 
-/// How a drive chooses the blocks that it collects.
+/// Choice of the blocks that a drive collects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Collector {
     /// The fewest valid pages.
@@ -54,7 +54,7 @@ impl Collector {
 
 /// A drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drive {
+pub struct SaturatedDrive {
     /// Exported capacity in GiB.
     pub user_gib: f64,
     /// Capacity of its flash in GiB.
@@ -78,7 +78,7 @@ pub enum Load {
     Uniform,
     /// Zipf with this exponent.
     Zipf(f64),
-    /// This share of the pages gets that share of the writes.
+    /// A share of the pages that gets a share of the writes.
     Hot {
         pages: f64,
         writes: f64,
@@ -152,15 +152,15 @@ pub struct Outcome {
     pub counted: Vec<(f64, f64)>,
 }
 
-impl Drive {
+impl SaturatedDrive {
     /// Whether its blocks hold what it exports, with a few free ones to copy to.
     pub fn has_spare_blocks(&self) -> bool {
         let blocks = (self.hidden_gib / self.block_gib).round();
         (blocks - SPARE_BLOCKS) / blocks * self.hidden_gib > self.user_gib
     }
 
-    /// What completes [`SCENARIO`] to the drive under `load`, which goes to a share `range` of the
-    /// exported capacity and writes that share `writes` times.
+    /// Settings that complete [`SCENARIO`] to the drive under `load`, which goes to a share `range`
+    /// of the exported capacity and writes that share `writes` times.
     pub fn settings(&self, load: Load, range: f64, writes: f64) -> Vec<Setting> {
         // Two pages more, as the simulator rounds the exported capacity down.
         let exported = whole_pages(self.user_gib / self.scale) + 2 * PAGE as u64;
@@ -189,11 +189,11 @@ impl Drive {
         settings
     }
 
-    /// Its blocks, and the pages of the map in each.
+    /// Blocks, and the pages of the map in each.
     fn shape(&self) -> (f64, f64) {
         /// Numbers of chip pages around that of the block's size that are tried.
         const TRIED: std::ops::RangeInclusive<i32> = -3..=3;
-        /// By how much of its size a block may differ for that.
+        /// Most by which a block may differ for that, as a part of its size.
         const AWAY: f64 = 0.03;
         let pages = self.hidden_gib * GIB / self.scale / PAGE;
         let blocks = (self.hidden_gib / self.block_gib).round();
@@ -212,7 +212,7 @@ impl Drive {
         shapes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap_or((blocks, of_chip))
     }
 
-    /// What a run of [`SCENARIO`] with [`Drive::settings`] gave.
+    /// The outcome of a run of [`SCENARIO`] with [`SaturatedDrive::settings`].
     pub fn outcome(&self, pictures: &Pictures) -> Outcome {
         let series = &pictures.series;
         let end = pictures.end_ns as f64;
@@ -244,7 +244,7 @@ impl Drive {
         Outcome { amplification, host_mb_s, course: course.collect(), counted }
     }
 
-    /// Runs the drive under `load`, as [`Drive::settings`] describe it.
+    /// Runs the drive under `load`, as [`SaturatedDrive::settings`] describe it.
     ///
     /// # Errors
     /// When the drive cannot be simulated.
@@ -273,7 +273,7 @@ impl Drive {
 impl Outcome {
     /// Pages of the chip read in the window for each page that the host wrote, on `drive`, which
     /// this is the outcome of.
-    pub fn reads(&self, drive: &Drive) -> f64 {
+    pub fn reads(&self, drive: &SaturatedDrive) -> f64 {
         let (program_us, read_us) = (simulated_us(drive.program_us), simulated_us(drive.read_us));
         (page_us(self.host_mb_s) - self.amplification * program_us) / read_us
     }

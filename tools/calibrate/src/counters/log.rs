@@ -14,7 +14,7 @@ const AMPLIFICATION_MIN: f64 = 0.9;
 
 /// One reading of the counters, since the first of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub struct CounterReading {
     pub time_s: f64,
     pub host_bytes: f64,
     pub media_bytes: f64,
@@ -23,19 +23,19 @@ pub struct Counted {
 /// A series of readings.
 #[derive(Clone, Debug)]
 pub struct CounterLog {
-    readings: Vec<Counted>,
+    readings: Vec<CounterReading>,
 }
 
-/// What a log says of the part that counts.
+/// The part of a log that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// From and to where, as parts of all host bytes.
+    /// Begin and end, as parts of all host bytes.
     pub part: (f64, f64),
     pub amplification: f64,
     pub host_mb_s: f64,
 }
 
-/// Columns, in the order of [`Counted`]; host bytes may be in data units.
+/// Columns, in the order of [`CounterReading`]; host bytes may be in data units.
 const COLUMNS: &str = "time_s, host_bytes (or host_units, of 512,000 bytes) and media_bytes";
 
 impl CounterLog {
@@ -54,7 +54,7 @@ impl CounterLog {
     /// The series in the CSV `text`.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The first problem, with its line where it has one.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader =
             csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -70,7 +70,7 @@ impl CounterLog {
             column(name).ok_or_else(|| format!("line 1: no {name}; columns are {COLUMNS}"))
         };
         let (time, media) = (needed("time_s")?, needed("media_bytes")?);
-        let mut readings: Vec<Counted> = Vec::new();
+        let mut readings: Vec<CounterReading> = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| error.to_string())?;
             let line = record.position().map_or(0, csv::Position::line);
@@ -84,7 +84,7 @@ impl CounterLog {
                     )
                 })
             };
-            let reading = Counted {
+            let reading = CounterReading {
                 time_s: number(time)?,
                 host_bytes: unit * number(host)?,
                 media_bytes: number(media)?,
@@ -119,7 +119,7 @@ impl CounterLog {
         let total = self.host_bytes();
         // After the load, drives go on collecting in the background.
         let end = self.readings.partition_point(|reading| reading.host_bytes < total) + 1;
-        let is_updated = |pair: &&[Counted]| pair[1].media_bytes > pair[0].media_bytes;
+        let is_updated = |pair: &&[CounterReading]| pair[1].media_bytes > pair[0].media_bytes;
         let mut updates = self.readings[..end.min(self.readings.len())]
             .windows(2)
             .filter(is_updated)
@@ -149,8 +149,8 @@ impl CounterLog {
     }
 }
 
-/// That `next` may follow `last`.
-fn follows(last: &Counted, next: &Counted) -> Result<(), &'static str> {
+/// Checks that `next` may follow `last`.
+fn follows(last: &CounterReading, next: &CounterReading) -> Result<(), &'static str> {
     match next {
         _ if next.time_s <= last.time_s => Err("time_s does not increase"),
         _ if next.host_bytes < last.host_bytes => Err("the host's counter decreases"),

@@ -5,21 +5,21 @@
 //! closest. Some of the series are held out and judge the fit. The simulated drive is a saturated
 //! one, scaled down to so many pages; its number of blocks is the drive's own.
 
+mod amplification;
 mod drive;
-mod fit;
 mod log;
 mod search;
 mod series;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Collector, Drive, Load, Outcome, SCENARIO, Setting, simulated_us};
-pub use fit::{golden, page_us, residual, two_times};
-pub use log::{Counted, CounterLog, Window};
+pub use amplification::{golden, page_us, residual, two_times};
+pub use drive::{Collector, Load, Outcome, SCENARIO, SaturatedDrive, Setting, simulated_us};
+pub use log::{CounterLog, CounterReading, Window};
 pub use series::{CounterSeries, Series};
 
 use crate::CalibrateError;
-use crate::start::{Calibrated, Start};
+use crate::start::{CalibratedKind, Start};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use search::Search;
@@ -30,7 +30,7 @@ use toml::{Table, Value as Toml};
 /// Pages that the simulated drive exports, about.
 const PAGES: f64 = (1_u64 << 16) as f64;
 
-const SSD: Calibrated = Calibrated { kind: "ssd", words: "SSD", remedy: "" };
+const SSD: CalibratedKind = CalibratedKind { kind: "ssd", words: "SSD", remedy: "" };
 
 /// A series beside its simulation.
 #[derive(Clone, Debug, Serialize)]
@@ -59,9 +59,9 @@ impl SeriesResult {
 /// The fit of a constant.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedCounter {
-    /// What it is, with its unit.
+    /// The constant, with its unit.
     pub name: &'static str,
-    /// Its value, or that assumed where the series do not identify it.
+    /// The value, assumed where the series do not identify it.
     pub value: String,
     /// Between which values the distance from the counters stays within 0.003; `None` where the
     /// series do not identify it.
@@ -93,10 +93,10 @@ pub struct CounterCalibration<'r> {
     pub series: Vec<SeriesResult>,
     pub fitted: Errors,
     pub held_out: Errors,
-    /// On those held out, the mean write amplification of those fitted to.
+    /// Errors of the mean write amplification of the series fitted to, on those held out.
     pub trivial: Errors,
     #[serde(skip)]
-    drive: Drive,
+    drive: SaturatedDrive,
     /// Whether `drive` has the times of pages of the drive measured.
     #[serde(skip)]
     are_times_known: bool,
@@ -107,7 +107,7 @@ pub struct CounterCalibration<'r> {
     registry: &'r Registry,
 }
 
-/// Which of `series` are fitted to: those that the file says; of the others every other one.
+/// Marks the series that are fitted to: those that the file names, and every other one of the rest.
 pub fn every_other(series: &[Series]) -> Vec<bool> {
     let mut number = 0;
     let one = |one: &Series| {
@@ -150,7 +150,7 @@ fn fitted<'r>(
     let (found, model) = (search.times(point)?, search.drive(point));
     let (program_us, read_us) = found
         .map_or((model.program_us, model.read_us), |(program, copy)| (program, copy - program));
-    let drive = Drive { program_us, read_us, ..model };
+    let drive = SaturatedDrive { program_us, read_us, ..model };
     constants.extend(times(found));
     let counter = search.counter(point)?;
     let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;
@@ -198,7 +198,7 @@ fn times(found: Option<(f64, f64)>) -> [FittedCounter; 2] {
 }
 
 impl CounterCalibration<'_> {
-    /// What is wrong with the fit.
+    /// Weaknesses of the fit, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let (held_out, trivial) = (self.held_out, self.trivial);

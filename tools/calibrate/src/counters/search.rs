@@ -1,8 +1,8 @@
 //! The search for hidden capacity, block size and collector.
 
 use super::FittedCounter;
-use super::drive::{Collector, Drive, GIB, Load, PAGE};
-use super::fit::{golden, line, page_us, residual};
+use super::amplification::{golden, line, page_us, residual};
+use super::drive::{Collector, GIB, Load, PAGE, SaturatedDrive};
 use super::series::{CounterSeries, Series};
 use crate::CalibrateError;
 use hybridsim_config::registry::Registry;
@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 0.003;
 const HIDDEN: (f64, f64) = (1.03, 1.8);
 /// The hidden capacity of the start, which stays where the series do not identify it.
 const HIDDEN_START: f64 = 1.2;
-/// What counters add to the pages programmed (metadata and parity): least and greatest factor.
+/// Least and greatest factor by which counters exceed the pages programmed (metadata and parity).
 const OVERHEAD: (f64, f64) = (1.0, 1.15);
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
@@ -26,12 +26,12 @@ const RANGE_STEP: f64 = 0.005;
 const BLOCKS: std::ops::RangeInclusive<i32> = 6..=12;
 /// Powers of the age that are tried; with 0 the choice is greedy.
 const EXPONENTS: [f64; 9] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0];
-/// How often all constants are fitted in turn.
+/// Rounds in which all constants are fitted in turn.
 const ROUNDS: u32 = 2;
 
 /// A drive of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct CounterPoint {
     /// Hidden capacity as a part of the exported one.
     pub hidden: f64,
     pub block_gib: f64,
@@ -39,8 +39,8 @@ pub struct Point {
     pub exponent: f64,
 }
 
-/// What was simulated at a point: write amplification, series by series.
-type Tried = (Point, Vec<f64>);
+/// A point, and the write amplification simulated there, series by series.
+type TriedPoint = (CounterPoint, Vec<f64>);
 
 /// The series to fit to, and what was simulated of them.
 pub struct Search<'a> {
@@ -49,11 +49,11 @@ pub struct Search<'a> {
     wanted: Vec<&'a Series>,
     scale: f64,
     blocks_gib: Vec<f64>,
-    tried: Vec<Tried>,
+    tried: Vec<TriedPoint>,
 }
 
 impl<'a> Search<'a> {
-    /// On a drive with about so many `pages`.
+    /// A search on a drive of about so many `pages`.
     pub fn new(
         registry: &'a Registry,
         all: &'a CounterSeries,
@@ -67,9 +67,9 @@ impl<'a> Search<'a> {
     }
 
     /// The drive at `point`, with times of pages that do not matter.
-    pub fn drive(&self, point: Point) -> Drive {
-        let Point { hidden, block_gib, exponent } = point;
-        Drive {
+    pub fn drive(&self, point: CounterPoint) -> SaturatedDrive {
+        let CounterPoint { hidden, block_gib, exponent } = point;
+        SaturatedDrive {
             user_gib: self.all.user_gib,
             hidden_gib: hidden * self.all.user_gib,
             block_gib,
@@ -85,7 +85,11 @@ impl<'a> Search<'a> {
     }
 
     /// The write amplification of the drive at `point` under `series`, in the part that counts.
-    pub fn simulate(&self, point: Point, series: &[&Series]) -> Result<Vec<f64>, CalibrateError> {
+    pub fn simulate(
+        &self,
+        point: CounterPoint,
+        series: &[&Series],
+    ) -> Result<Vec<f64>, CalibrateError> {
         let drive = self.drive(point);
         let one = |series: &Series| {
             let ran = drive.simulate(
@@ -99,7 +103,7 @@ impl<'a> Search<'a> {
         ran.into_iter().collect()
     }
 
-    fn simulated(&mut self, point: Point) -> Result<Vec<f64>, CalibrateError> {
+    fn simulated(&mut self, point: CounterPoint) -> Result<Vec<f64>, CalibrateError> {
         if let Some((_, known)) = self.tried.iter().find(|(tried, _)| *tried == point) {
             return Ok(known.clone());
         }
@@ -108,8 +112,8 @@ impl<'a> Search<'a> {
         Ok(ran)
     }
 
-    /// What the counter adds, and the distance: the root mean square of the logarithmic errors.
-    fn judged(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+    /// The factor of the counter, and the distance: the root mean square of the logarithmic errors.
+    fn judged(&mut self, point: CounterPoint) -> Result<(f64, f64), CalibrateError> {
         if !self.drive(point).has_spare_blocks() {
             return Ok((f64::NAN, f64::INFINITY));
         }
@@ -118,18 +122,18 @@ impl<'a> Search<'a> {
         Ok(residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it))))
     }
 
-    fn distance(&mut self, point: Point) -> Result<f64, CalibrateError> {
+    fn distance(&mut self, point: CounterPoint) -> Result<f64, CalibrateError> {
         Ok(self.judged(point)?.1)
     }
 
-    /// What the counter adds at `point`.
-    pub fn counter(&mut self, point: Point) -> Result<f64, CalibrateError> {
+    /// The factor by which the counter exceeds the pages programmed, at `point`.
+    pub fn counter(&mut self, point: CounterPoint) -> Result<f64, CalibrateError> {
         Ok(self.judged(point)?.0)
     }
 
     /// The times of a page written and of a page copied that give the rates of the host; `None`
     /// where they do not show.
-    pub fn times(&mut self, point: Point) -> Result<Option<(f64, f64)>, CalibrateError> {
+    pub fn times(&mut self, point: CounterPoint) -> Result<Option<(f64, f64)>, CalibrateError> {
         let ours = self.simulated(point)?;
         let both = self.wanted.iter().zip(ours);
         let points: Vec<(f64, f64)> =
@@ -143,8 +147,8 @@ impl<'a> Search<'a> {
     fn scan(
         &mut self,
         values: &[f64],
-        at: impl Fn(f64) -> Point,
-    ) -> Result<(Point, Vec<f64>), CalibrateError> {
+        at: impl Fn(f64) -> CounterPoint,
+    ) -> Result<(CounterPoint, Vec<f64>), CalibrateError> {
         let distances =
             values.iter().map(|value| self.distance(at(*value))).collect::<Result<Vec<_>, _>>()?;
         let least = (0..values.len()).min_by(|a, b| distances[*a].total_cmp(&distances[*b]));
@@ -152,22 +156,22 @@ impl<'a> Search<'a> {
     }
 
     /// The best drive, and its constants with their ranges.
-    pub fn run(&mut self) -> Result<(Point, Vec<FittedCounter>), CalibrateError> {
+    pub fn run(&mut self) -> Result<(CounterPoint, Vec<FittedCounter>), CalibrateError> {
         let blocks_gib = self.blocks_gib.clone();
         // Without static data another hidden capacity makes up for another collector.
         let is_static = |one: &&Series| matches!(one.load, Load::Hot { .. });
         let exponents = if self.wanted.iter().any(is_static) { &EXPONENTS[..] } else { &[0.0] };
         let start = blocks_gib[blocks_gib.len() / 2];
-        let mut point = Point { hidden: HIDDEN_START, block_gib: start, exponent: 0.0 };
+        let mut point = CounterPoint { hidden: HIDDEN_START, block_gib: start, exponent: 0.0 };
         for _ in 0..ROUNDS {
             point.hidden =
-                golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
-            point = self.scan(&blocks_gib, |block_gib| Point { block_gib, ..point })?.0;
-            point = self.scan(exponents, |exponent| Point { exponent, ..point })?.0;
+                golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..point }))?;
+            point = self.scan(&blocks_gib, |block_gib| CounterPoint { block_gib, ..point })?.0;
+            point = self.scan(exponents, |exponent| CounterPoint { exponent, ..point })?.0;
         }
         // What is not identified is put back, and no longer moves the others.
-        let of_blocks = |point: Point| move |block_gib| Point { block_gib, ..point };
-        let of_exponents = |point: Point| move |exponent| Point { exponent, ..point };
+        let of_blocks = |point: CounterPoint| move |block_gib| CounterPoint { block_gib, ..point };
+        let of_exponents = |point: CounterPoint| move |exponent| CounterPoint { exponent, ..point };
         point = self.scan(&blocks_gib, of_blocks(point))?.0;
         if self.within(&blocks_gib, point.block_gib, of_blocks(point))?.len() == blocks_gib.len() {
             point.block_gib = start;
@@ -176,7 +180,8 @@ impl<'a> Search<'a> {
         if self.within(exponents, point.exponent, of_exponents(point))?.len() == exponents.len() {
             point.exponent = 0.0;
         }
-        point.hidden = golden(HIDDEN, STEPS, |hidden| self.distance(Point { hidden, ..point }))?;
+        point.hidden =
+            golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..point }))?;
         let hidden = self.hidden_range(point)?;
         if hidden == HIDDEN {
             point.hidden = HIDDEN_START;
@@ -188,12 +193,12 @@ impl<'a> Search<'a> {
         Ok((point, self.constants(point, (hidden, &blocks, &near), counter)))
     }
 
-    /// Those of `values` around `value` whose distance is within [`TOLERANCE`] of its own.
+    /// The neighbours of `value` among `values` whose distance is within [`TOLERANCE`] of its own.
     fn within(
         &mut self,
         values: &[f64],
         value: f64,
-        at: impl Fn(f64) -> Point,
+        at: impl Fn(f64) -> CounterPoint,
     ) -> Result<Vec<f64>, CalibrateError> {
         let (_, distances) = self.scan(values, at)?;
         let fitted = values.iter().position(|it| *it == value).unwrap_or(0);
@@ -203,8 +208,8 @@ impl<'a> Search<'a> {
         Ok(values[from..=to].to_vec())
     }
 
-    /// Which constants are at the ends of what is tried.
-    pub fn limits(&mut self, point: Point) -> Result<Vec<&'static str>, CalibrateError> {
+    /// Constants at the ends of the values tried.
+    pub fn limits(&mut self, point: CounterPoint) -> Result<Vec<&'static str>, CalibrateError> {
         let counter = self.counter(point)?;
         let is_near = |value: f64, range: (f64, f64), near: f64| {
             value <= range.0 + near || value >= range.1 - near
@@ -216,14 +221,14 @@ impl<'a> Search<'a> {
     }
 
     /// The hidden capacities around that of `point` within [`TOLERANCE`] of its distance.
-    fn hidden_range(&mut self, point: Point) -> Result<(f64, f64), CalibrateError> {
+    fn hidden_range(&mut self, point: CounterPoint) -> Result<(f64, f64), CalibrateError> {
         let most = self.distance(point)? + TOLERANCE;
         let mut ends = [point.hidden; 2];
         for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
             let mut step = RANGE_STEP;
             loop {
                 let hidden = (point.hidden + sign * step).clamp(HIDDEN.0, HIDDEN.1);
-                if self.distance(Point { hidden, ..point })? > most {
+                if self.distance(CounterPoint { hidden, ..point })? > most {
                     break;
                 }
                 *end = hidden;
@@ -238,7 +243,7 @@ impl<'a> Search<'a> {
 
     fn constants(
         &self,
-        point: Point,
+        point: CounterPoint,
         (hidden, blocks, exponents): ((f64, f64), &[f64], &[f64]),
         counter: f64,
     ) -> Vec<FittedCounter> {

@@ -23,7 +23,7 @@ pub struct CounterSeries {
     pub name: String,
     /// Exported capacity in GiB.
     pub user_gib: f64,
-    /// What the counter adds to the pages programmed, if the user knows.
+    /// The factor by which the counter exceeds the pages programmed, if the user knows.
     pub media_overhead: Option<f64>,
     pub series: Vec<Series>,
 }
@@ -36,7 +36,7 @@ pub struct Series {
     pub load: Load,
     /// The part of the capacity that was filled and is written to.
     pub span: f64,
-    /// How often that part was written.
+    /// Number of times that part was written.
     pub writes: f64,
     pub window: Window,
     /// Whether to fit to it, where the user says so.
@@ -195,5 +195,5 @@ impl Entry {
     }
 }
 
-/// With fewer drive writes garbage collection has hardly begun.
+/// Least drive writes: with fewer, garbage collection has hardly begun.
 const WRITES_MIN: f64 = 0.5;

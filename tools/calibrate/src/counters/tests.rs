@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The drive whose counters stand in `example`: 64 GiB, of which a greedy collector would give
 /// less, with a counter that adds 5 %.
-const TRUE: Drive = Drive {
+const TRUE: SaturatedDrive = SaturatedDrive {
     user_gib: 64.0,
     hidden_gib: 1.28 * 64.0,
     block_gib: 0.125,
@@ -39,7 +39,7 @@ const LOADS: [(&str, &str, Load, f64); 7] = [
     ),
 ];
 const WHOLE: Load = Load::Streams { active: 1, region_gib: 64.0, trims: false };
-/// How often a span is written.
+/// Number of times a span is written.
 const WRITES: f64 = 4.0;
 
 fn example() -> PathBuf {
@@ -192,7 +192,7 @@ fn files_of_series_that_cannot_be_used_say_why() {
 fn blocks_hold_whole_pages_of_the_chip_and_the_capacity_stays() {
     for read_pages in [2, 4, 16] {
         for hidden_gib in [1.05, 1.21, 1.333].map(|part| part * TRUE.user_gib) {
-            let drive = Drive { hidden_gib, read_pages, ..TRUE };
+            let drive = SaturatedDrive { hidden_gib, read_pages, ..TRUE };
             let settings = drive.settings(Load::Uniform, 1.0, 1.0);
             let value = |key: &str| {
                 let of = settings.iter().find(|(name, _)| name == &format!("component.ssd.{key}"));

@@ -19,7 +19,6 @@ pub(super) enum Unit {
 pub(super) struct Constant {
     /// The parameter's name.
     pub name: &'static str,
-    /// What it is counted in.
     pub unit: Unit,
     /// The parameter that holds its negative values, if it has any.
     pub negative: Option<&'static str>,
@@ -96,7 +95,7 @@ pub(super) const CONSTANTS: [Constant; 13] = [
 ];
 
 impl Constant {
-    /// Its value among `settings`; `None` for a link that takes no time.
+    /// The value in `settings`; `None` for a link that takes no time.
     pub fn read(&self, settings: &Settings) -> Option<f64> {
         let names = [Some(self.name), self.falls_back_to];
         let names = names.into_iter().chain([self.negative]).flatten();

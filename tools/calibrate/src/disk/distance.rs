@@ -22,7 +22,7 @@ pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
     ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
 }
 
-/// How close a model can come to a log, and how close one comes: a log does not say at which angle
+/// Least distance of a model from a log, and the distance of one: a log does not say at which angle
 /// the platters stood at a request, so no model can be expected to come closer to it than two runs
 /// of itself with other angles come to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Of sorted samples, one of each run.
+    /// The floor of sorted samples, one of each run.
     pub(super) fn of(runs: &[Vec<f64>], measured: &[f64]) -> Self {
         let mut to_others = vec![0.0; runs.len()];
         for one in 0..runs.len() {

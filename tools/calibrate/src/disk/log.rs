@@ -19,24 +19,22 @@ const CLASS_MIN: usize = 50;
 
 /// A request of a log.
 #[derive(Clone, Copy, Debug)]
-pub struct Logged {
-    /// What was asked.
+pub struct LoggedRequest {
     pub request: Request,
-    /// From the completion before to its arrival.
+    /// Time from the completion before to the arrival.
     pub pause: SimDuration,
-    /// Its arrival by the clock of the log.
+    /// Arrival by the clock of the log.
     pub at: SimTime,
-    /// How long it took.
     pub response_ms: f64,
 }
 
 /// A measured log.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// What to call it.
+    /// The name in messages.
     pub name: String,
-    /// Its requests, in order.
-    pub lines: Arc<[Logged]>,
+    /// The requests in order.
+    pub lines: Arc<[LoggedRequest]>,
 }
 
 /// A request beside the one before: what drives treat differently.
@@ -106,7 +104,7 @@ impl Log {
             let response_ms = response.as_ns() as f64 / 1e6;
             let request =
                 Request::new(record.request.op, record.request.lba, record.request.sectors);
-            lines.push(Logged { request, pause, at: record.at, response_ms });
+            lines.push(LoggedRequest { request, pause, at: record.at, response_ms });
         }
         if lines.len() < REQUESTS_MIN {
             return Err(format!(
@@ -171,7 +169,7 @@ fn distinct(named: &[Vec<Class>]) -> Vec<Class> {
 fn classes_of(log: &Log, positioner: Option<&dyn Positioner>) -> Vec<Class> {
     let cylinder = |lba: u64| positioner.map_or(0, |it| it.cylinder(Lba(lba)));
     let mut before = (0, Op::Read);
-    let class = |line: &Logged| {
+    let class = |line: &LoggedRequest| {
         let (end, op) = before;
         let request = &line.request;
         let place = if request.lba.0 == end {

@@ -7,8 +7,8 @@
 
 mod constants;
 mod distance;
-mod fit;
 mod log;
+mod log_fit;
 mod replay;
 
 mod start;
@@ -16,19 +16,19 @@ mod start;
 mod tests;
 
 pub use distance::{Floor, demerit, quantile};
-pub use log::{Class, Log, Logged};
-pub use start::Drive;
+pub use log::{Class, Log, LoggedRequest};
+pub use start::DiskDrive;
 
 use super::CalibrateError;
 use constants::{CONSTANTS, Constant};
-use fit::{Bench, Moved, Sample, fit};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_simulation::parallel::{parallel_map, processors};
+use log_fit::{LogBench, MovedConstant, Sample, fit};
 use replay::{Script, Step, replay};
 use serde::Serialize;
 use std::rc::Rc;
 
-/// How to split the logs for cross-validation.
+/// Division of the logs for cross-validation.
 #[derive(Clone, Copy, Debug)]
 pub struct Split {
     /// Number of consecutive parts of each log, at least two. Each part is held out once.
@@ -48,12 +48,12 @@ pub struct DiskCalibration<'r> {
     pub requests: usize,
     /// Demerit over the whole logs, each part with the constants fitted to the others.
     pub crossed: Change,
-    /// How close the start could come to the whole logs.
+    /// The floor of the start on the whole logs.
     pub floor: Floor,
     /// The fits.
     pub fits: Vec<DiskFit>,
     #[serde(skip)]
-    drive: Option<Drive<'r>>,
+    drive: Option<DiskDrive<'r>>,
 }
 
 /// One fit.
@@ -70,11 +70,11 @@ pub struct DiskFit {
     /// Mean demerit of runs with other angles of the platters over the part held out (over the
     /// fitted one where there is none).
     pub other_angles: Change,
-    /// How close the fitted drive could come to that part.
+    /// The floor of the fitted drive on that part.
     pub floor: Floor,
     /// Whether the fitted part may be a run of the start itself, so that nothing was fitted.
     pub is_close: bool,
-    /// By class of request, on the part held out (on the fitted one where there is none).
+    /// Changes by class of request, on the part held out (on the fitted one where there is none).
     pub classes: Vec<ClassChange>,
     /// All constants.
     pub constants: Vec<ConstantChange>,
@@ -87,16 +87,13 @@ pub struct DiskFit {
 /// A result with the start's values and with the fitted ones.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Change {
-    /// With those of the start.
     pub before_ms: f64,
-    /// With those fitted.
     pub after_ms: f64,
 }
 
 /// A class of requests.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClassChange {
-    /// Which.
     #[serde(flatten)]
     pub class: Class,
     /// Requests of it.
@@ -114,33 +111,36 @@ pub struct ClassChange {
 pub struct ConstantChange {
     /// The parameter.
     pub name: &'static str,
-    /// Its value at the start, in words.
+    /// The value at the start, in words.
     pub from: String,
-    /// Its fitted value with its error; `None` where the log does not identify it.
+    /// The fitted value with its error; `None` where the log does not identify it.
     pub to: Option<String>,
     /// Increase of the cost with the value of the start, in ms.
     pub gain_ms: Option<f64>,
     /// Standard deviation of that.
     pub deviation_ms: Option<f64>,
-    /// The same two as numbers: ms, ms per sector or a share.
+    /// `from` and `to` as numbers: ms, ms per sector or a share.
     #[serde(skip)]
     pub numbers: (Option<f64>, Option<f64>),
 }
 
-/// How close `drive` could come to `log`, and how close it comes with other angles.
+/// Least distance of `drive` from `log`, and its distance with other angles.
 ///
 /// # Errors
 /// As [`calibrate_disk`].
-pub fn floor(drive: &Drive<'_>, log: &Log) -> Result<Floor, CalibrateError> {
+pub fn floor(drive: &DiskDrive<'_>, log: &Log) -> Result<Floor, CalibrateError> {
     let logs = std::slice::from_ref(log);
     let positioner = fitting(drive, logs)?;
     let (classes, numbers) = log::classify(logs, positioner.as_deref());
-    let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
-    Ok(Work { drive, bench: &bench, parts: 1 }.sample(|_| true).floor(drive))
+    let bench = LogBench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    Ok(CrossValidation { drive, bench: &bench, parts: 1 }.sample(|_| true).floor(drive))
 }
 
 /// Checks that the requests of `logs` lie within `drive`.
-fn fitting(drive: &Drive<'_>, logs: &[Log]) -> Result<Option<Rc<dyn Positioner>>, CalibrateError> {
+fn fitting(
+    drive: &DiskDrive<'_>,
+    logs: &[Log],
+) -> Result<Option<Rc<dyn Positioner>>, CalibrateError> {
     let component = drive.build().map_err(CalibrateError::Start)?;
     let capacity = component.capacity();
     for log in logs {
@@ -160,14 +160,14 @@ fn fitting(drive: &Drive<'_>, logs: &[Log]) -> Result<Option<Rc<dyn Positioner>>
 /// # Errors
 /// When the drive cannot be built, or a request goes beyond it.
 pub fn calibrate_disk<'r>(
-    drive: &Drive<'r>,
+    drive: &DiskDrive<'r>,
     logs: &[Log],
     split: Split,
 ) -> Result<DiskCalibration<'r>, CalibrateError> {
     let positioner = fitting(drive, logs)?;
     let (classes, numbers) = log::classify(logs, positioner.as_deref());
-    let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
-    let work = Work { drive, bench: &bench, parts: split.parts };
+    let bench = LogBench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    let work = CrossValidation { drive, bench: &bench, parts: split.parts };
     let whole = split.whole.then_some(None);
     // All but the last part comes first: its values are taken.
     let held_out = whole.into_iter().chain((0..split.parts).rev().map(Some));
@@ -184,28 +184,31 @@ pub fn calibrate_disk<'r>(
     })
 }
 
-/// Where angles can be followed, more of the random requests come within a twelfth of a turn of the
-/// log; by chance it is a sixth of them, and a few that are served from the buffer.
+/// Least share of random requests that come within a twelfth of a turn of a log whose angles can be
+/// followed; by chance it is a sixth of them, and a few that are served from the buffer.
 const FOLLOWED_SHARE_MIN: f64 = 0.5;
 
-/// Where they cannot, every random request is tried at so many angles, evenly apart: what chance
-/// the log has in its angles is enough.
+/// Angles, evenly apart, at which every random request is tried where they cannot be followed: the
+/// chance in the angles of the log is enough.
 const ANGLES: u64 = 2;
 
 /// Runs with other angles that the floor is the mean of, all pairs of them.
 const FLOOR_RUNS: u64 = 20;
 
-impl<'a> Bench<'a> {
+impl<'a> LogBench<'a> {
     fn new(
-        drive: &Drive<'_>,
+        drive: &DiskDrive<'_>,
         logs: &'a [Log],
         classes: &'a [Class],
         numbers: &'a [Vec<usize>],
     ) -> Result<Self, String> {
         let turn = drive.turn();
         let script = |steps: Vec<Step>| Script { steps: steps.into(), turn };
-        let free =
-            |line: &Logged| Step { request: line.request, pause: line.pause, angle_of: None };
+        let free = |line: &LoggedRequest| Step {
+            request: line.request,
+            pause: line.pause,
+            angle_of: None,
+        };
         let exact: Vec<Script> =
             logs.iter().map(|log| script(log.lines.iter().map(free).collect())).collect();
         let angles =
@@ -266,13 +269,13 @@ fn crossed(fits: &[DiskFit]) -> Change {
 }
 
 #[derive(Clone, Copy)]
-struct Work<'a> {
-    drive: &'a Drive<'a>,
-    bench: &'a Bench<'a>,
+struct CrossValidation<'a> {
+    drive: &'a DiskDrive<'a>,
+    bench: &'a LogBench<'a>,
     parts: usize,
 }
 
-impl Work<'_> {
+impl CrossValidation<'_> {
     /// The requests in the parts that are `wanted`.
     fn sample(&self, wanted: impl Fn(usize) -> bool) -> Sample<'_> {
         let mut of = Vec::new();
@@ -288,7 +291,7 @@ impl Work<'_> {
     fn one(&self, held_out: Option<usize>) -> DiskFit {
         let fitted = self.sample(|component| Some(component) != held_out);
         let moved = fit(self.drive, &fitted);
-        let value = |(constant, moved): (Constant, &Moved)| Some((constant, moved.value?));
+        let value = |(constant, moved): (Constant, &MovedConstant)| Some((constant, moved.value?));
         let after = self.drive.with(CONSTANTS.into_iter().zip(&moved).filter_map(value));
         let both = |of: &Sample<'_>| {
             [self.drive, &after].map(|drive| of.latencies(drive, &self.bench.exact))
@@ -333,9 +336,9 @@ impl Work<'_> {
     }
 }
 
-fn changes(drive: &Drive<'_>, moved: &[Moved]) -> Vec<ConstantChange> {
+fn changes(drive: &DiskDrive<'_>, moved: &[MovedConstant]) -> Vec<ConstantChange> {
     let start = drive.constants();
-    let change = |((constant, moved), from): ((Constant, &Moved), &Option<f64>)| {
+    let change = |((constant, moved), from): ((Constant, &MovedConstant), &Option<f64>)| {
         let to = moved.value.filter(|to| Some(*to) != *from);
         ConstantChange {
             name: constant.name,
@@ -350,8 +353,7 @@ fn changes(drive: &Drive<'_>, moved: &[Moved]) -> Vec<ConstantChange> {
 }
 
 impl DiskCalibration<'_> {
-    /// What is wrong with the first fit, whose values are the preset's: a demerit above the
-    /// start's.
+    /// Weaknesses of the first fit, whose values are the preset's: a demerit above the start's.
     pub fn warnings(&self) -> Vec<String> {
         let Some(fit) = self.fits.first() else { return Vec::new() };
         // Runs with other angles are of the part held out, where there is one.

@@ -1,6 +1,6 @@
 //! A log replayed on a drive alone, one request at a time, with nothing observed but latencies.
 
-use super::start::Drive;
+use super::start::DiskDrive;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, Machine, Request, RequestId,
     SimDuration, SimTime, Stream,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct Step {
     /// The request.
     pub request: Request,
-    /// From the completion before to its arrival.
+    /// Time from the completion before to the arrival.
     pub pause: SimDuration,
     /// A time with the rotational position for its arrival.
     pub angle_of: Option<SimTime>,
@@ -27,7 +27,6 @@ pub(super) struct Step {
 /// would randomise the angles of all later requests.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// Its requests.
     pub steps: Arc<[Step]>,
     /// A turn of the platters.
     pub turn: SimDuration,
@@ -58,9 +57,9 @@ impl Script {
 }
 
 impl Script {
-    /// The same requests with other angles of the platters: a pause of up to a turn more before
-    /// each request that does not go on where the one before ended, half a turn less where the
-    /// pause is long.
+    /// The requests with other angles of the platters: a pause of up to a turn more before each
+    /// request that does not go on where the one before ended, half a turn less where the pause is
+    /// long.
     pub fn with_other_angles(&self, draw: u64) -> Self {
         let mut stream = Stream::new(draw, "angles");
         let mut end = None;
@@ -126,7 +125,11 @@ impl Component for Driver {
 ///
 /// # Errors
 /// When the drive cannot be built, or stops early.
-pub(super) fn replay(drive: &Drive<'_>, script: &Script, until: usize) -> Result<Vec<f64>, String> {
+pub(super) fn replay(
+    drive: &DiskDrive<'_>,
+    script: &Script,
+    until: usize,
+) -> Result<Vec<f64>, String> {
     let component = drive.build()?;
     let latencies_ms = Rc::new(RefCell::new(Vec::with_capacity(until)));
     let driver = Driver {

@@ -2,13 +2,13 @@
 
 use super::constants::{CONSTANTS, Constant};
 use crate::CalibrateError;
-use crate::start::{Calibrated, Start};
+use crate::start::{CalibratedKind, Start};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Component, SimDuration};
 use std::path::Path;
 
-const HARD_DISK: Calibrated = Calibrated {
+const HARD_DISK: CalibratedKind = CalibratedKind {
     kind: "hard-disk",
     words: "hard disk",
     remedy: "name a preset of `hybridsim list preset` that is one, or a file of `hybridsim import \
@@ -17,13 +17,13 @@ const HARD_DISK: Calibrated = Calibrated {
 
 /// A `hard-disk` with values for all its parameters.
 #[derive(Clone, Debug)]
-pub struct Drive<'r> {
+pub struct DiskDrive<'r> {
     /// The name it was requested by.
     pub name: String,
     start: Start<'r>,
 }
 
-impl<'r> Drive<'r> {
+impl<'r> DiskDrive<'r> {
     /// The drive `name` stands for: a preset, or a file ending in `.toml` that is one or is a
     /// scenario with a single hard disk, such as the importer writes.
     ///
@@ -38,7 +38,7 @@ impl<'r> Drive<'r> {
     /// `name`.
     ///
     /// # Errors
-    /// As [`Drive::read`].
+    /// As [`DiskDrive::read`].
     pub fn of_scenario(
         name: &str,
         source: SourceText,

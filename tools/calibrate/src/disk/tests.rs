@@ -10,7 +10,7 @@ use hybridsim_workload::record::Record;
 use std::sync::LazyLock;
 
 const START: &str = "seagate-barracuda-2gb";
-/// What the drive that is measured has instead of the start's values, in ms (ms per sector).
+/// Constants of the drive that is measured, other than the start's, in ms (ms per sector).
 const TRUE: [(&str, f64); 5] = [
     ("read_hit_overhead", 0.45),
     ("read_miss_overhead", 1.1),
@@ -54,12 +54,12 @@ fn requests(count: usize, capacity: u64) -> Vec<(SimDuration, Request)> {
 /// The log of the drive with the true values, each response up to a fiftieth of a millisecond off,
 /// each random request at another angle than the log says if the layout is not `known`.
 fn log(known: bool) -> Log {
-    let start = Drive::read(START, registry()).expect("a preset");
+    let start = DiskDrive::read(START, registry()).expect("a preset");
     log_of(&start.with(TRUE.into_iter().map(|(name, value)| (named(name), value))), known)
 }
 
 /// The log of the drive `truth`.
-fn log_of(truth: &Drive<'_>, known: bool) -> Log {
+fn log_of(truth: &DiskDrive<'_>, known: bool) -> Log {
     let capacity = truth.build().expect("a drive").capacity();
     let requests = requests(3000, capacity);
     let step = |&(pause, request): &(SimDuration, Request)| Step { request, pause, angle_of: None };
@@ -79,19 +79,19 @@ fn log_of(truth: &Drive<'_>, known: bool) -> Log {
     Log::new("measured".to_owned(), &records, 1).unwrap_or_else(|message| panic!("{message}"))
 }
 
-/// What is asked of a fit to the log of the simulated drive.
-struct Wanted {
-    /// How far from the truth a constant that moved may be, of what it was disturbed by.
+/// Demands on a fit to the log of the simulated drive.
+struct FitDemands {
+    /// Greatest error of a constant that moved, as a part of its disturbance.
     off_max: f64,
     /// Disturbed constants a fit may leave as they were, because the log does not identify them.
     unidentified_max: usize,
-    /// What is left of the distance of the part held out, at most.
+    /// Greatest part of the distance of the part held out that is left.
     left_max: f64,
 }
 
 /// Fits `log`, both ways; constants that were not disturbed move by no more than 0.1.
-fn check(log: &Log, wanted: &Wanted) -> DiskCalibration<'static> {
-    let start = Drive::read(START, registry()).expect("a preset");
+fn check(log: &Log, wanted: &FitDemands) -> DiskCalibration<'static> {
+    let start = DiskDrive::read(START, registry()).expect("a preset");
     let split = Split { parts: 2, whole: false };
     let found = calibrate_disk(&start, std::slice::from_ref(log), split);
     let found = found.unwrap_or_else(|error| panic!("{error}"));
@@ -125,7 +125,7 @@ fn check(log: &Log, wanted: &Wanted) -> DiskCalibration<'static> {
 
 #[test]
 fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
-    let wanted = Wanted { off_max: 0.1, unidentified_max: 0, left_max: 0.6 };
+    let wanted = FitDemands { off_max: 0.1, unidentified_max: 0, left_max: 0.6 };
     let found = check(&log(true), &wanted);
     assert!(found.crossed.after_ms < 0.2 * found.crossed.before_ms, "{:?}", found.crossed);
     // What is written is a preset with the fitted values, each with its source.
@@ -133,8 +133,8 @@ fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("mine.toml");
     std::fs::write(&path, &text).expect("it can be written");
-    let again =
-        Drive::read(&path.to_string_lossy(), registry()).unwrap_or_else(|error| panic!("{error}"));
+    let again = DiskDrive::read(&path.to_string_lossy(), registry())
+        .unwrap_or_else(|error| panic!("{error}"));
     for (constant, (value, change)) in
         CONSTANTS.iter().zip(again.constants().iter().zip(&found.fits[0].constants))
     {
@@ -153,19 +153,20 @@ fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
 #[test]
 fn a_drive_whose_angles_are_chance_is_found_again_within_a_quarter_of_the_truth() {
     // Most of what is left is at what angles the platter stood.
-    check(&log(false), &Wanted { off_max: 0.25, unidentified_max: 3, left_max: 1.0 });
+    check(&log(false), &FitDemands { off_max: 0.25, unidentified_max: 3, left_max: 1.0 });
 }
 
 #[test]
 fn a_drive_that_is_as_its_description_says_stays_so() {
-    let start = Drive::read(START, registry()).expect("a preset");
+    let start = DiskDrive::read(START, registry()).expect("a preset");
     let mut log = log(true);
-    let step = |line: &Logged| Step { request: line.request, pause: line.pause, angle_of: None };
+    let step =
+        |line: &LoggedRequest| Step { request: line.request, pause: line.pause, angle_of: None };
     let steps: Vec<Step> = log.lines.iter().map(step).collect();
     let script = Script { steps: steps.into(), turn: start.turn() };
     let ours = replay(&start, &script, log.lines.len()).expect("it runs");
     let as_simulated =
-        log.lines.iter().zip(ours).map(|(line, ms)| Logged { response_ms: ms, ..*line });
+        log.lines.iter().zip(ours).map(|(line, ms)| LoggedRequest { response_ms: ms, ..*line });
     log.lines = as_simulated.collect();
     let found = calibrate_disk(&start, &[log], Split { parts: 3, whole: true });
     let found = found.unwrap_or_else(|error| panic!("{error}"));
@@ -198,7 +199,7 @@ fn what_is_no_log_of_a_drive_says_so() {
     let mut beyond = many(10_000, Some(5000));
     beyond[300].request.lba = Lba(1 << 40);
     let log = Log::new("log".to_owned(), &beyond, 1).expect("a log");
-    let start = Drive::read(START, registry()).expect("a preset");
+    let start = DiskDrive::read(START, registry()).expect("a preset");
     let split = Split { parts: 2, whole: false };
     let error = calibrate_disk(&start, &[log], split).expect_err("beyond").to_string();
     assert!(error.contains("request 301") && error.contains("larger drive"), "{error}");
@@ -207,7 +208,7 @@ fn what_is_no_log_of_a_drive_says_so() {
 /// A value at a limit compensates for something else, at the lower one as at the upper.
 #[test]
 fn a_constant_at_a_limit_is_put_back() {
-    let start = Drive::read(START, registry()).expect("a preset");
+    let start = DiskDrive::read(START, registry()).expect("a preset");
     let name = "write_hit_overhead";
     let log = log_of(&start.with(std::iter::once((named(name), 0.0))), true);
     let found = calibrate_disk(&start, &[log], Split { parts: 2, whole: true });
@@ -261,7 +262,7 @@ fn what_is_no_drive_says_so() {
             }
             None => name.to_owned(),
         };
-        let error = Drive::read(&name, registry()).expect_err(word).to_string();
+        let error = DiskDrive::read(&name, registry()).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     };
     check("seagate-baracuda-2gb", None, "did you mean");

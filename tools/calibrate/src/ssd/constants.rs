@@ -3,7 +3,7 @@
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Op, SimDuration};
 
-/// What a constant is counted in.
+/// Unit of a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// Nanoseconds.
@@ -22,7 +22,7 @@ pub(super) struct Constant {
     unit: Unit,
     /// Least and greatest value tried, in ns, bytes per second or as a share.
     range: (f64, f64),
-    /// What has to be measured for it; anything, where there is none.
+    /// Requests that show the constant; any, where there is none.
     pub shown_by: Option<Op>,
     /// The constant whose value it has where it has none of its own.
     pub follows: Option<&'static str>,
@@ -85,7 +85,7 @@ impl Constant {
         }
     }
 
-    /// Its coordinate in `settings`. What takes no time there is at the end of its range.
+    /// The coordinate in `settings`; at the end of the range for a time of zero.
     pub fn read(&self, settings: &Settings) -> f64 {
         if self.follows.is_some() && settings.rate_opt(self.name).is_none() {
             return FOLLOWS;
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use hybridsim_config::param::EntryChoice;
 
-    /// Those of a drive, without values.
+    /// Settings of a drive, without values.
     fn empty() -> Settings {
         let queued = EntryChoice { name: "queued".to_owned(), settings: Settings::default() };
         Settings::default()

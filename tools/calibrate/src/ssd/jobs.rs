@@ -23,12 +23,12 @@ pub struct MeasuredJob {
     /// Percentage of reads in a mix: fio's `rwmixread`.
     pub read_percent: u64,
     /// Reads and writes, those that there were.
-    pub delivered: Vec<Delivered>,
+    pub delivered: Vec<DirectionResult>,
 }
 
-/// What one direction of a job delivered.
+/// Results of one direction of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Delivered {
+pub struct DirectionResult {
     #[serde(serialize_with = "name")]
     pub op: Op,
     /// Requests per second.
@@ -50,17 +50,17 @@ impl MeasuredJob {
         workload: &str,
         (bytes, depth): (u64, u64),
         read_percent: u64,
-        delivered: Vec<Delivered>,
+        delivered: Vec<DirectionResult>,
     ) -> Option<Self> {
         let workload = if workload == "rw" { "readwrite" } else { workload };
         let workload = WORKLOADS.into_iter().find(|known| *known == workload)?;
-        let is_sound = |one: &Delivered| one.iops > 0.0 && one.mean_us > 0.0;
+        let is_sound = |one: &DirectionResult| one.iops > 0.0 && one.mean_us > 0.0;
         let sound = !delivered.is_empty() && delivered.iter().all(is_sound);
         let real = bytes > 0 && bytes.is_multiple_of(512) && depth > 0;
         (sound && real).then_some(Self { workload, bytes, depth, read_percent, delivered })
     }
 
-    /// What it was, in a few words.
+    /// The job in a few words.
     pub fn label(&self) -> String {
         let size = match self.bytes {
             kib if kib.is_multiple_of(1024) => format!("{} KiB", kib / 1024),
@@ -86,7 +86,7 @@ impl MeasuredJob {
         }
     }
 
-    /// For an order by workload, size and depth.
+    /// A key that sorts by workload, size and depth.
     pub fn key(&self) -> (&'static str, u64, u64, u64) {
         (self.workload, self.read_percent, self.bytes, self.depth)
     }
@@ -136,7 +136,7 @@ const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "
 /// Engines that keep many, and go through the page cache by default like those above.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
 
-/// What the bytes of a request may differ from its size, on average.
+/// Greatest mean difference of the bytes of a request from its size, as a part of it.
 const SIZE_TOLERANCE: f64 = 0.05;
 
 /// The job that writes the whole drive before the others.
@@ -156,7 +156,7 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
         None => Ok(default),
         Some(text) => text.parse().map_err(|_| format!("`{}` is no number: {text}", names[0])),
     };
-    let delivered: Vec<Delivered> = [("read", Op::Read), ("write", Op::Write)]
+    let delivered: Vec<DirectionResult> = [("read", Op::Read), ("write", Op::Write)]
         .into_iter()
         .filter_map(|(name, op)| direction(&job[name], op))
         .collect();
@@ -216,8 +216,8 @@ fn check_size(job: &Value, bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What fio says of one direction; `None` without requests.
-fn direction(part: &Value, op: Op) -> Option<Delivered> {
+/// One direction of a result of fio; `None` without requests.
+fn direction(part: &Value, op: Op) -> Option<DirectionResult> {
     let iops = part["iops"].as_f64().filter(|iops| *iops > 0.0)?;
     // Mean and percentiles of the same latency: fio lists percentiles of one of the two, by
     // default of the one that leaves out the submission.
@@ -231,10 +231,10 @@ fn direction(part: &Value, op: Op) -> Option<Delivered> {
         .into_iter()
         .flatten()
         .filter_map(|(percent, ns)| Some((percent.parse::<f64>().ok()?, ns.as_f64()? / 1e3)));
-    Some(Delivered { op, iops, mean_us: mean / 1e3, percentiles: percentiles.collect() })
+    Some(DirectionResult { op, iops, mean_us: mean / 1e3, percentiles: percentiles.collect() })
 }
 
-impl Delivered {
+impl DirectionResult {
     /// The percentile `percent` in microseconds, if it was measured.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         let found = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-6);

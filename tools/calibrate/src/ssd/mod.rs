@@ -5,17 +5,17 @@
 //! the jobs are held out and judge the fit.
 
 mod constants;
-mod fit;
+mod job_fit;
 mod jobs;
 mod simulate;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{JobResult, Judged, REFINED_MAX, TOLERANCE, trivial};
-pub use jobs::{Delivered, MeasuredJob, parse, read};
+pub use job_fit::{JobErrors, JobResult, REFINED_MAX, TOLERANCE, calibrate_ssd, trivial};
+pub use jobs::{DirectionResult, MeasuredJob, parse, read};
 
 use crate::CalibrateError;
-use crate::start::{Calibrated, Start};
+use crate::start::{CalibratedKind, Start};
 use constants::CONSTANTS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
@@ -24,7 +24,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const SSD: Calibrated = Calibrated {
+const SSD: CalibratedKind = CalibratedKind {
     kind: "ssd",
     words: "SSD",
     remedy: "name a preset of `hybridsim list preset` that is one, or a file with one",
@@ -32,7 +32,7 @@ const SSD: Calibrated = Calibrated {
 
 /// An SSD that has queues at its dies.
 #[derive(Clone, Debug)]
-pub struct Drive<'r> {
+pub struct QueuedSsd<'r> {
     start: Start<'r>,
     host: Host,
 }
@@ -60,7 +60,7 @@ impl Host {
         self.times_ns[Self::place(job)]
     }
 
-    /// With the times that the jobs of least depth among `jobs` leave to it: the median over them.
+    /// The host with the times that the jobs of least depth among `jobs` leave to it: the median.
     fn measured(self, jobs: &[&MeasuredJob]) -> Self {
         let time_ns = |place: usize| {
             let own = jobs.iter().filter(|job| Self::place(job) == place);
@@ -74,7 +74,7 @@ impl Host {
     }
 }
 
-impl<'r> Drive<'r> {
+impl<'r> QueuedSsd<'r> {
     /// The drive `name` stands for: a preset, or a file ending in `.toml` that is one or is a
     /// scenario with a single SSD.
     ///
@@ -87,7 +87,7 @@ impl<'r> Drive<'r> {
     /// The only SSD of the scenario `text`, to be called `name`.
     ///
     /// # Errors
-    /// As [`Drive::read`].
+    /// As [`QueuedSsd::read`].
     pub fn of_scenario(
         name: &str,
         text: &str,
@@ -108,10 +108,10 @@ impl<'r> Drive<'r> {
         Ok(Self { start, host: Host { commands_max, times_ns: [0; 2] } })
     }
 
-    fn point(&self) -> Point {
+    fn point(&self) -> SsdPoint {
         let settings = &self.start.component.settings;
         let [channels, dies] = ["channels", "dies_per_channel"].map(|key| settings.count(key));
-        Point {
+        SsdPoint {
             channels,
             dies_per_channel: dies,
             constants: CONSTANTS.iter().map(|constant| constant.read(settings)).collect(),
@@ -121,14 +121,14 @@ impl<'r> Drive<'r> {
 
 /// A variant of a drive.
 #[derive(Clone, Debug)]
-struct Point {
+struct SsdPoint {
     channels: u64,
     dies_per_channel: u64,
     /// Coordinates, by [`CONSTANTS`]; [`constants::FOLLOWS`] of those that follow another.
     constants: Vec<f64>,
 }
 
-impl Point {
+impl SsdPoint {
     /// The coordinate of constant `at`, or of the one that it follows.
     fn coordinate(&self, at: usize) -> f64 {
         let followed = CONSTANTS[at].follows.filter(|_| self.constants[at].is_nan());
@@ -159,11 +159,11 @@ pub struct SsdCalibration<'r> {
     /// All constants.
     pub constants: Vec<FittedConstant>,
     /// The jobs that were fitted to, with the constants of the start and with those fitted.
-    pub fitted: [Judged; 2],
+    pub fitted: [JobErrors; 2],
     /// The jobs held out, in the same way.
-    pub held_out: [Judged; 2],
-    /// On the jobs held out: the requests per second that the latency of one request at a time and
-    /// the highest rate of the row fitted to would let expect.
+    pub held_out: [JobErrors; 2],
+    /// Error on the jobs held out of the requests per second that the latency of one request at a
+    /// time and the highest rate of the row fitted to would let expect.
     pub trivial: f64,
     /// Time of the host from a completion to the next request, in microseconds, as measured by
     /// the jobs of least depth fitted to: of those that mostly read, and that mostly write.
@@ -173,9 +173,9 @@ pub struct SsdCalibration<'r> {
     /// Every job.
     pub jobs: Vec<JobResult>,
     #[serde(skip)]
-    drive: Drive<'r>,
+    drive: QueuedSsd<'r>,
     #[serde(skip)]
-    point: Point,
+    point: SsdPoint,
 }
 
 /// The fit of a constant.
@@ -183,9 +183,9 @@ pub struct SsdCalibration<'r> {
 pub struct FittedConstant {
     /// The parameter.
     pub name: &'static str,
-    /// Its value at the start.
+    /// The value at the start.
     pub from: String,
-    /// Its fitted value; `None` where the jobs do not identify it.
+    /// The fitted value; `None` where the jobs do not identify it.
     pub to: Option<String>,
     /// The values between which the distance from the measurements increases by at most
     /// [`TOLERANCE`], all else being equal.
@@ -195,8 +195,8 @@ pub struct FittedConstant {
 /// Times of the host below this one, in microseconds, are not worth a mention.
 const HOST_US_MIN: f64 = 0.05;
 
-/// Which of `jobs` are fitted to: every other one of a row of depths, the rows shifted against each
-/// other, so that neighbours judge each other.
+/// Marks the jobs that are fitted to: every other one of a row of depths, the rows shifted against
+/// each other, so that neighbours judge each other.
 pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
     let mut rows: Vec<&MeasuredJob> = Vec::new();
     let mut numbers = Vec::new();
@@ -212,13 +212,13 @@ pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
     numbers.into_iter().map(|number| number % 2 == 0).collect()
 }
 
-/// Which of `jobs` have one of `depths` requests outstanding.
+/// Marks the jobs that have one of `depths` requests outstanding.
 pub fn of_depths(jobs: &[MeasuredJob], depths: &[u64]) -> Vec<bool> {
     jobs.iter().map(|job| depths.contains(&job.depth)).collect()
 }
 
 impl SsdCalibration<'_> {
-    /// What is wrong with the fit.
+    /// Weaknesses of the fit, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         warnings.extend(self.waits_in_the_host());
@@ -256,7 +256,7 @@ impl SsdCalibration<'_> {
         ))
     }
 
-    /// What of the host goes with the constants of the drive.
+    /// Settings of the host that go with the constants of the drive.
     pub fn host(&self) -> Option<String> {
         let limit = self.commands_max.map(|most| format!("queue_depth = {most}"));
         let is_worth = |us: &f64| *us >= HOST_US_MIN;
@@ -273,12 +273,12 @@ impl SsdCalibration<'_> {
         (!both.is_empty()).then(|| format!("Simulated with [host] {}.", both.join(", ")))
     }
 
-    /// Other jobs on the fitted drive.
+    /// Simulates other jobs on the fitted drive.
     ///
     /// # Errors
     /// When it cannot run one of them.
     pub fn simulate(&self, jobs: &[MeasuredJob]) -> Result<Vec<JobResult>, CalibrateError> {
-        fit::simulate(&self.drive, jobs, &vec![false; jobs.len()], &self.point)
+        job_fit::simulate(&self.drive, jobs, &vec![false; jobs.len()], &self.point)
     }
 
     /// The drive as a preset, every value with its source.
@@ -325,18 +325,4 @@ impl SsdCalibration<'_> {
             }
         })
     }
-}
-
-/// Fits the constants of `drive` to those of `jobs` that `fits` marks, and judges by the others.
-/// `go_on` is asked several times a second and ends the fit when it returns false.
-///
-/// # Errors
-/// When the drive cannot run one of them, none is left to fit to, or the fit is to end.
-pub fn calibrate_ssd<'r>(
-    drive: &Drive<'r>,
-    jobs: &[MeasuredJob],
-    fits: &[bool],
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<SsdCalibration<'r>, CalibrateError> {
-    fit::calibrate(drive, jobs, fits, go_on)
 }

@@ -1,7 +1,7 @@
 //! Jobs of fio on a simulated drive.
 
-use super::jobs::{Delivered, MeasuredJob};
-use super::{Drive, Point};
+use super::jobs::{DirectionResult, MeasuredJob};
+use super::{QueuedSsd, SsdPoint};
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Settings, Value};
@@ -27,19 +27,19 @@ const COUNTED_PAGES: u64 = 3_000;
 const ROUNDS: u64 = 3;
 
 /// A job, ready to run.
-pub(super) struct Bench<'a> {
+pub(super) struct JobBench<'a> {
     pub measured: &'a MeasuredJob,
     scenario: Scenario,
 }
 
-/// What a simulated job delivered, by direction, beside what was measured.
-pub(super) struct Simulated {
+/// Results of one direction of a simulated job.
+pub(super) struct SimulatedDirection {
     pub op: Op,
     pub iops: f64,
     pub latencies: Latencies,
 }
 
-impl Simulated {
+impl SimulatedDirection {
     /// A percentile in microseconds.
     pub fn percentile(&self, percent: f64) -> f64 {
         self.latencies.quantile(percent / 100.0).map_or(f64::NAN, |ns| ns as f64 / 1e3)
@@ -49,11 +49,11 @@ impl Simulated {
         self.latencies.mean().map_or(f64::NAN, |ns| ns / 1e3)
     }
 
-    /// As if it had been measured.
-    pub fn delivered(&self) -> Delivered {
+    /// The results in the form of measured ones.
+    pub fn delivered(&self) -> DirectionResult {
         let percentiles = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
         let percentile = |percent| (percent, self.percentile(percent));
-        Delivered {
+        DirectionResult {
             op: self.op,
             iops: self.iops,
             mean_us: self.mean_us(),
@@ -62,15 +62,15 @@ impl Simulated {
     }
 }
 
-impl<'a> Bench<'a> {
+impl<'a> JobBench<'a> {
     /// `measured`, to be run on variants of `drive` with the dies of `point`, with `effort` times
     /// the least number of requests.
     ///
     /// # Errors
     /// When the drive cannot take such requests.
     pub fn new(
-        drive: &Drive<'_>,
-        point: &Point,
+        drive: &QueuedSsd<'_>,
+        point: &SsdPoint,
         measured: &'a MeasuredJob,
         effort: u64,
     ) -> Result<Self, CalibrateError> {
@@ -139,13 +139,17 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// When the run fails.
-    pub fn run(&self, drive: &Drive<'_>, point: &Point) -> Result<Vec<Simulated>, CalibrateError> {
+    pub fn run(
+        &self,
+        drive: &QueuedSsd<'_>,
+        point: &SsdPoint,
+    ) -> Result<Vec<SimulatedDirection>, CalibrateError> {
         let ran = self.output(drive, point)?;
         let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns) as f64;
-        let one = |measured: &Delivered| {
+        let one = |measured: &DirectionResult| {
             let latencies = ran.latencies.of(measured.op).clone();
             let iops = latencies.count() as f64 * 1e9 / window;
-            Simulated { op: measured.op, iops, latencies }
+            SimulatedDirection { op: measured.op, iops, latencies }
         };
         Ok(self.measured.delivered.iter().map(one).collect())
     }
@@ -153,8 +157,12 @@ impl<'a> Bench<'a> {
     /// Everything that a run of the job on `drive` at `point` gives.
     ///
     /// # Errors
-    /// As [`Bench::run`].
-    pub fn output(&self, drive: &Drive<'_>, point: &Point) -> Result<RunOutput, CalibrateError> {
+    /// As [`JobBench::run`].
+    pub fn output(
+        &self,
+        drive: &QueuedSsd<'_>,
+        point: &SsdPoint,
+    ) -> Result<RunOutput, CalibrateError> {
         let mut scenario = self.scenario.clone();
         let settings = &mut scenario.components[scenario.system].settings;
         point.write(settings);
@@ -207,7 +215,7 @@ fn shrink(settings: &mut Settings) {
 }
 
 fn checked(
-    drive: &Drive<'_>,
+    drive: &QueuedSsd<'_>,
     measured: &MeasuredJob,
     root: &Table,
 ) -> Result<Scenario, CalibrateError> {

@@ -1,4 +1,4 @@
-use super::simulate::{Bench, Simulated};
+use super::simulate::{JobBench, SimulatedDirection};
 use super::*;
 use hybridsim_engine::Op;
 use hybridsim_simulation::registry;
@@ -36,19 +36,20 @@ write_overhead = "11us"
 request_interval = "2us"
 "#;
 
-fn jobs(drive: &Drive<'_>, depths: &[u64]) -> Vec<MeasuredJob> {
+fn jobs(drive: &QueuedSsd<'_>, depths: &[u64]) -> Vec<MeasuredJob> {
     let mut found = Vec::new();
     for (workload, bytes, op) in
         [("randread", 4096, Op::Read), ("randread", 65536, Op::Read), ("write", 4096, Op::Write)]
     {
         for depth in depths {
-            let wanted = Delivered { op, iops: 1.0, mean_us: 1.0, percentiles: vec![(50.0, 1.0)] };
+            let wanted =
+                DirectionResult { op, iops: 1.0, mean_us: 1.0, percentiles: vec![(50.0, 1.0)] };
             let asked = MeasuredJob::new(workload, (bytes, *depth), 50, vec![wanted]);
             let asked = asked.expect("a sound job");
             let bench =
-                Bench::new(drive, &drive.point(), &asked, 2).expect("a drive that takes it");
+                JobBench::new(drive, &drive.point(), &asked, 2).expect("a drive that takes it");
             let ran = bench.run(drive, &drive.point()).expect("a run");
-            let delivered = ran.iter().map(Simulated::delivered).collect();
+            let delivered = ran.iter().map(SimulatedDirection::delivered).collect();
             found.extend(MeasuredJob::new(workload, (bytes, *depth), 50, delivered));
         }
     }
@@ -58,7 +59,7 @@ fn jobs(drive: &Drive<'_>, depths: &[u64]) -> Vec<MeasuredJob> {
 #[test]
 fn constants_of_a_simulated_drive_are_found_again() {
     let registry = registry::standard();
-    let measured = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let measured = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     let jobs = jobs(&measured, &[1, 4, 16, 64]);
     let start = TRUE
         .replace("55us", "80us")
@@ -66,7 +67,7 @@ fn constants_of_a_simulated_drive_are_found_again() {
         .replace("600MB/s", "900MB/s")
         .replace("1500MB/s", "3000MB/s")
         .replace("11us", "20us");
-    let start = Drive::of_scenario("start", &start, &registry).expect("a drive");
+    let start = QueuedSsd::of_scenario("start", &start, &registry).expect("a drive");
     let fits = every_other(&jobs);
     assert_eq!(fits.iter().filter(|fits| **fits).count(), 6);
     let found = calibrate_ssd(&start, &jobs, &fits, &|| true).expect("a fit");
@@ -94,7 +95,8 @@ fn constants_of_a_simulated_drive_are_found_again() {
     let path = folder.path().join("fitted.toml");
     fs::write(&path, &preset).expect("it can be written");
     let name = path.to_str().expect("a path in UTF-8");
-    let again = Drive::read(name, &registry).unwrap_or_else(|error| panic!("{error}\n{preset}"));
+    let again =
+        QueuedSsd::read(name, &registry).unwrap_or_else(|error| panic!("{error}\n{preset}"));
     let apart = again.point().constants[0] - found.point.constants[0];
     assert!(apart.abs() < 1e-3, "{preset}");
 }
@@ -102,7 +104,8 @@ fn constants_of_a_simulated_drive_are_found_again() {
 #[test]
 fn jobs_of_a_row_are_held_out_in_turn() {
     let one = |workload: &str, bytes, depth| {
-        let delivered = Delivered { op: Op::Read, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        let delivered =
+            DirectionResult { op: Op::Read, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
         MeasuredJob::new(workload, (bytes, depth), 50, vec![delivered]).expect("a sound job")
     };
     let row = |bytes| [1, 4, 16].map(|depth| one("randread", bytes, depth));
@@ -111,13 +114,14 @@ fn jobs_of_a_row_are_held_out_in_turn() {
 }
 
 /// A job of `workload`, with 4 KiB and `depth`, as `drive` delivers it.
-fn delivered(drive: &Drive<'_>, workload: &str, depth: u64, ops: &[Op]) -> MeasuredJob {
-    let wanted = |op: &Op| Delivered { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+fn delivered(drive: &QueuedSsd<'_>, workload: &str, depth: u64, ops: &[Op]) -> MeasuredJob {
+    let wanted =
+        |op: &Op| DirectionResult { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
     let asked = MeasuredJob::new(workload, (4096, depth), 50, ops.iter().map(wanted).collect());
     let asked = asked.expect("a sound job");
-    let bench = Bench::new(drive, &drive.point(), &asked, 2).expect("a drive that takes it");
+    let bench = JobBench::new(drive, &drive.point(), &asked, 2).expect("a drive that takes it");
     let ran = bench.run(drive, &drive.point()).expect("a run");
-    let delivered = ran.iter().map(Simulated::delivered).collect();
+    let delivered = ran.iter().map(SimulatedDirection::delivered).collect();
     MeasuredJob::new(workload, (4096, depth), 50, delivered).expect("a sound job")
 }
 
@@ -126,7 +130,7 @@ const BOTH: [Op; 2] = [Op::Read, Op::Write];
 #[test]
 fn writes_copy_no_pages_on_the_small_drive() {
     let registry = registry::standard();
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     for (workload, percent, ops) in [
         ("write", 0, &BOTH[1..]),
         ("randwrite", 0, &BOTH[1..]),
@@ -134,10 +138,11 @@ fn writes_copy_no_pages_on_the_small_drive() {
         ("randrw", 90, &BOTH),
         ("readwrite", 50, &BOTH),
     ] {
-        let wanted = |op: &Op| Delivered { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        let wanted =
+            |op: &Op| DirectionResult { op: *op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
         let wanted = ops.iter().map(wanted).collect();
         let job = MeasuredJob::new(workload, (4096, 16), percent, wanted).expect("a sound job");
-        let bench = Bench::new(&drive, &drive.point(), &job, 2).expect("a drive that takes it");
+        let bench = JobBench::new(&drive, &drive.point(), &job, 2).expect("a drive that takes it");
         let ran = bench.output(&drive, &drive.point()).expect("a run");
         let flash = ran.results.components.values().find_map(|one| one.flash.as_ref());
         let flash = flash.expect("the drive has flash");
@@ -149,12 +154,12 @@ fn writes_copy_no_pages_on_the_small_drive() {
 #[test]
 fn mixes_alone_show_reads_and_dies() {
     let registry = registry::standard();
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     let jobs = [1, 8, 64].map(|depth| delivered(&drive, "randrw", depth, &BOTH));
     let start = TRUE
         .replace("\"55us\"", "\"80us\"")
         .replace("dies_per_channel = 2", "dies_per_channel = 4");
-    let start = Drive::of_scenario("start", &start, &registry).expect("a drive");
+    let start = QueuedSsd::of_scenario("start", &start, &registry).expect("a drive");
     let found = calibrate_ssd(&start, &jobs, &[true; 3], &|| true).expect("a fit");
     assert!(found.are_dies_searched);
     // Three jobs show how many dies there are, and not on how many channels.
@@ -166,7 +171,7 @@ fn mixes_alone_show_reads_and_dies() {
 #[test]
 fn writes_alone_leave_the_dies_of_the_start() {
     let registry = registry::standard();
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     // The two deepest write at the limit of the drive; so does the third.
     let jobs = [1, 16, 64, 256].map(|depth| delivered(&drive, "write", depth, &BOTH[1..]));
     let found = calibrate_ssd(&drive, &jobs, &[true; 4], &|| true).expect("a fit");
@@ -255,8 +260,8 @@ fn engines_that_wait_for_each_request_have_no_depth() {
 #[test]
 fn time_of_the_host_is_measured_and_not_fitted() {
     let registry = registry::standard();
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
-    let slow = Drive { host: Host { times_ns: [30_000, 0], ..drive.host }, ..drive.clone() };
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
+    let slow = QueuedSsd { host: Host { times_ns: [30_000, 0], ..drive.host }, ..drive.clone() };
     let jobs = [1, 4, 16, 64].map(|depth| delivered(&slow, "randread", depth, &BOTH[..1]));
     let fits = of_depths(&jobs, &[1, 16]);
     assert_eq!(fits, [true, false, true, false]);
@@ -273,14 +278,14 @@ fn time_of_the_host_is_measured_and_not_fitted() {
 fn requests_beyond_the_queue_of_the_drive_wait_in_the_host() {
     let registry = registry::standard();
     let limited = format!("[host]\nqueue_depth = 4\n{TRUE}");
-    let limited = Drive::of_scenario("limited", &limited, &registry).expect("a drive");
+    let limited = QueuedSsd::of_scenario("limited", &limited, &registry).expect("a drive");
     let rate = |job: &MeasuredJob| job.delivered[0].iops;
     let [few, many] = [4, 32].map(|depth| delivered(&limited, "randread", depth, &BOTH[..1]));
     assert!((rate(&many) / rate(&few) - 1.0).abs() < 0.02, "{few:?} {many:?}");
     // The wait in the host is part of the latency: Little's law.
     let little = 32e6 / rate(&many);
     assert!((many.delivered[0].mean_us / little - 1.0).abs() < 0.05, "{many:?}");
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     let unlimited = delivered(&drive, "randread", 32, &BOTH[..1]);
     assert!(rate(&unlimited) > 1.3 * rate(&many), "{unlimited:?} {many:?}");
 }
@@ -288,11 +293,11 @@ fn requests_beyond_the_queue_of_the_drive_wait_in_the_host() {
 #[test]
 fn a_short_run_has_the_rate_of_a_long_one() {
     let registry = registry::standard();
-    let drive = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     for (workload, ops) in [("randread", &BOTH[..1]), ("write", &BOTH[1..]), ("randrw", &BOTH)] {
         let job = delivered(&drive, workload, 512, ops);
         let rate = |effort| {
-            let bench = Bench::new(&drive, &drive.point(), &job, effort).expect("a drive");
+            let bench = JobBench::new(&drive, &drive.point(), &job, effort).expect("a drive");
             let ran = bench.run(&drive, &drive.point()).expect("a run");
             ran.iter().map(|one| one.iops).sum::<f64>()
         };
@@ -306,7 +311,7 @@ fn another_timing_model_is_refused() {
     let registry = registry::standard();
     let (before, _) = TRUE.split_once("[component.ssd.timing]").expect("its timing");
     let other = format!("{before}timing = \"interleaved\"\n");
-    let error = Drive::of_scenario("x", &other, &registry).expect_err("no queues");
+    let error = QueuedSsd::of_scenario("x", &other, &registry).expect_err("no queues");
     assert!(error.to_string().contains("only `queued`"), "{error}");
 }
 
@@ -314,15 +319,15 @@ fn another_timing_model_is_refused() {
 fn the_link_has_a_rate_in_each_direction() {
     let registry = registry::standard();
     let slower = TRUE.replace("host_duplex", "host_write_rate = \"700MB/s\"\nhost_duplex");
-    let measured = Drive::of_scenario("true", &slower, &registry).expect("a drive");
-    let drive = Drive::of_scenario("start", TRUE, &registry).expect("a drive");
-    let of = |drive: &Drive<'_>, workload: &str, (bytes, depth), op| {
-        let wanted = Delivered { op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+    let measured = QueuedSsd::of_scenario("true", &slower, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("start", TRUE, &registry).expect("a drive");
+    let of = |drive: &QueuedSsd<'_>, workload: &str, (bytes, depth), op| {
+        let wanted = DirectionResult { op, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
         let asked = MeasuredJob::new(workload, (bytes, depth), 50, vec![wanted]);
         let asked = asked.expect("a sound job");
-        let bench = Bench::new(drive, &drive.point(), &asked, 2).expect("a drive");
+        let bench = JobBench::new(drive, &drive.point(), &asked, 2).expect("a drive");
         let ran = bench.run(drive, &drive.point()).expect("a run");
-        let delivered = ran.iter().map(Simulated::delivered).collect();
+        let delivered = ran.iter().map(SimulatedDirection::delivered).collect();
         MeasuredJob::new(workload, (bytes, depth), 50, delivered).expect("a sound job")
     };
     let reads = [1, 16].map(|depth| of(&measured, "randread", (65_536, depth), Op::Read));
@@ -350,7 +355,7 @@ fn the_link_has_a_rate_in_each_direction() {
 fn a_queue_of_the_host_that_limits_jobs_is_reported() {
     let registry = registry::standard();
     let limited = format!("[host]\nqueue_depth = 4\n{TRUE}");
-    let drive = Drive::of_scenario("mine.toml", &limited, &registry).expect("a drive");
+    let drive = QueuedSsd::of_scenario("mine.toml", &limited, &registry).expect("a drive");
     let jobs = [1, 4, 16].map(|depth| delivered(&drive, "randread", depth, &BOTH[..1]));
     let warning = |count: usize| {
         let found = calibrate_ssd(&drive, &jobs[..count], &vec![true; count], &|| true);

@@ -3,7 +3,7 @@
 use super::machines;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_engine::{Op, SimTime};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig3-4", run: reproduce };
 
@@ -13,9 +13,9 @@ const DAY: SimTime = SimTime::from_ns(86_400_000_000_000);
 
 #[derive(Default)]
 struct Distances {
-    /// All but zero.
+    /// Distances other than zero.
     all: Vec<u64>,
-    /// Those beyond a megabyte on the first day.
+    /// Distances beyond a megabyte on the first day.
     far: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         })?;
         let (name, counts) = (machine.name, seen.counts());
         // The generators are built to this shape.
-        let weighed = |claim: Claim| if machine.real { claim } else { claim.given() };
+        let weighed = |claim: Claim| claim.given_if(!machine.real);
         let far = counts[MEGABYTE].unwrap_or(f64::NAN);
         findings.row(weighed(
             Claim::of("bisson-fqueue/count-distance-8-16-kb-1")
@@ -109,22 +109,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         bands.push(Curve::ours(name, seen.band_points()).stepped());
         curves.push(Curve::ours(name, counts.iter().enumerate().filter_map(point).collect()));
     }
-    findings.plot(Plot {
-        title: "Figure 3: bands of seek distance on the first day".to_owned(),
-        caption:
-            "The share of the writes beyond 1 MiB in each of a thousand ranges of distance: a \
-                  horizontal band of the paper's figure is a peak."
-                .to_owned(),
-        x: Axis::linear("Distance", "GB"),
-        y: Axis::linear("Writes", "share"),
-        curves: bands,
-    });
-    findings.plot(Plot {
-        title: "Writes at a distance from the request before".to_owned(),
-        caption: "How often a distance comes up that does; mean over an octave.".to_owned(),
-        x: Axis::logarithmic("Distance", "MiB"),
-        y: Axis::logarithmic("Writes at a distance", ""),
-        curves,
-    });
+    findings.plot("bisson-fqueue/bands-of-seek-distance", &[], bands);
+    findings.plot("bisson-fqueue/writes-at-a-distance", &[], curves);
     Ok(findings)
 }

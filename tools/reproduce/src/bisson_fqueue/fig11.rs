@@ -2,7 +2,7 @@
 
 use super::{foreground_ns, sum, weeks, with_flash};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig11", run: reproduce };
 
@@ -35,12 +35,6 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         );
         curves.push(Curve::ours(name, SPEEDS.iter().map(|s| f64::from(*s)).zip(times).collect()));
     }
-    findings.plot(Plot {
-        title: "Write access time by flash speed".to_owned(),
-        caption: "Normalised to the same week without an FQueue.".to_owned(),
-        x: Axis::linear("Flash speed, Ultra II = 1", ""),
-        y: Axis::linear("Write access time, without = 1", ""),
-        curves,
-    });
+    findings.plot("bisson-fqueue/access-time-by-flash-speed", &[], curves);
     Ok(findings)
 }

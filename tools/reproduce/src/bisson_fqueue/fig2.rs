@@ -1,7 +1,7 @@
 //! Figure 2 and Table I: access times by distance, and sequential ones.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, Order, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig2", run: reproduce };
 
@@ -66,25 +66,17 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
                 .into_iter()
                 .zip([times[0], times[2], times[4], times[6]])
                 .collect();
-            let name = format!("disk ({device}): mean access time rises with distance, ms");
-            let claim = Claim::new("B03", name).ordered(Order::Rising).ranked(&named);
+            let claim = Claim::of("bisson-fqueue/access-time-rises-with-distance");
             // The curve is put in; that the mechanics give one like it is a result.
-            findings.row(if device == "curve" { claim.given() } else { claim });
+            let claim = claim.with("device", device).given_if(device == "curve");
+            findings.row(claim.ranked(&named));
         }
         let points = PARTS.iter().map(|mib| *mib as f64 / 3.0).zip(times).collect();
         curves.push(Curve::ours(device, points));
     }
     let times_by_part = curves.clone();
     curves.extend(bounds);
-    findings.plot(Plot {
-        title: "Mean access time by mean distance".to_owned(),
-        caption: "The paper's own numbers did not survive; of the mechanics, the interval of each \
-                  mean as figure 2 draws it."
-            .to_owned(),
-        x: Axis::logarithmic("Mean distance", "MiB"),
-        y: Axis::linear("Mean access time", "ms"),
-        curves,
-    });
+    findings.plot("bisson-fqueue/access-time-by-distance", &[], curves);
     findings.row(Claim::of("bisson-fqueue/confidence-interval-is-narrow").ours(interval));
     let whole = |curves: &[Curve], at: usize| curves[at].points.last().map_or(f64::NAN, |it| it.1);
     for (at, device) in [(0, "curve"), (1, "mechanics")] {

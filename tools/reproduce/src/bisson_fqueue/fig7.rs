@@ -4,7 +4,7 @@ use super::{Machine, count, flash_times, foreground_ns, idle_readings, machines,
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig7", run: reproduce };
 
@@ -78,7 +78,7 @@ fn reduction(all: &[(Machine, Variants)], findings: &mut Findings) {
     }
 }
 
-/// How much the machines differ: the largest normalised time over the smallest, at each seed.
+/// The largest normalised time of a machine over the smallest, at each seed.
 fn across_workloads(all: &[(Machine, Variants)]) -> Claim {
     let generated = || all.iter().filter(|(machine, _)| !machine.real).map(|(_, ran)| ran);
     let ratio = |times: Vec<f64>| {
@@ -115,19 +115,14 @@ fn plot(all: &[(Machine, Variants)], findings: &mut Findings) {
     let mut curves: Vec<Curve> = SCHEDULERS.iter().enumerate().map(curve).collect();
     let lowest = vec![(1.0, 0.3), (number(all.len() - 1), 0.3)];
     curves.push(Curve::published("up to 70 % less, published", lowest));
-    findings.plot(Plot {
-        title: "Figure 7: write access time by machine and scheduler".to_owned(),
-        caption: format!(
-            "With an FQueue of 80 MB, each scheduler over itself without; seed 1. {}.",
-            names.join(", ")
-        ),
-        x: Axis::linear("Machine", ""),
-        y: Axis::linear("Time, without = 1", ""),
+    findings.plot(
+        "bisson-fqueue/access-time-by-scheduler",
+        &[("machines", &names.join(", "))],
         curves,
-    });
+    );
 }
 
-/// Why the schedulers take the same time: how long writes wait in the request queue.
+/// The reason why the schedulers take the same time: how long writes wait in the request queue.
 fn waiting(ran: &[JobOutput]) -> String {
     let plain = &ran[C_LOOK];
     let response = plain.results.latency_ns.write.mean.unwrap_or(f64::NAN) / 1e6;
@@ -140,7 +135,7 @@ fn waiting(ran: &[JobOutput]) -> String {
     )
 }
 
-/// Why the schedulers differ, in times: what sorting saves without an FQueue, and with one.
+/// The reason why the schedulers differ: what sorting saves without an FQueue and with one.
 fn sorting(ran: &[JobOutput]) -> String {
     let saved = |time: &dyn Fn(usize) -> f64| 100.0 * (1.0 - time(C_LOOK) / time(0));
     let backed = |at: usize| foreground_ns(&ran[SCHEDULERS.len() + at]);

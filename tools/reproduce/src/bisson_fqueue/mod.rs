@@ -51,7 +51,7 @@ fn weeks(runner: &Runner) -> Vec<Machine> {
     all
 }
 
-/// The same, and the log of a Windows PC at work, of hours and not of a week.
+/// The weeks, and the log of a Windows PC at work, of hours and not of a week.
 fn machines(runner: &Runner) -> Vec<Machine> {
     let mut all = weeks(runner);
     if let Ok(path) = runner.data(LOG) {
@@ -82,7 +82,8 @@ fn idle_readings() -> Vec<Setting> {
     ]
 }
 
-/// These, and others of what the paper leaves open. The scenario has the readings of its text.
+/// Readings of idle processing, and of others that the paper leaves open. The scenario has those of
+/// its text.
 fn readings() -> Vec<Setting> {
     let key = |name, key, value: &str| Setting::key(name, key, value);
     let more = [
@@ -135,7 +136,7 @@ impl Machine {
         self.gigabytes * 1_000_000_000 / 512
     }
 
-    /// With an FQueue of `mb` megabytes.
+    /// The paper's simulator with an FQueue of `mb` megabytes.
     fn backed(&self, mb: f64) -> Job {
         let bytes = (mb * 1e6 / 512.0).ceil() as u64 * 512;
         self.job(&format!("{mb} MB")).set("component.drive.size", format!("\"{bytes}B\""))
@@ -147,17 +148,17 @@ fn reported<'a>(ran: &'a JobOutput, name: &str) -> Option<&'a CustomResult> {
     ran.results.components.get("scheduler")?.custom.get(name)
 }
 
-/// Its largest value.
+/// The largest custom value `name` of the scheduler.
 fn largest(ran: &JobOutput, name: &str) -> f64 {
     reported(ran, name).map_or(0.0, |reported| reported.max as f64)
 }
 
-/// The sum of its values.
+/// The sum of the custom values `name` of the scheduler.
 fn sum(ran: &JobOutput, name: &str) -> f64 {
     reported(ran, name).map_or(0.0, |reported| reported.count as f64 * reported.mean.unwrap_or(0.0))
 }
 
-/// The number of its values.
+/// The number of custom values `name` of the scheduler.
 fn count(ran: &JobOutput, name: &str) -> f64 {
     reported(ran, name).map_or(0.0, |reported| reported.count as f64)
 }

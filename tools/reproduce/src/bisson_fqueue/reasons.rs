@@ -1,4 +1,4 @@
-//! Why rows about the FQueue's size differ, in the numbers of the runs themselves.
+//! Reasons why rows about the FQueue's size differ, in the numbers of the runs themselves.
 
 use super::fqueue::{
     ALL_CACHED, BLOCK_BYTES, ERASES, LARGEST, NO_IDLE, PLAIN, SIZES, SMALLEST, WEEKS_PER_YEAR,

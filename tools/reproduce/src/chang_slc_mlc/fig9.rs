@@ -3,8 +3,8 @@
 
 use super::analysis::TABLE_3;
 use super::{
-    EXT3, NTFS, REPLAYS, Setting, at, costs, energy_percent, factors, job, months, number, seeds,
-    slc_requests, speed_up, sum,
+    EXT3, NTFS, REPLAYS, SettingKeys, at, costs, energy_percent, factors, job, months, number,
+    seeds, slc_requests, speed_up, sum,
 };
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_ssd::slc_mlc::STATISTIC_NAMES;
@@ -12,8 +12,8 @@ use hybridsim_ssd::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
-/// What the paper leaves open; each is run for one month, with and without SLC flash.
-const SETTINGS: &[Setting] = &[
+/// Settings that the paper leaves open, each run for one month, with and without SLC flash.
+const SETTINGS: &[SettingKeys] = &[
     ("one month", &[]),
     ("one month, a hash table of twice as many entries", &[(ENTRIES, "131072")]),
     ("one month, quadratic probing", &[("component.ssd.probing", "\"quadratic\"")]),
@@ -31,7 +31,7 @@ const OF_C3_EXT3: &[usize] = &[0, 1, 4, 6];
 const OF_C1_NTFS: &[usize] = &[0, 1, 5];
 
 /// Whether a setting makes no difference without SLC flash, as it is of the hash table.
-fn of_slc((_, keys): &Setting) -> bool {
+fn of_slc((_, keys): &SettingKeys) -> bool {
     let of_table = ["component.ssd.hash_", "component.ssd.prob"];
     !keys.is_empty()
         && keys.iter().all(|(key, _)| of_table.iter().any(|start| key.starts_with(start)))
@@ -160,12 +160,12 @@ fn headline(findings: &mut Findings, ntfs: &Pair, ext3: &Pair, same: &Pair) {
         ("C1, NTFS", 1.3, same, why_same),
     ] {
         let claim = Claim::of("chang-slc-mlc/rs-ratio-256-mb").with("name", name);
-        let claim = claim.within(published, 0.15).if_it_differs(&why);
+        let claim = claim.published(published).if_it_differs(&why);
         findings.row(pair.number(claim, |[without, with]| speed_up(without, with)));
     }
     for (name, percent, pair, at) in [("NTFS", 54.2, ntfs, 0), ("ext3", 73.6, ext3, 2)] {
         let claim = Claim::of("chang-slc-mlc/table-4-es-ratio-mb").with("name", name);
-        let claim = claim.with("size", "256").within(percent, 5.0).if_it_differs(&why(pair, at));
+        let claim = claim.with("size", "256").published(percent).if_it_differs(&why(pair, at));
         findings.row(pair.number(claim, |[without, with]| energy_percent(without, with)));
     }
 }
@@ -232,9 +232,8 @@ fn table_3(
         claim.with("what", what)
     };
     let mut add = |what: &str, value: f64, given: bool, of: &dyn Fn(&Factors) -> f64| {
-        let claim = row(what).within_share(value, SHARE);
-        let claim = pair.number(claim, |ran| round(of(&factors(&ran[at]))));
-        findings.row(if given { claim.given() } else { claim });
+        let claim = row(what).published(value).given_if(given);
+        findings.row(pair.number(claim, |ran| round(of(&factors(&ran[at])))));
     };
     if published.alpha > 0.0 {
         add("alpha", published.alpha, true, &|factors| factors.alpha);
@@ -287,10 +286,7 @@ fn jumps(ran: &JobOutput) -> f64 {
     jumps / writes
 }
 
-/// How far a factor of table 3 or a calculated cost may be from the paper's.
-const SHARE: f64 = 0.25;
-
-/// To four digits behind the point, so that a value can be read.
+/// `value` to four digits behind the point, so that it can be read.
 fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

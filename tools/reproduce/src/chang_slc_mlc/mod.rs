@@ -55,10 +55,10 @@ fn seeds(rows: &[&str]) -> u32 {
 }
 
 /// A setting of what the paper leaves open: its name, and keys and values of the scenario.
-type Setting = (&'static str, &'static [(&'static str, &'static str)]);
+type SettingKeys = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Why response figures differ, by what section 4.1 says they are made of: what scans and folds
-/// add to a page written to MLC flash, here and with the factors of table 3.
+/// The reason why response figures differ, by the terms of section 4.1: what scans and folds add to
+/// a page written to MLC flash, here and with the factors of table 3.
 fn costs(ran: [&JobOutput; 2], published: [&Factors; 2]) -> String {
     let ours = ran.map(factors);
     let both = |of: &dyn Fn(&Factors) -> f64| {
@@ -113,14 +113,14 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
     }
 }
 
-/// As many requests as `count` months have.
+/// `job` with the requests of `count` months.
 fn months(job: Job, count: u64) -> Job {
     let name = if count == 1 { job.name.clone() } else { format!("{}, {count} months", job.name) };
     job.set("workload.generator.requests", count * MONTH).named(name)
 }
 
 /// `job` at `setting`.
-fn at(job: Job, setting: &Setting) -> Job {
+fn at(job: Job, setting: &SettingKeys) -> Job {
     let (name, keys) = setting;
     let name = format!("{}, {name}", job.name);
     keys.iter().fold(job.named(name), |job, (key, value)| job.set(key, value))

@@ -3,7 +3,7 @@
 
 use super::{NTFS, job};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/today", run: reproduce };
 
@@ -69,13 +69,6 @@ fn cliffs(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentErro
         )));
         curves.push(Curve::ours(name, rates));
     }
-    findings.plot(Plot {
-        title: "The write cliff".to_owned(),
-        caption: "Writes in sequence to drives with SLC caches, until the cache is full and then."
-            .to_owned(),
-        x: Axis::logarithmic("Written before", "MiB"),
-        y: Axis::linear("Rate", "MB/s"),
-        curves,
-    });
+    findings.plot("chang-slc-mlc/write-cliff", &[], curves);
     Ok(())
 }

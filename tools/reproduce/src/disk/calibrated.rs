@@ -1,7 +1,7 @@
 //! Measured drives with constants fitted to one half of their log, replayed on the other.
 
 use super::super::{Claim, Experiment, ExperimentError, Findings, Runner};
-use super::{DRIVES, FORMAT, log_name, start, words};
+use super::{FORMAT, log_name, logged_drives, start, words};
 use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{
     ClassChange, DiskCalibration, DiskFit, Log, Split, calibrate_disk,
@@ -19,46 +19,33 @@ const HALVES: Split = Split { parts: 2, whole: false };
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let folder = runner.data("disksim/disks")?;
     let (mut findings, mut worst) = (Findings::default(), f64::NEG_INFINITY);
-    for drive in &DRIVES {
+    for drive in &logged_drives() {
         let found = calibrated(drive, &folder, runner.registry())
-            .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
-        runner.done(drive.name)?;
-        let claim = format!(
-            "{}: rms demerit, constants fitted to the other half of the log; aim: 1.5 times the \
-             floor",
-            drive.name
-        );
+            .map_err(|error| ExperimentError::of(&drive.name, error))?;
+        runner.done(&drive.name)?;
         let worse = found.fits.iter().map(|fit| fit.other_angles);
         worst = worse.map(|it| it.after_ms - it.before_ms).fold(worst, f64::max);
         let aim = AIM * found.floor.between_runs_ms;
         findings.row(
-            Claim::new("–", claim)
-                .unit("ms")
-                .at_most("no such figure; 1.5 times the floor is an aim", aim)
+            Claim::of("disk/demerit-on-the-other-half")
+                .with("drive", &drive.name)
+                .between("no such figure; 1.5 times the floor is an aim", f64::NEG_INFINITY, aim)
                 .ours(found.crossed.after_ms)
                 .remark(&summary(&found))
                 .if_it_differs(&left(&found)),
         );
     }
-    let claim = "largest increase of a demerit on the other half, of sixteen fits, as means over \
-                 twenty runs with other angles of the platters";
-    findings.row(
-        Claim::new("–", claim.to_owned())
-            .unit("ms")
-            .at_most("design goal: no fit increases the demerit", 0.0)
-            .ours(worst)
-            .if_it_differs("the fit is overfitted to its half"),
-    );
+    findings.row(Claim::of("disk/largest-increase-of-a-demerit").ours(worst));
     Ok(findings)
 }
 
 fn calibrated<'r>(
-    drive: &super::Drive,
+    drive: &super::LoggedDrive,
     disks: &Path,
     registry: &'r Registry,
 ) -> Result<DiskCalibration<'r>, CalibrateError> {
     let start = start(drive, disks, registry)?;
-    let path = disks.join(drive.folder).join(log_name(drive));
+    let path = disks.join(&drive.folder).join(log_name(drive));
     calibrate_disk(&start, &[Log::read(&path, Some(FORMAT), registry)?], HALVES)
 }
 

@@ -1,4 +1,4 @@
-//! What a drive gains by choosing among its commands.
+//! Gains of a drive by choosing among its commands.
 
 use super::super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 

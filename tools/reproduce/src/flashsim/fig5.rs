@@ -2,7 +2,7 @@
 
 use super::{FTLS, seeds, with_ftl};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig5", run: reproduce };
 
@@ -43,16 +43,6 @@ fn throughputs(ran: &[Vec<JobOutput>]) -> Vec<Vec<f64>> {
     ran.iter().map(|seeds| seeds.iter().map(throughput).collect()).collect()
 }
 
-fn plot(title: &str, curves: Vec<Curve>) -> Plot {
-    Plot {
-        title: title.to_owned(),
-        caption: "One request of 4 KB at a time.".to_owned(),
-        x: Axis::linear("Sequential requests", "share"),
-        y: Axis::linear("Throughput", "MB/s"),
-        curves,
-    }
-}
-
 /// Models of the two drives of the figure, from Table 2.
 const DRIVES: [&str; 2] = ["mtron-msp7000-like", "supertalent-fsd32-like"];
 
@@ -81,8 +71,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         reads.push(Curve::ours(system, points(&read)));
     }
     random_writes(runner, &mut findings)?;
-    findings.plot(plot("Writes", writes));
-    findings.plot(plot("Reads", reads));
+    findings.plot("flashsim/throughput-by-sequentiality", &[("title", &"Writes")], writes);
+    findings.plot("flashsim/throughput-by-sequentiality", &[("title", &"Reads")], reads);
     Ok(findings)
 }
 
@@ -113,7 +103,7 @@ fn rises(runner: &Runner, system: &str, ran: &[Vec<JobOutput>]) -> Result<Claim,
     Ok(claim.if_it_differs(&why).sensitive_ranked("log blocks (FAST) instead of a page map", &logs))
 }
 
-/// How much reads vary with sequentiality, over how much writes do.
+/// The variation of reads with sequentiality over that of writes.
 fn variation(system: &str, written: &[Vec<f64>], read: &[Vec<f64>]) -> Claim {
     let of = |ran: &[Vec<f64>], seed: usize| {
         let values: Vec<f64> = ran.iter().map(|values| values[seed]).collect();
@@ -124,11 +114,8 @@ fn variation(system: &str, written: &[Vec<f64>], read: &[Vec<f64>]) -> Claim {
         (0..written[0].len()).map(|seed| of(read, seed) / of(written, seed)).collect();
     let claim = Claim::of("flashsim/reads-vary-much-less-highest").with("system", system);
     let claim = claim.ours_at_seeds(&ratios);
-    match PAGE_MAPS.contains(&system) {
-        // Nothing in the model of a page map makes a read depend on the one before.
-        true => claim.given(),
-        false => claim,
-    }
+    // Nothing in the model of a page map makes a read depend on the one before.
+    claim.given_if(PAGE_MAPS.contains(&system))
 }
 
 fn bounds(values: &[f64]) -> (f64, f64) {
@@ -165,16 +152,14 @@ fn random_writes(runner: &Runner, findings: &mut Findings) -> Result<(), Experim
             None => claim,
         });
     }
-    findings.plot(Plot {
-        title: "80 % random writes".to_owned(),
-        caption: "Share of requests that took at most so long.".to_owned(),
-        x: Axis::logarithmic("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves: systems
+    findings.plot(
+        "flashsim/response-times-of-random-writes",
+        &[],
+        systems
             .iter()
             .zip(&ran)
             .map(|(system, ran)| Curve::ours(system, ran[0].distribution("all")).stepped())
-            .collect(),
-    });
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{DFTL, Evaluation, FAST, LAYERS, MapMemory, PAGE, REGION, Tables, flash, with_memory};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner, Setting};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 /// Figure 6(a).
 pub const FINANCIAL: Experiment = Experiment { id: "flashsim/fig6a", run: financial };
@@ -10,7 +10,7 @@ pub const FINANCIAL: Experiment = Experiment { id: "flashsim/fig6a", run: financ
 /// Figure 6(b).
 pub const TPC_H: Experiment = Experiment { id: "flashsim/fig6b", run: tpc_h };
 
-/// What the paper leaves open for Financial.
+/// Settings that the paper leaves open for Financial.
 fn financial_settings(tables: &Tables) -> Vec<Setting> {
     vec![
         with_memory(REGION, tables, MapMemory::Region, &[]),
@@ -36,7 +36,7 @@ fn financial_settings(tables: &Tables) -> Vec<Setting> {
     ]
 }
 
-/// What it leaves open for TPC-H.
+/// Settings that the paper leaves open for TPC-H.
 fn tpc_h_settings(tables: &Tables) -> Vec<Setting> {
     vec![
         with_memory(REGION, tables, MapMemory::Region, &[]),
@@ -67,7 +67,7 @@ fn financial(runner: &Runner) -> Result<Findings, ExperimentError> {
     findings.row(ran.number(claim, |ran| erases(&ran[FAST]) / erases(&ran[DFTL])));
     let claim = Claim::of("flashsim/page-reads-writes-beyond-host-s");
     findings.row(ran.number(claim, |ran| extra_pages(&ran[FAST]) / extra_pages(&ran[DFTL])));
-    findings.plot(distributions(ran.first()));
+    findings.plot("flashsim/response-times-of-layers", &[], distributions(ran.first()));
     Ok(findings)
 }
 
@@ -85,7 +85,7 @@ fn tpc_h(runner: &Runner) -> Result<Findings, ExperimentError> {
     findings.row(ran.order(higher, of([FAST, DFTL], JobOutput::mean_ms)));
     let deviates = Claim::of("flashsim/dftl-deviates-page-mapping-when-reads");
     findings.row(ran.order(deviates, of([DFTL, PAGE], JobOutput::mean_ms)));
-    findings.plot(distributions(ran.first()));
+    findings.plot("flashsim/response-times-of-layers", &[], distributions(ran.first()));
     Ok(findings)
 }
 
@@ -116,16 +116,10 @@ fn crossing(one: &JobOutput, other: &JobOutput) -> f64 {
     steps.next().unwrap_or(0.0)
 }
 
-fn distributions(ran: &[JobOutput]) -> Plot {
-    Plot {
-        title: "Response times".to_owned(),
-        caption: "Share of requests that took at most so long, queueing included.".to_owned(),
-        x: Axis::logarithmic("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves: LAYERS
-            .iter()
-            .zip(ran)
-            .map(|(name, ran)| Curve::ours(name, ran.distribution("all")).stepped())
-            .collect(),
-    }
+fn distributions(ran: &[JobOutput]) -> Vec<Curve> {
+    LAYERS
+        .iter()
+        .zip(ran)
+        .map(|(name, ran)| Curve::ours(name, ran.distribution("all")).stepped())
+        .collect()
 }

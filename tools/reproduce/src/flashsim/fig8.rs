@@ -5,7 +5,7 @@ use super::{CACHE_ENTRIES, MapMemory, REGION, Tables, dftl, flash, seeds};
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig8", run: reproduce };
 
@@ -70,13 +70,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     findings.row(Claim::of("flashsim/energy-of-a-search").remark(&balance(ran.first())));
     let points = FRACTIONS.iter().enumerate();
     let points = points.map(|(at, fraction)| (*fraction, response(ran.first(), at))).collect();
-    findings.plot(Plot {
-        title: "Mean response against the fraction searched".to_owned(),
-        caption: "Relative to a full search.".to_owned(),
-        x: Axis::linear("Fraction of the blocks searched", ""),
-        y: Axis::linear("Mean response, full search = 1", ""),
-        curves: vec![Curve::ours("DFTL, Financial", points)],
-    });
+    findings.plot("flashsim/response-by-search", &[], vec![Curve::ours("DFTL, Financial", points)]);
     Ok(findings)
 }
 

@@ -74,8 +74,8 @@ fn seeds(rows: &[&str]) -> u32 {
     crate::seeds("flashsim", rows)
 }
 
-/// What DFTL's cached mapping table has room for: as much as FAST's tables take, of the drives of
-/// Table 2 or of the active region alone, or the whole map.
+/// Room of DFTL's cached mapping table: as much as FAST's tables take, of the drives of Table 2 or
+/// of the active region alone, or the whole map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MapMemory {
     Drive,
@@ -170,13 +170,13 @@ fn dftl(preset: &str, entries: u64) -> Job {
     evaluation("dftl", preset).set(CACHE_ENTRIES, entries)
 }
 
-/// As many results as jobs were given.
+/// The results of a fixed number of jobs.
 fn take<const N: usize>(ran: Vec<JobOutput>) -> [JobOutput; N] {
     let Ok(all) = ran.try_into() else { panic!("a runner returns a result for every job") };
     all
 }
 
-/// What the flash device of `ran` did.
+/// The results of the flash device of `ran`.
 fn flash(ran: &JobOutput) -> &Flash {
     let mut devices =
         ran.results.components.values().filter_map(|component| component.flash.as_ref());

@@ -5,7 +5,7 @@ use super::seeds;
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 pub const FIREFOX: Experiment = Experiment { id: "konanki/fig5.9", run: firefox };
 pub const DIA: Experiment = Experiment { id: "konanki/fig5.10", run: dia };
@@ -13,7 +13,7 @@ pub const MP3: Experiment = Experiment { id: "konanki/fig5.11", run: mp3 };
 pub const UNTAR: Experiment = Experiment { id: "konanki/fig5.12", run: untar };
 pub const POSTMARK: Experiment = Experiment { id: "konanki/fig5.13", run: postmark };
 
-/// What is not in the tables; all assumed but where `burst` says otherwise.
+/// An application's workload beyond the tables; all assumed but where `burst` says otherwise.
 struct Application {
     mix: &'static str,
     requests: u32,
@@ -25,7 +25,7 @@ struct Application {
     fills_flash: bool,
     /// Whether a hybrid with a page map is run as well.
     page_map: bool,
-    /// What the paper says of its figure as points of curves, to be drawn beside ours.
+    /// Points of curves from the paper's text on its figure, drawn beside ours.
     published: &'static [(&'static str, &'static [(f64, f64)])],
 }
 
@@ -80,12 +80,12 @@ fn jobs(application: &Application) -> Vec<Job> {
     jobs
 }
 
-/// On the hybrids alone.
+/// A setting of the hybrids alone.
 fn hybrid(name: &str, make: impl Fn(Job) -> Job + 'static) -> Setting {
     Setting::new(name, move |at, job| if at == STANDARD { job } else { make(job) })
 }
 
-/// On the hybrid with ANAND alone.
+/// A setting of the hybrid with ANAND alone.
 fn anand(name: &str, ftl: &'static str) -> Setting {
     Setting::new(name, move |at, job| match at {
         ANAND => job.set("component.flash.ftl", ftl),
@@ -106,7 +106,7 @@ fn flash_times(name: &str, factor: f64) -> Setting {
 const PROGRAM_US: f64 = 84.0;
 const READ_US: f64 = 78.0;
 
-/// Other values of what the paper leaves open.
+/// Settings that the paper leaves open.
 fn settings(application: &Application) -> Vec<Setting> {
     let bursts = |name: &str, factor: f64| {
         let probability = (1.0 / (application.burst * factor)).min(1.0);
@@ -141,7 +141,7 @@ fn settings(application: &Application) -> Vec<Setting> {
     ]
 }
 
-/// Those that matter once flash is full.
+/// Settings that matter once flash is full.
 fn settings_when_full(application: &Application) -> Vec<Setting> {
     let requests =
         |name: &str, count: u32| Setting::key(name, "workload.generator.requests", count);
@@ -176,16 +176,11 @@ fn plot(application: &Application, systems: &Variants, findings: &mut Findings) 
         let points = points.iter().map(|(ms, share)| (ms * 1e6, *share)).collect();
         Curve::published(&format!("{name}, published"), points)
     });
-    findings.plot(Plot {
-        title: "Response times".to_owned(),
-        caption:
-            "Share of requests that took at most so long, at seed 1; published are the points \
-                  that the text gives."
-                .to_owned(),
-        x: Axis::logarithmic("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves: ours.chain(published).collect(),
-    });
+    findings.plot(
+        "konanki/response-times-of-systems",
+        &[],
+        ours.chain(published).collect::<Vec<_>>(),
+    );
 }
 
 fn firefox(runner: &Runner) -> Result<Findings, ExperimentError> {

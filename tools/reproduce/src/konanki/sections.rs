@@ -5,7 +5,7 @@ use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
 use hybridsim_observe::results::Flash;
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 /// Section 3.3.
 pub const CLEANUP: Experiment = Experiment { id: "konanki/sec3.3", run: cleanup };
@@ -86,19 +86,13 @@ fn extraction(runner: &Runner) -> Result<Findings, ExperimentError> {
             PAGES.iter().zip(&ran).map(|(pages, ran)| (f64::from(*pages), shortest(ran))).collect();
         let (slope, intercept) = line(&points);
         let row = |id: &str, published: f64, ours: f64| {
-            Claim::of(id).with("what", what).within_share(published, 0.01).ours(ours)
+            Claim::of(id).with("what", what).published(published).ours(ours)
         };
         findings.row(row("konanki/slope-is-the-time-of-a-page", slope_us, slope / 1e3));
         findings.row(row("konanki/intercept-is-the-overhead", OVERHEAD_US, intercept / 1e3));
         curves.push(Curve::ours(what, points));
     }
-    findings.plot(Plot {
-        title: "Latency by pages".to_owned(),
-        caption: "The shortest of ten, as section 5.2 fits a line to.".to_owned(),
-        x: Axis::linear("Pages", ""),
-        y: Axis::linear("Latency", "ns"),
-        curves,
-    });
+    findings.plot("konanki/latency-by-pages", &[], curves);
     erases_per_write(runner, &mut findings)?;
     findings.row(Claim::of("konanki/anand-best-models-the-sandisk"));
     Ok(findings)

@@ -4,7 +4,7 @@ use super::seeds;
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 /// Figures 5.1 to 5.5.
 pub const STICK: Experiment = Experiment { id: "konanki/fig5.1-5.5", run: stick };
@@ -61,19 +61,15 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
     for (name, ..) in &APPLICATIONS {
         findings.row(Claim::of("konanki/simulated-matches-observed").with("name", name));
     }
-    findings.plot(Plot {
-        title: "Response times".to_owned(),
-        caption: "Share of requests that took at most so long. The thesis draws a curve of the \
-                  stick and one of its simulator for each application; no point of them is printed."
-            .to_owned(),
-        x: Axis::logarithmic("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves: APPLICATIONS
+    findings.plot(
+        "konanki/response-times-of-the-stick",
+        &[],
+        APPLICATIONS
             .iter()
             .zip(ran.first())
             .map(|((name, ..), ran)| Curve::ours(name, ran.distribution("all")).stepped())
-            .collect(),
-    });
+            .collect::<Vec<_>>(),
+    );
     Ok(findings)
 }
 
@@ -91,7 +87,7 @@ fn tail(ran: &JobOutput) -> f64 {
     p99 / median_ms(ran)
 }
 
-/// What is written to flash, read from flash, and written to the disk, in this order.
+/// Phases of the round trip, in their order.
 const PHASES: [&str; 3] = ["written to flash", "read from flash", "written to the disk"];
 
 /// Latencies of phase `at` in milliseconds, ascending.
@@ -149,12 +145,6 @@ fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
     };
     let mut curves: Vec<Curve> = PHASES.iter().enumerate().map(curve).collect();
     curves.push(Curve::ours("all three", ran.first()[0].distribution("all")).stepped());
-    findings.plot(Plot {
-        title: "Response times".to_owned(),
-        caption: "Share of requests that took at most so long.".to_owned(),
-        x: Axis::logarithmic("Response time", "ns"),
-        y: Axis::linear("Requests", "share"),
-        curves,
-    });
+    findings.plot("konanki/response-times-of-a-round-trip", &[], curves);
     Ok(findings)
 }

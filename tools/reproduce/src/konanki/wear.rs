@@ -3,7 +3,7 @@
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 /// One pass over a partition.
 pub const ONE_PASS: Experiment = Experiment { id: "konanki/fig5.7", run: one_pass };
@@ -18,7 +18,7 @@ const LAYERS: [(&str, &str); 4] =
 /// Blocks of the partition of figure 5.7.
 const PARTITION_BLOCKS: u64 = 800;
 
-/// By number of erases: how many blocks.
+/// Numbers of blocks by number of erases.
 type Wear = Vec<(u32, u64)>;
 
 fn jobs(layers: &[(&str, &str)], sets: &[(&str, &str)]) -> Vec<Job> {
@@ -66,16 +66,6 @@ fn fraction(wear: &Wear, from: u32, to: u32) -> f64 {
     blocks(wear, from, to) / blocks(wear, 0, u32::MAX)
 }
 
-fn plot(title: &str, curves: Vec<Curve>) -> Plot {
-    Plot {
-        title: title.to_owned(),
-        caption: "The fraction of all blocks erased so often.".to_owned(),
-        x: Axis::linear("erases", ""),
-        y: Axis::linear("blocks", ""),
-        curves,
-    }
-}
-
 /// A curve with a point for each number of erases up to the largest.
 fn curve(name: &str, wear: &Wear) -> Curve {
     let most = wear.last().map_or(0, |(erases, _)| *erases);
@@ -108,21 +98,21 @@ fn one_pass(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for (at, (_, name)) in LAYERS.iter().enumerate().take(2) {
         let claim = Claim::of("konanki/fraction-blocks-never-erased").with("name", name);
-        findings.row(ran.number(claim.exactly(1.0), |ran| fraction(&wear(&ran[at]), 0, 0)));
+        findings.row(ran.number(claim, |ran| fraction(&wear(&ran[at]), 0, 0)));
     }
     let most =
         |ran: &[JobOutput]| wear(&ran[2]).last().map_or(f64::NAN, |(erases, _)| f64::from(*erases));
     findings.row(ran.number(Claim::of("konanki/page-level-most-erases-block"), most));
     for (erases, share) in [(0, 0.15), (1, 0.79), (2, 0.06)] {
         let claim = Claim::of("konanki/page-level-fractions").with("erases", erases);
-        findings.row(ran.number(claim.within(share, 0.01), |ran| {
+        findings.row(ran.number(claim.published(share), |ran| {
             let page = wear(&ran[2]);
             let outside = blocks(&page, 0, u32::MAX) - PARTITION_BLOCKS as f64;
             let unused = if erases == 0 { outside } else { 0.0 };
             (blocks(&page, erases, erases) - unused) / PARTITION_BLOCKS as f64
         }));
     }
-    findings.plot(plot("Figure 5.7: one pass over a partition", curves(&ran)));
+    findings.plot("konanki/erases-of-one-pass", &[], curves(&ran));
     Ok(findings)
 }
 
@@ -169,6 +159,6 @@ fn fifteen_passes(runner: &Runner) -> Result<Findings, ExperimentError> {
     findings.row(ran.number(Claim::of("konanki/log-block-like-page-level"), |ran| {
         mean_erases(&wear(&ran[3])) / mean_erases(&wear(&ran[2]))
     }));
-    findings.plot(plot("Figure 5.8: fifteen passes over part of the medium", curves(&ran)));
+    findings.plot("konanki/erases-of-fifteen-passes", &[], curves(&ran));
     Ok(findings)
 }

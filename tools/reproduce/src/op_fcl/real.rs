@@ -1,15 +1,25 @@
 //! The three schemes on pieces of the traces the paper used, or of their kind.
 
+use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
+use serde::Deserialize;
 
 /// Real traces.
 pub const REAL: Experiment = Experiment { id: "op-fcl/real", run: reproduce };
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Piece {
-    name: &'static str,
-    file: &'static str,
-    /// How often it is replayed.
+    name: String,
+    file: String,
+    /// Number of replays.
     loops: u32,
     /// Requests left out at the beginning: half of all.
     warmup: u32,
@@ -17,43 +27,12 @@ struct Piece {
     blocks: u32,
 }
 
-const PIECES: [Piece; 4] = [
-    Piece {
-        name: "Financial",
-        file: "traces/oltp/financial1-first10000.ssdsim.ascii.gz",
-        loops: 20,
-        warmup: 100_000,
-        blocks: 54,
-    },
-    Piece {
-        name: "WebSearch",
-        file: "traces/search/websearch1-first24783.mqsim.trace.gz",
-        loops: 4,
-        warmup: 49_566,
-        blocks: 710,
-    },
-    Piece {
-        name: "MSN",
-        file: "traces/msprod/msn-fs-first100000.trace.gz",
-        loops: 2,
-        warmup: 100_000,
-        blocks: 3400,
-    },
-    Piece {
-        name: "FIU mail",
-        file: "traces/fiu/fiu-mail-cheetah-sample10000.blkparse.gz",
-        loops: 20,
-        warmup: 100_000,
-        blocks: 80,
-    },
-];
-
 const SIZES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    for piece in &PIECES {
-        let trace = runner.data(piece.file)?;
+    for piece in &parameters::<Parameters>("op-fcl/real").pieces {
+        let trace = runner.data(&piece.file)?;
         let trace = toml::Value::from(trace.to_string_lossy().into_owned());
         let job = |scheme: &str, space: f64| {
             Job::paper("op-fcl/real.toml")
@@ -75,7 +54,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     Ok(findings)
 }
 
-/// With fewer hits at every size caching makes no difference.
+/// Least hit ratio: with fewer hits at every size caching makes no difference.
 const HITS_MIN: f64 = 0.01;
 
 fn hit_ratio(ran: &JobOutput) -> f64 {
@@ -106,7 +85,7 @@ fn compare(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &J
         free.0 * 100.0,
         free.1 * 100.0
     );
-    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition").with("name", piece.name);
+    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition").with("name", &piece.name);
     let claim = claim.ours(full.mean_ms() / best.1).remark(&remark);
     let hits = fixed.iter().map(hit_ratio).fold(0.0, f64::max);
     findings.row(match hits < HITS_MIN {
@@ -116,14 +95,12 @@ fn compare(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &J
         )),
         false => claim,
     });
-    findings.plot(Plot {
-        title: format!("{}: response time", piece.name),
-        caption: "Against the share of flash that caches; OP-FCL chooses its own.".to_owned(),
-        x: Axis::linear("Caching space", "share"),
-        y: Axis::linear("Response time", "ms"),
-        curves: vec![
+    findings.plot(
+        "op-fcl/response-time",
+        &[("name", &piece.name)],
+        vec![
             Curve::ours("FP-FCL", means.collect()),
             Curve::ours("OP-FCL", SIZES.iter().map(|size| (*size, full.mean_ms())).collect()),
         ],
-    });
+    );
 }

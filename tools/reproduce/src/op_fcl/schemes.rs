@@ -4,7 +4,7 @@
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
 
 /// A workload under the three schemes.
 pub const FINANCIAL: Experiment =
@@ -24,7 +24,7 @@ struct Workload {
     scenario: &'static str,
     generator: &'static str,
     requests: u32,
-    /// What the paper says of its curves.
+    /// The shape of the paper's curves.
     expect: Expect,
     /// The end of the axis of response times.
     axis_ms: f64,
@@ -197,8 +197,8 @@ fn shape(findings: &mut Findings, workload: &Workload, ran: &Variants) {
     }));
     let claim = Claim::of("op-fcl/mean-response-worst-size-fp-fcl");
     let words = format!("an axis to {}", workload.axis_ms);
-    let claim = claim.at_most(&words, workload.axis_ms);
-    let claim = if workload.rate_given { claim.given() } else { claim };
+    let claim = claim.between(&words, f64::NEG_INFINITY, workload.axis_ms);
+    let claim = claim.given_if(workload.rate_given);
     findings.row(
         ran.number(claim, |ran| fixed(ran).iter().map(JobOutput::mean_ms).fold(0.0, f64::max)),
     );
@@ -212,7 +212,7 @@ fn partition(ran: &JobOutput) -> [f64; 3] {
     })
 }
 
-/// How OP-FCL divided flash at the end.
+/// Rows and a plot of the division of flash by OP-FCL.
 fn division(findings: &mut Findings, workload: &Workload, ran: &Variants) {
     let share = |ran: &[JobOutput], part: usize| {
         let pages = partition(full(ran));
@@ -241,17 +241,15 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Variants) {
         let of = full.numbers.iter().filter(move |(_, number, _)| *number == name);
         of.map(|(time, _, value)| (*time, *value as f64 / all)).collect::<Vec<_>>()
     };
-    findings.plot(Plot {
-        title: "How OP-FCL divides flash".to_owned(),
-        caption: "Shares of all flash over simulated time.".to_owned(),
-        x: Axis::linear("Time", "s"),
-        y: Axis::linear("Flash", "share"),
-        curves: vec![
+    findings.plot(
+        "op-fcl/division-of-flash",
+        &[],
+        vec![
             Curve::ours("read cache", series(0)).stepped(),
             Curve::ours("write cache", series(1)).stepped(),
             Curve::ours("over-provisioned", series(2)).stepped(),
         ],
-    });
+    );
 }
 
 fn plots(findings: &mut Findings, ran: &[JobOutput]) {
@@ -263,16 +261,14 @@ fn plots(findings: &mut Findings, ran: &[JobOutput]) {
         [("Response time", "ms", |ran| ran.mean_ms()), ("Erases", "blocks", erases)];
     for (title, unit, of) in figures {
         let full = of(full(ran));
-        findings.plot(Plot {
-            title: title.to_owned(),
-            caption: "Against the share of flash that caches; OP-FCL chooses its own.".to_owned(),
-            x: Axis::linear("Caching space", "share"),
-            y: Axis::linear(title, unit),
-            curves: vec![
+        findings.plot(
+            "op-fcl/by-caching-space",
+            &[("title", &title), ("unit", &unit)],
+            vec![
                 curve("FP-FCL", fixed(ran), of),
                 curve("RW-FCL", divided(ran), of),
                 Curve::ours("OP-FCL", vec![(SIZES[0], full), (SIZES[8], full)]),
             ],
-        });
+        );
     }
 }

@@ -15,9 +15,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// # Errors
 /// When the bundle or a result in it cannot be read.
 pub fn read(path: &Path) -> Result<Vec<(String, MeasuredJob)>, ExperimentError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        ExperimentError::Failed(format!("{}: {error}", path.display()))
-    };
+    let failed = |error: &dyn std::fmt::Display| ExperimentError::of(path.display(), error);
     let file = File::open(path).map_err(|error| failed(&error))?;
     // A bundle that is too large ends early, which is an error of the archive.
     let mut archive = Archive::new(MultiGzDecoder::new(file).take(BYTES_MAX));

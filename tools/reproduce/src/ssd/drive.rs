@@ -2,7 +2,7 @@
 //! with one time for every copy instead of reads of the chip.
 
 use crate::{ExperimentError, Job, JobOutput, Runner};
-pub use hybridsim_calibrate::counters::{Collector, Drive, Load, Outcome, simulated_us};
+pub use hybridsim_calibrate::counters::{Collector, Load, Outcome, SaturatedDrive, simulated_us};
 
 const PAGE: f64 = 4096.0;
 /// Bytes of a request of the stream experiment.
@@ -39,16 +39,16 @@ fn of_zones(words: &str) -> Option<Load> {
 /// region chosen at random for each: how far regions drift apart depends on the number of
 /// requests, so one request is a page. It fills whole pages of the chip, which are copied as a
 /// whole.
-fn under(drive: &Drive, load: Load) -> Drive {
+fn under(drive: &SaturatedDrive, load: Load) -> SaturatedDrive {
     let (scale, read_us) = (STREAM_REQUEST / PAGE, drive.read_us / f64::from(drive.read_pages));
     match load {
-        Load::Streams { .. } => Drive { scale, read_us, read_pages: 1, ..*drive },
+        Load::Streams { .. } => SaturatedDrive { scale, read_us, read_pages: 1, ..*drive },
         _ => *drive,
     }
 }
 
 /// The time of a page copied from pages of the chip all of whose data is valid, in microseconds.
-pub fn whole_copy_us(drive: &Drive) -> f64 {
+pub fn whole_copy_us(drive: &SaturatedDrive) -> f64 {
     drive.program_us + drive.read_us / f64::from(drive.read_pages)
 }
 
@@ -70,7 +70,7 @@ pub trait Jobs {
     ) -> Result<Vec<Outcome>, ExperimentError>;
 }
 
-impl Jobs for Drive {
+impl Jobs for SaturatedDrive {
     fn job(&self, name: &str, load: Load, range: f64, writes: f64) -> Job {
         let settings = self.settings(load, range, writes);
         let job = Job::paper("ssd/drive.toml").named(name).in_full();

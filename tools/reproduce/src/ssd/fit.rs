@@ -1,7 +1,7 @@
 //! Constants of a drive from a few of its measurements, at most one value for all loads.
 
-use super::drive::{Drive, Jobs, Load, Outcome};
-use super::tables::{Measured, median};
+use super::drive::{Jobs, Load, Outcome, SaturatedDrive};
+use super::tables::{MeasuredValue, median};
 use crate::{ExperimentError, Job, Runner};
 pub use hybridsim_calibrate::counters::page_us;
 use hybridsim_calibrate::counters::{golden, residual, two_times};
@@ -10,13 +10,13 @@ use hybridsim_calibrate::counters::{golden, residual, two_times};
 const HIDDEN: (f64, f64) = (1.08, 1.60);
 /// Drive writes of the runs of the block size and of the hidden capacity.
 const WRITES: f64 = 4.0;
-/// What the drive's counter may add to the pages programmed: anything.
+/// Range of the factor by which the drive's counter exceeds the pages programmed: any.
 const ANY: (f64, f64) = (0.0, f64::INFINITY);
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
 
-/// What is measured at one fill level: the share of the capacity in use, the write amplification
-/// by the drive's counter, and the rate of the host in MB/s.
+/// A measured fill level: the share of the capacity in use, the write amplification by the drive's
+/// counter, and the rate of the host in MB/s.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     pub range: f64,
@@ -32,11 +32,11 @@ pub struct Fill {
 pub fn to_fills(
     runner: &Runner,
     name: &str,
-    start: Drive,
+    start: SaturatedDrive,
     fills: &[Fill],
-) -> Result<(Drive, f64), ExperimentError> {
+) -> Result<(SaturatedDrive, f64), ExperimentError> {
     let simulate = |hidden: f64| -> Result<Vec<Outcome>, ExperimentError> {
-        let drive = Drive { hidden_gib: hidden * start.user_gib, ..start };
+        let drive = SaturatedDrive { hidden_gib: hidden * start.user_gib, ..start };
         let job = |fill: &Fill| {
             let name = format!("{name}: fit, {hidden:.3} times the capacity, range {}", fill.range);
             drive.job(&name, Load::Uniform, fill.range, WRITES)
@@ -56,7 +56,7 @@ pub fn to_fills(
         (ran.amplification, ran.reads(&start), page_us(fill.host_mb_s))
     };
     let (program_us, read_us) = two_times(&fills.iter().zip(&ours).map(point).collect::<Vec<_>>());
-    let drive = Drive { hidden_gib: hidden * start.user_gib, ..start };
+    let drive = SaturatedDrive { hidden_gib: hidden * start.user_gib, ..start };
     Ok((with_times(name, &drive, (program_us, read_us))?, counter))
 }
 
@@ -66,16 +66,17 @@ pub fn to_fills(
 /// Unless both are positive and finite: then the rates do not show them.
 pub fn with_times(
     name: &str,
-    drive: &Drive,
+    drive: &SaturatedDrive,
     (program_us, read_us): (f64, f64),
-) -> Result<Drive, ExperimentError> {
+) -> Result<SaturatedDrive, ExperimentError> {
     if [program_us, read_us].iter().all(|time| *time > 0.0 && time.is_finite()) {
-        return Ok(Drive { program_us, read_us, ..*drive });
+        return Ok(SaturatedDrive { program_us, read_us, ..*drive });
     }
-    Err(ExperimentError::Failed(format!(
-        "{name}: the rates measured give {program_us:.3} us a program and {read_us:.3} us a read; \
-         both have to be above 0: check the rates in the tables"
-    )))
+    let message = format!(
+        "the rates measured give {program_us:.3} us a program and {read_us:.3} us a read; both \
+         have to be above 0: check the rates in the tables"
+    );
+    Err(ExperimentError::of(name, message))
 }
 
 /// The size of blocks among `sizes` that meets the amplification under sequential streams best:
@@ -86,16 +87,16 @@ pub fn with_times(
 pub fn block_gib(
     runner: &Runner,
     name: &str,
-    start: Drive,
+    start: SaturatedDrive,
     sizes: &[f64],
     streams: &[(Load, f64)],
 ) -> Result<f64, ExperimentError> {
     if streams.is_empty() {
-        return Err(ExperimentError::Failed(format!("{name}: no streams to fit blocks to")));
+        return Err(ExperimentError::of(name, "no streams to fit blocks to"));
     }
     let mut best = (f64::INFINITY, start.block_gib);
     for &block_gib in sizes {
-        let drive = Drive { block_gib, ..start };
+        let drive = SaturatedDrive { block_gib, ..start };
         let loads: Vec<(String, Load, f64)> = streams
             .iter()
             .map(|(load, _)| (format!("fit, blocks of {block_gib} GiB"), *load, WRITES))
@@ -113,8 +114,8 @@ pub fn block_gib(
     Ok(best.1)
 }
 
-/// Where `value`, which rises or falls throughout `range`, is `target`, by bisection. `name` is
-/// what is solved for, in errors.
+/// The argument at which `value`, which rises or falls throughout `range`, is `target`, by
+/// bisection. `name` is what is solved for, in errors.
 ///
 /// # Errors
 /// When no value in `range` gives `target`; the first run that fails.
@@ -127,10 +128,10 @@ pub fn solve(
     const HALVINGS: u32 = 8;
     let (at_low, at_high) = (value(low)?, value(high)?);
     if !(at_low.min(at_high)..=at_low.max(at_high)).contains(&target) {
-        return Err(ExperimentError::Failed(format!(
-            "{name}: {target:.4} is not reached between {low} ({at_low:.4}) and {high} \
-             ({at_high:.4})"
-        )));
+        let message = format!(
+            "{target:.4} is not reached between {low} ({at_low:.4}) and {high} ({at_high:.4})"
+        );
+        return Err(ExperimentError::of(name, message));
     }
     let rises = at_high > at_low;
     for _ in 0..HALVINGS {
@@ -145,19 +146,19 @@ pub fn solve(
 }
 
 /// The median of what `keep` finds in `rows`.
-pub fn measured(rows: &[Measured], keep: impl Fn(&Measured) -> bool) -> f64 {
+pub fn measured(rows: &[MeasuredValue], keep: impl Fn(&MeasuredValue) -> bool) -> f64 {
     let values: Vec<f64> = rows.iter().filter(|row| keep(row)).map(|row| row.value).collect();
     median(&values)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{Collector, Drive};
+    use super::super::drive::{Collector, SaturatedDrive};
     use super::{solve, with_times};
 
     #[test]
     fn times_that_rates_do_not_show_are_an_error() {
-        let drive = Drive {
+        let drive = SaturatedDrive {
             user_gib: 64.0,
             hidden_gib: 80.0,
             block_gib: 0.125,
@@ -168,7 +169,7 @@ mod tests {
             collector: Collector::Greedy,
         };
         let fitted = with_times("x", &drive, (2.0, 0.5)).expect("both are positive");
-        assert_eq!(fitted, Drive { program_us: 2.0, read_us: 0.5, ..drive });
+        assert_eq!(fitted, SaturatedDrive { program_us: 2.0, read_us: 0.5, ..drive });
         for times in [(2.0, -0.1), (2.0, 0.0), (f64::NAN, 1.0), (2.0, f64::INFINITY), (-1.0, 1.0)] {
             let error = with_times("the drive", &drive, times).expect_err("no times");
             assert!(error.to_string().starts_with("the drive: the rates measured"), "{error}");

@@ -14,6 +14,7 @@ mod tables;
 mod zns;
 
 use super::Experiment;
+use hybridsim_report::study::Curve;
 
 pub const EXPERIMENTS: &[Experiment] = &[
     saturated::EXPERIMENT,
@@ -40,4 +41,16 @@ fn worst(errors: &[f64]) -> f64 {
 fn percent_off(ratios: impl Iterator<Item = f64>) -> f64 {
     let logarithms: Vec<f64> = ratios.map(|ratio| libm::log(ratio).abs()).collect();
     100.0 * libm::expm1(logarithms.iter().sum::<f64>() / logarithms.len() as f64)
+}
+
+/// Highest over lowest, less one.
+fn spread(values: impl IntoIterator<Item = f64>) -> f64 {
+    let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    let (low, high) = values.into_iter().fold((f64::INFINITY, 0.0), ends);
+    high / low - 1.0
+}
+
+/// Curves of a simulated and a measured drive.
+fn compared(simulated: Vec<(f64, f64)>, measured: Vec<(f64, f64)>) -> [Curve; 2] {
+    [Curve::ours("simulated", simulated), Curve::published("measured", measured)]
 }

@@ -1,42 +1,49 @@
 //! Latency against the offered rate: reads beside uniform writes on drives in the steady state.
 
 use super::fit::solve;
-use super::tables::{self, Measured, median};
+use super::percent_off;
+use super::tables::{self, MeasuredValue, median};
+use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_report::study::Curve;
+use serde::Deserialize;
 
 pub const CM7R: Experiment = Experiment {
     id: "ssd/kioxia-cm7-r",
-    run: |runner| {
-        let pieces = ["Kioxia CM7-R 3.84TB #4", "Kioxia CM7-R 3.84TB #5"];
-        judged_at_rates(runner, pieces, (4, true))
-    },
+    run: |runner| judged_at_rates(runner, parameters("ssd/kioxia-cm7-r")),
 };
 
 pub const P5520: Experiment = Experiment {
     id: "ssd/solidigm-p5520-rates",
-    run: |runner| {
-        let pieces = ["Solidigm D7-P5520 1.92TB #1", "Solidigm D7-P5520 1.92TB #0"];
-        judged_at_rates(runner, pieces, (2, false))
-    },
+    run: |runner| judged_at_rates(runner, parameters("ssd/solidigm-p5520-rates")),
 };
+
+/// The measured drives of an experiment.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// A piece that is fitted, and a second one that is judged only.
+    pieces: [String; 2],
+    /// The constants before the fit.
+    start: LatencyConstants,
+}
 
 /// Offered rates that constants are fitted to, beside the highest.
 const LOW: f64 = 10_000.0;
 const MIDDLE: f64 = 40_000.0;
-/// Those that the pauses of a drive are fitted to: where its writes begin to wait, well above, and
-/// where they wait no longer at higher rates.
+/// Offered rates that the pauses of a drive are fitted to: where its writes begin to wait, well
+/// above, and where they wait no longer at higher rates.
 const WAITING: f64 = 90_000.0;
 const LONGER: f64 = 130_000.0;
 const LONGEST: f64 = 250_000.0;
 /// The thread whose latencies are measured: requests per second, half of them reads.
 const THREAD: f64 = 10_000.0;
-/// Its reads in a run that is fitted to a percentile, to one of the tail, and in one that is
-/// judged.
+/// Reads of that thread in a run that is fitted to a percentile, to one of the tail, and in one
+/// that is judged.
 const FITTED_READS: f64 = 8_000.0;
 const TAIL_READS: f64 = 20_000.0;
 const JUDGED_READS: f64 = 20_000.0;
-/// What is offered to a saturated drive, of what it delivers, and the requests it then completes.
+/// Requests offered to a saturated drive, as a part of those it delivers, and those it completes.
 const SATURATING: f64 = 1.5;
 const SATURATED_REQUESTS: f64 = 250_000.0;
 /// Writes whose percentile exceeds this, in microseconds, wait; others take the host's time.
@@ -45,21 +52,25 @@ const WAITS_US: f64 = 100.0;
 const WARMUP: f64 = 30_000.0;
 /// A drive that delivers less of what is offered is saturated.
 const DELIVERED: f64 = 0.98;
-/// How often the constants are fitted in turn.
+/// Rounds in which the constants are fitted in turn.
 const ROUNDS: u32 = 2;
 
-/// Percentiles that are judged, and the goal.
-const PERCENTILES: [(&str, f64); 3] = [("p50", 0.10), ("p99", 0.10), ("p99.9", 0.25)];
+/// Percentiles that are judged, and their claims.
+const PERCENTILES: [(&str, &str); 3] = [
+    ("p50", "ssd/latency-at-rates"),
+    ("p99", "ssd/latency-at-rates"),
+    ("p99.9", "ssd/tail-latency-at-rates"),
+];
 
 /// One offered rate.
-struct Rate {
+struct OfferedRate {
     offered: f64,
     /// Delivered, per second.
     reads: f64,
     writes: f64,
 }
 
-impl Rate {
+impl OfferedRate {
     fn total(&self) -> f64 {
         self.reads + self.writes
     }
@@ -71,19 +82,19 @@ impl Rate {
 
 /// The measurements of one piece.
 struct Ladder<'a> {
-    name: &'static str,
-    rows: Vec<&'a Measured>,
-    rates: Vec<Rate>,
+    name: &'a str,
+    rows: Vec<&'a MeasuredValue>,
+    rates: Vec<OfferedRate>,
 }
 
 impl<'a> Ladder<'a> {
-    fn new(name: &'static str, all: &'a [Measured]) -> Self {
-        let rows: Vec<&Measured> = all.iter().filter(|row| row.device == name).collect();
+    fn new(name: &'a str, all: &'a [MeasuredValue]) -> Self {
+        let rows: Vec<&MeasuredValue> = all.iter().filter(|row| row.device == name).collect();
         let mut offered: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
         offered.sort_by(f64::total_cmp);
         offered.dedup();
         let mut ladder = Self { name, rows, rates: Vec::new() };
-        let rate = |offered: f64| Rate {
+        let rate = |offered: f64| OfferedRate {
             offered,
             reads: ladder.value(offered, "achieved reads"),
             writes: ladder.value(offered, "achieved writes"),
@@ -93,27 +104,27 @@ impl<'a> Ladder<'a> {
     }
 
     fn value(&self, offered: f64, metric: &str) -> f64 {
-        let of = |row: &&&Measured| row.x == Some(offered) && row.metric == metric;
+        let of = |row: &&&MeasuredValue| row.x == Some(offered) && row.metric == metric;
         median(&self.rows.iter().filter(of).map(|row| row.value).collect::<Vec<_>>())
     }
 
-    fn at(&self, offered: f64) -> Result<&Rate, ExperimentError> {
+    fn at(&self, offered: f64) -> Result<&OfferedRate, ExperimentError> {
         let found = self.rates.iter().find(|rate| rate.offered == offered);
-        found.ok_or_else(|| {
-            ExperimentError::Failed(format!("{}: nothing measured at {offered}/s", self.name))
-        })
+        let missing = || format!("nothing measured at {offered}/s");
+        found.ok_or_else(|| ExperimentError::of(self.name, missing()))
     }
 
     /// The lowest rate at which the drive is saturated.
-    fn saturated(&self) -> Result<&Rate, ExperimentError> {
+    fn saturated(&self) -> Result<&OfferedRate, ExperimentError> {
         let found = self.rates.iter().find(|rate| !rate.is_below_the_knee());
-        found.ok_or_else(|| ExperimentError::Failed(format!("{}: never saturated", self.name)))
+        found.ok_or_else(|| ExperimentError::of(self.name, "never saturated"))
     }
 }
 
 /// The constants of a drive.
-#[derive(Clone, Copy)]
-struct Constants {
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LatencyConstants {
     dies_per_channel: u32,
     read_us: f64,
     program_us: f64,
@@ -122,8 +133,10 @@ struct Constants {
     pauses: Option<Pauses>,
 }
 
-/// When the write buffer frees no entries, how much it holds meanwhile, and how long writes wait.
-#[derive(Clone, Copy)]
+/// Pauses in which the write buffer frees no entries: its size, the time and the interval of
+/// pauses, and how long it may be full in one.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Pauses {
     buffer_kib: f64,
     time_ms: f64,
@@ -131,15 +144,15 @@ struct Pauses {
     full_ms: f64,
 }
 
-impl Constants {
+impl LatencyConstants {
     /// `rate` offered, until the thread that is measured has done so many reads.
-    fn job(&self, name: &str, rate: &Rate, reads: f64) -> Job {
+    fn job(&self, name: &str, rate: &OfferedRate, reads: f64) -> Job {
         let seconds = WARMUP / rate.total() + 2.0 * reads / THREAD;
         self.offered(name, rate.total(), seconds)
     }
 
     /// More than the drive delivers, as measured at `rate`, up to the last arrival.
-    fn saturating(&self, name: &str, rate: &Rate) -> Job {
+    fn saturating(&self, name: &str, rate: &OfferedRate) -> Job {
         let seconds = (WARMUP + SATURATED_REQUESTS) / rate.total();
         self.offered(name, SATURATING * rate.total(), seconds).set("host.end", "\"last-arrival\"")
     }
@@ -180,8 +193,7 @@ impl Constants {
 
 /// A percentile of the reads or writes of the thread that is measured, in microseconds.
 fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
-    let tenants = ran.results.tenants.as_ref();
-    let Some(thread) = tenants.and_then(|it| it.by_name.get("latency")) else { return f64::NAN };
+    let Some(thread) = ran.tenant("latency") else { return f64::NAN };
     let latency = &thread.latency_ns;
     let of = if kind == "read" { &latency.read } else { &latency.write };
     let ns = match percentile {
@@ -193,8 +205,13 @@ fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
     ns.map_or(f64::NAN, |ns| ns as f64 / 1e3)
 }
 
-/// What it delivers when more is offered than it delivered at `rate`.
-fn most(runner: &Runner, name: &str, with: Constants, rate: &Rate) -> Result<f64, ExperimentError> {
+/// The requests per second delivered when more are offered than were delivered at `rate`.
+fn most(
+    runner: &Runner,
+    name: &str,
+    with: LatencyConstants,
+    rate: &OfferedRate,
+) -> Result<f64, ExperimentError> {
     let ran = runner.run(&[with.saturating(name, rate)])?;
     Ok(ran[0].results.throughput.iops.unwrap_or(f64::NAN))
 }
@@ -204,43 +221,40 @@ fn most(runner: &Runner, name: &str, with: Constants, rate: &Rate) -> Result<f64
 fn fitted(
     runner: &Runner,
     ladder: &Ladder<'_>,
-    (dies, pauses): (u32, bool),
-) -> Result<Constants, ExperimentError> {
-    let start = Pauses { buffer_kib: 4_096.0, time_ms: 10.0, interval_ms: 40.0, full_ms: 6.0 };
-    let mut found = Constants {
-        pauses: pauses.then_some(start),
-        dies_per_channel: dies,
-        read_us: 60.0,
-        program_us: 500.0,
-        erase_us: 2_000.0,
-        over_provisioning: 0.25,
-    };
+    mut found: LatencyConstants,
+) -> Result<LatencyConstants, ExperimentError> {
     let (low, middle, saturated) = (ladder.at(LOW)?, ladder.at(MIDDLE)?, ladder.saturated()?);
-    let read = |with: Constants, rate: &Rate, which: &str| {
+    let read = |with: LatencyConstants, rate: &OfferedRate, which: &str| {
         let reads = if which == "p99.9" { TAIL_READS } else { FITTED_READS };
         let ran = runner.run(&[with.job(ladder.name, rate, reads)])?;
         Ok(percentile(&ran[0], "read", which))
     };
-    let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("read {which}"));
+    let wanted =
+        |rate: &OfferedRate, which: &str| ladder.value(rate.offered, &format!("read {which}"));
     let name = |constant: &str| format!("{}: {constant}", ladder.name);
     found.read_us = solve(&name("read time"), (20.0, 120.0), wanted(low, "p50"), |read_us| {
-        read(Constants { read_us, ..found }, low, "p50")
+        read(LatencyConstants { read_us, ..found }, low, "p50")
     })?;
     for _ in 0..ROUNDS {
         found.program_us =
             solve(&name("program time"), (100.0, 1_500.0), wanted(middle, "p99"), |program_us| {
-                read(Constants { program_us, ..found }, middle, "p99")
+                read(LatencyConstants { program_us, ..found }, middle, "p99")
             })?;
         found.erase_us =
             solve(&name("erase time"), (200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
-                read(Constants { erase_us, ..found }, middle, "p99.9")
+                read(LatencyConstants { erase_us, ..found }, middle, "p99.9")
             })?;
         found.over_provisioning = solve(
             &name("over-provisioning"),
             (0.12, 0.8),
             saturated.total(),
             |over_provisioning| {
-                most(runner, ladder.name, Constants { over_provisioning, ..found }, saturated)
+                most(
+                    runner,
+                    ladder.name,
+                    LatencyConstants { over_provisioning, ..found },
+                    saturated,
+                )
             },
         )?;
         found.pauses = match found.pauses {
@@ -257,14 +271,15 @@ fn fitted(
 fn fitted_pauses(
     runner: &Runner,
     ladder: &Ladder<'_>,
-    (others, mut found): (Constants, Pauses),
+    (others, mut found): (LatencyConstants, Pauses),
 ) -> Result<Pauses, ExperimentError> {
     let (waiting, longer, longest) = (ladder.at(WAITING)?, ladder.at(LONGER)?, ladder.at(LONGEST)?);
-    let write = |pauses: Pauses, rate: &Rate, which: &str| {
+    let write = |pauses: Pauses, rate: &OfferedRate, which: &str| {
         let ran = runner.run(&[others.with(pauses).job(ladder.name, rate, FITTED_READS)])?;
         Ok(percentile(&ran[0], "write", which))
     };
-    let wanted = |rate: &Rate, which: &str| ladder.value(rate.offered, &format!("write {which}"));
+    let wanted =
+        |rate: &OfferedRate, which: &str| ladder.value(rate.offered, &format!("write {which}"));
     // Writes wait from when the buffer is full to the end of the pause: for the pause less the time
     // in which they fill the buffer.
     let later_us = wanted(longer, "p99") - wanted(waiting, "p99");
@@ -287,24 +302,23 @@ fn fitted_pauses(
 
 fn judged_at_rates(
     runner: &Runner,
-    [first, twin]: [&'static str; 2],
-    model: (u32, bool),
+    Parameters { pieces: [first, twin], start }: Parameters,
 ) -> Result<Findings, ExperimentError> {
-    let mut rows: Vec<Measured> = tables::read(runner, "latency_rate")?;
+    let mut rows: Vec<MeasuredValue> = tables::read(runner, "latency_rate")?;
     tables::name_percentiles(&mut rows);
-    let ladders = [Ladder::new(first, &rows), Ladder::new(twin, &rows)];
-    let constants = fitted(runner, &ladders[0], model)?;
+    let ladders = [Ladder::new(&first, &rows), Ladder::new(&twin, &rows)];
+    let constants = fitted(runner, &ladders[0], start)?;
     let mut findings = Findings::default();
-    let used: &[f64] = match model.1 {
+    let used: &[f64] = match start.pauses.is_some() {
         true => &[LOW, MIDDLE, WAITING, LONGER, LONGEST],
         false => &[LOW, MIDDLE],
     };
     for (ladder, is_fitted) in ladders.iter().zip([true, false]) {
         let used = if is_fitted { used } else { &[] };
         knee(runner, &mut findings, (ladder, is_fitted), constants)?;
-        let below: Vec<&Rate> =
+        let below: Vec<&OfferedRate> =
             ladder.rates.iter().filter(|rate| rate.is_below_the_knee()).collect();
-        let job = |rate: &&Rate| constants.job(ladder.name, rate, JUDGED_READS);
+        let job = |rate: &&OfferedRate| constants.job(ladder.name, rate, JUDGED_READS);
         let ran = runner.run(&below.iter().map(job).collect::<Vec<_>>())?;
         for kind in ["read", "write"] {
             percentiles(&mut findings, (ladder, used), kind, (&below, &ran));
@@ -318,10 +332,12 @@ fn knee(
     runner: &Runner,
     findings: &mut Findings,
     (ladder, is_fitted): (&Ladder<'_>, bool),
-    with: Constants,
+    with: LatencyConstants,
 ) -> Result<(), ExperimentError> {
     let saturated = ladder.saturated()?;
-    let Constants { dies_per_channel, read_us, program_us, erase_us, over_provisioning, .. } = with;
+    let LatencyConstants {
+        dies_per_channel, read_us, program_us, erase_us, over_provisioning, ..
+    } = with;
     let pauses = with.pauses.map_or(String::new(), |it| {
         let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = it;
         format!(
@@ -329,21 +345,21 @@ fn knee(
              it is full for {full_ms:.2} ms at most"
         )
     });
-    let claim = Claim::new("–", format!("{}: requests/s when saturated", ladder.name))
-        .unit("1/s")
-        .within_share(saturated.total(), 0.10)
+    let claim = Claim::of("ssd/rate-when-saturated")
+        .with("name", ladder.name)
+        .published(saturated.total())
         .ours(most(runner, ladder.name, with, saturated)?)
         .remark(&format!(
             "{} dies; read {read_us:.1} us, program of 64 KiB {program_us:.0} us, erase \
              {erase_us:.0} us, over-provisioning {over_provisioning:.3}{pauses}",
             16 * dies_per_channel
         ));
-    findings.row(if is_fitted { claim.given() } else { claim });
+    findings.row(claim.given_if(is_fitted));
     Ok(())
 }
 
 /// One percentile at one offered rate.
-struct Point {
+struct RatePoint {
     offered: f64,
     ours: f64,
     theirs: f64,
@@ -354,56 +370,47 @@ fn percentiles(
     findings: &mut Findings,
     (ladder, fitted): (&Ladder<'_>, &[f64]),
     kind: &str,
-    (below, ran): (&[&Rate], &[JobOutput]),
+    (below, ran): (&[&OfferedRate], &[JobOutput]),
 ) {
     let mut curves = Vec::new();
-    for (which, goal) in PERCENTILES {
+    for (which, id) in PERCENTILES {
         let metric = format!("{kind} {which}");
-        let point = |(rate, ran): (&&Rate, &JobOutput)| Point {
+        let point = |(rate, ran): (&&OfferedRate, &JobOutput)| RatePoint {
             offered: rate.offered,
             ours: percentile(ran, kind, which),
             theirs: ladder.value(rate.offered, &metric),
         };
-        let points: Vec<Point> = below.iter().zip(ran).map(point).collect();
+        let points: Vec<RatePoint> = below.iter().zip(ran).map(point).collect();
         let unloaded = points.first().map_or(f64::NAN, |point| point.theirs);
-        let judged: Vec<&Point> =
+        let judged: Vec<&RatePoint> =
             points.iter().filter(|point| !fitted.contains(&point.offered)).collect();
         let name = format!("{}: {metric}", ladder.name);
-        findings.row(mean_error(&name, &judged, goal, unloaded));
-        let waiting: Vec<&Point> =
+        findings.row(mean_error(id, &name, &judged, unloaded));
+        let waiting: Vec<&RatePoint> =
             judged.iter().copied().filter(|point| point.theirs > WAITS_US).collect();
         if kind == "write" && !waiting.is_empty() && waiting.len() < judged.len() {
             let name = format!("{name} where it is above {WAITS_US:.0} us,");
-            findings.row(mean_error(&name, &waiting, goal, unloaded));
+            findings.row(mean_error(id, &name, &waiting, unloaded));
         }
-        let curve = |of: &dyn Fn(&Point) -> f64| {
+        let curve = |of: &dyn Fn(&RatePoint) -> f64| {
             points.iter().map(|point| (point.offered / 1e3, of(point))).collect::<Vec<_>>()
         };
         curves.push(Curve::ours(&format!("{which} simulated"), curve(&|point| point.ours)));
         curves.push(Curve::published(&format!("{which} measured"), curve(&|point| point.theirs)));
     }
-    findings.plot(Plot {
-        title: format!("{}: latency of {kind}s", ladder.name),
-        caption: "By the nominal offered rate, below saturation.".to_owned(),
-        x: Axis::linear("Offered", "1000/s"),
-        y: Axis::logarithmic("Latency", "us"),
-        curves,
-    });
+    let values: [(&str, &dyn std::fmt::Display); 2] = [("name", &ladder.name), ("kind", &kind)];
+    findings.plot("ssd/latency-by-offered-rate", &values, curves);
 }
 
 /// The row of the mean error of `judged`, beside that of one value for all rates.
-fn mean_error(name: &str, judged: &[&Point], goal: f64, unloaded: f64) -> Claim {
-    let apart = |of: &dyn Fn(&Point) -> f64| {
-        let logs = judged.iter().map(|point| libm::log(of(point) / point.theirs).abs());
-        100.0 * libm::expm1(logs.sum::<f64>() / judged.len() as f64)
+fn mean_error(id: &str, name: &str, judged: &[&RatePoint], unloaded: f64) -> Claim {
+    let off = |of: &dyn Fn(&RatePoint) -> f64| {
+        percent_off(judged.iter().map(|point| of(point) / point.theirs))
     };
-    Claim::new("–", format!("{name} at {} rates, mean error", judged.len()))
-        .unit("%")
-        .at_most("", 100.0 * goal)
-        .ours(apart(&|point| point.ours))
-        .remark(&format!(
-            "that at {LOW:.0}/s for all rates would be off by {:.0} %",
-            apart(&|_| unloaded)
-        ))
-        .if_it_differs("see the picture for the rates at which it does")
+    Claim::of(id)
+        .with("name", name)
+        .with("rates", judged.len())
+        .with("low", LOW)
+        .with("unloaded", format!("{:.0}", off(&|_| unloaded)))
+        .ours(off(&|point| point.ours))
 }

@@ -1,19 +1,18 @@
 //! Drives that write as fast as they can: write amplification, and the rate of the host.
 
-use super::drive::{Collector, Drive, Jobs, Load, Outcome, Words};
+use super::drive::{Collector, Jobs, Load, Outcome, SaturatedDrive, Words};
 use super::fit::{self, Fill, measured};
-use super::tables::{self, Measured, median};
-use super::worst;
+use super::tables::{self, MeasuredValue, median};
+use super::{compared, worst};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/micron-7450", run: micron_7450 };
 
 /// The measured tables.
 pub(super) struct Tables {
-    pub fill: Vec<Measured>,
-    pub skew: Vec<Measured>,
-    pub streams: Vec<Measured>,
+    pub fill: Vec<MeasuredValue>,
+    pub skew: Vec<MeasuredValue>,
+    pub streams: Vec<MeasuredValue>,
     pub course: Vec<tables::Course>,
 }
 
@@ -29,15 +28,15 @@ impl Tables {
 }
 
 /// A load that was measured: in words, what it is, for how many drive writes, and a figure.
-pub(super) struct Series {
+pub(super) struct LoadSeries {
     pub words: String,
     pub load: Load,
     pub writes: f64,
     pub measured: f64,
 }
 
-impl Series {
-    /// The same streams into regions that are overwritten without a trim.
+impl LoadSeries {
+    /// The streams, into regions that are overwritten without a trim.
     pub fn untrimmed(&self) -> Self {
         let load = match self.load {
             Load::Streams { active, region_gib, .. } => {
@@ -52,8 +51,8 @@ impl Series {
 /// The values of `rows` by key, in the order of the keys' first appearance; repeats are one, by
 /// their median.
 fn grouped<'a, K: PartialEq>(
-    rows: impl Iterator<Item = &'a Measured>,
-    key: impl Fn(&Measured) -> Option<K>,
+    rows: impl Iterator<Item = &'a MeasuredValue>,
+    key: impl Fn(&MeasuredValue) -> Option<K>,
 ) -> Vec<(K, f64)> {
     let mut found: Vec<(K, Vec<f64>)> = Vec::new();
     for row in rows {
@@ -67,11 +66,11 @@ fn grouped<'a, K: PartialEq>(
 }
 
 /// The skewed loads of `device`.
-pub(super) fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
+pub(super) fn skewed(rows: &[MeasuredValue], device: &str) -> Vec<LoadSeries> {
     let rates = rows.iter().filter(|row| row.device == device && row.metric == "host write");
     let found = grouped(rates, |row| Some((row.workload.clone(), row.drive_writes()?)));
     let series = |((words, writes), measured): ((String, f64), f64)| {
-        Some(Series { load: Load::of_words(&words)?, words, writes, measured })
+        Some(LoadSeries { load: Load::of_words(&words)?, words, writes, measured })
     };
     found.into_iter().filter_map(series).collect()
 }
@@ -79,61 +78,50 @@ pub(super) fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
 /// Drive writes of the stream experiment.
 const STREAM_WRITES: f64 = 4.0;
 
-/// What `metric` was for the streams of `device`.
-pub(super) fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Series> {
+/// The streams of `device` with their `metric`.
+pub(super) fn streams(rows: &[MeasuredValue], device: &str, metric: &str) -> Vec<LoadSeries> {
     let of = rows.iter().filter(|row| row.device == device && row.metric == metric);
-    let series = |((active, region_gib), measured): ((u32, f64), f64)| Series {
+    let series = |((active, region_gib), measured): ((u32, f64), f64)| LoadSeries {
         words: format!("{active} streams into regions of {region_gib:.2} GiB"),
         load: Load::Streams { active, region_gib, trims: true },
         writes: STREAM_WRITES,
         measured,
     };
-    grouped(of, Measured::streams).into_iter().map(series).collect()
+    grouped(of, MeasuredValue::streams).into_iter().map(series).collect()
 }
 
-/// The error at which a row differs, and the one that the median over all has to meet.
-pub(super) const WORST: f64 = 0.10;
-const MEDIAN: f64 = 0.02;
-
-/// Why a drive and the simulated one may differ under `load`, as far as it is known.
-fn why(load: Load) -> &'static str {
-    match load {
-        Load::Uniform => "hidden capacity and rates of other loads do not fit it",
-        Load::Zipf(_) => {
-            "not modelled: a tenth of these writes goes to ten pages, many of them outstanding at \
-             a time; a drive that merges them writes less"
-        }
-        Load::Hot { .. } => {
-            "not modelled: how the drive treats static data; its rate jumps after several drive \
-             writes (see the picture of its course)"
-        }
-        Load::Streams { .. } => {
-            "not modelled: how the drive spreads streams over its blocks, and the latency of one \
-             request at a time"
-        }
-    }
+/// The claim of the rate of the host under `load`.
+fn rate_claim(load: Load) -> Claim {
+    Claim::of(match load {
+        Load::Uniform => "ssd/rate-under-uniform-writes",
+        Load::Zipf(_) => "ssd/rate-under-zipf-writes",
+        Load::Hot { .. } => "ssd/rate-under-static-data",
+        Load::Streams { .. } => "ssd/rate-under-streams",
+    })
 }
 
 /// Rows for `series` on `drive`: the rates of those in `fitted` are given.
 pub(super) fn judge(
     runner: &Runner,
     findings: &mut Findings,
-    (name, drive): (&str, &Drive),
-    series: &[Series],
-    fitted: &dyn Fn(&Series) -> bool,
+    (name, drive): (&str, &SaturatedDrive),
+    series: &[LoadSeries],
+    fitted: &dyn Fn(&LoadSeries) -> bool,
 ) -> Result<Vec<Outcome>, ExperimentError> {
-    let load = |one: &Series| (one.words.clone(), one.load, one.writes);
+    let load = |one: &LoadSeries| (one.words.clone(), one.load, one.writes);
     let outcomes = drive.run(runner, name, &series.iter().map(load).collect::<Vec<_>>())?;
     let uniform = series.iter().find(|one| one.load == Load::Uniform).map(|one| one.measured);
     let (mut errors, mut trivial) = (Vec::new(), Vec::new());
     for (one, outcome) in series.iter().zip(&outcomes) {
-        let claim = Claim::new("–", format!("{name}: {}, rate of the host", one.words))
-            .unit("MB/s")
-            .within_share(one.measured, WORST)
-            .ours(outcome.host_mb_s)
-            .remark(&format!("write amplification {:.3}", outcome.amplification))
-            .if_it_differs(why(one.load));
-        findings.row(if fitted(one) { claim.given() } else { claim });
+        findings.row(
+            rate_claim(one.load)
+                .with("name", name)
+                .with("load", &one.words)
+                .with("amplification", format!("{:.3}", outcome.amplification))
+                .published(one.measured)
+                .given_if(fitted(one))
+                .ours(outcome.host_mb_s),
+        );
         if !fitted(one) {
             errors.push((outcome.host_mb_s / one.measured - 1.0).abs());
             trivial.extend(uniform.map(|uniform| (uniform / one.measured - 1.0).abs()));
@@ -142,7 +130,7 @@ pub(super) fn judge(
     let mut remark = String::new();
     if !trivial.is_empty() {
         remark = format!(
-            "the rate of uniform writes instead would be off by {:.1} %, at worst {:.1} %",
+            "; the rate of uniform writes instead would be off by {:.1} %, at worst {:.1} %",
             100.0 * median(&trivial),
             100.0 * worst(&trivial)
         );
@@ -155,16 +143,13 @@ pub(super) fn judge(
 
 /// The row of the median of `errors`, of series that nothing was fitted to.
 fn median_row(findings: &mut Findings, words: &str, errors: &[f64], remark: &str) {
-    let worst = 100.0 * worst(errors);
-    let series = format!("{} series that nothing was fitted to; worst {worst:.1} %", errors.len());
-    let remarks = [series.as_str(), remark];
     findings.row(
-        Claim::new("–", words)
-            .unit("%")
-            .at_most("", 100.0 * MEDIAN)
-            .ours(100.0 * median(errors))
-            .remark(remarks.join("; ").trim_end_matches("; "))
-            .if_it_differs("see the rows above"),
+        Claim::of("ssd/median-error")
+            .with("words", words)
+            .with("count", errors.len())
+            .with("worst", format!("{:.1}", 100.0 * worst(errors)))
+            .with("remark", remark)
+            .ours(100.0 * median(errors)),
     );
 }
 
@@ -173,7 +158,7 @@ pub(super) fn course_plots(
     findings: &mut Findings,
     tables: &Tables,
     device: &str,
-    series: &[Series],
+    series: &[LoadSeries],
     outcomes: &[Outcome],
     wanted: &[&str],
 ) {
@@ -183,16 +168,8 @@ pub(super) fn course_plots(
         let Some(run) = tables.course.iter().find(of).map(|row| &row.run) else { continue };
         let points = tables.course.iter().filter(of).filter(|row| row.run == *run);
         let measured = points.map(|row| (row.drive_writes, row.host_mb_s)).collect();
-        findings.plot(Plot {
-            title: format!("{device}: {words}"),
-            caption: "Rate of the host over the data written, in drive writes.".to_owned(),
-            x: Axis::linear("Written", "drive writes"),
-            y: Axis::linear("Host", "MB/s"),
-            curves: vec![
-                Curve::ours("simulated", outcomes[at].course.clone()),
-                Curve::published("measured", measured),
-            ],
-        });
+        let curves = compared(outcomes[at].course.clone(), measured);
+        findings.plot("ssd/course", &[("device", &device), ("words", words)], curves);
     }
 }
 
@@ -220,8 +197,8 @@ const BLOCKS_GIB: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 pub(super) fn fitted_max(
     runner: &Runner,
     tables: &Tables,
-) -> Result<(Drive, f64), ExperimentError> {
-    let start = Drive {
+) -> Result<(SaturatedDrive, f64), ExperimentError> {
+    let start = SaturatedDrive {
         user_gib: 745.21,
         hidden_gib: 1.4 * 745.21,
         block_gib: 1.0,
@@ -243,11 +220,11 @@ pub(super) fn fitted_max(
         amplification: at_range(&tables.fill, MAX, "WA", range),
         host_mb_s: at_range(&tables.fill, MAX, "host write", range),
     };
-    fit::to_fills(runner, MAX, Drive { block_gib, ..start }, &FITTED_RANGES.map(fill))
+    fit::to_fills(runner, MAX, SaturatedDrive { block_gib, ..start }, &FITTED_RANGES.map(fill))
 }
 
-/// What `metric` is for uniform writes to a share `range` of `device`.
-pub(super) fn at_range(rows: &[Measured], device: &str, metric: &str, range: f64) -> f64 {
+/// The `metric` of uniform writes to a share `range` of `device`.
+pub(super) fn at_range(rows: &[MeasuredValue], device: &str, metric: &str, range: f64) -> f64 {
     measured(rows, |row| {
         let same = row.x.is_some_and(|x| (x - range).abs() < 0.005);
         same && row.device == device && row.metric == metric && row.workload == UNIFORM
@@ -255,7 +232,7 @@ pub(super) fn at_range(rows: &[Measured], device: &str, metric: &str, range: f64
 }
 
 /// The fill levels at which `device` was measured.
-fn ranges(rows: &[Measured], device: &str) -> Vec<f64> {
+fn ranges(rows: &[MeasuredValue], device: &str) -> Vec<f64> {
     let of = rows.iter().filter(|row| row.device == device && row.workload == UNIFORM);
     let mut found: Vec<f64> = of.filter_map(|row| row.x).collect();
     found.sort_by(f64::total_cmp);
@@ -267,8 +244,8 @@ fn ranges(rows: &[Measured], device: &str) -> Vec<f64> {
 fn fills(
     runner: &Runner,
     findings: &mut Findings,
-    (name, drive, counter): (&str, &Drive, f64),
-    rows: &[Measured],
+    (name, drive, counter): (&str, &SaturatedDrive, f64),
+    rows: &[MeasuredValue],
 ) -> Result<(), ExperimentError> {
     let ranges = ranges(rows, name);
     let job =
@@ -279,15 +256,16 @@ fn fills(
     for (&range, ran) in ranges.iter().zip(&ran) {
         let outcome = drive.outcome(&ran.pictures);
         let is_fitted = name == MAX && FITTED_RANGES.iter().any(|it| (it - range).abs() < 0.005);
-        let words = format!("{name}: uniform writes to {:.0} % of it", 100.0 * range);
+        let mut row = |id: &str, published: f64, ours: f64| {
+            let claim = Claim::of(id).with("name", name);
+            let claim = claim.with("percent", format!("{:.0}", 100.0 * range));
+            findings.row(claim.published(published).given_if(is_fitted).ours(ours));
+        };
         let counted = at_range(rows, name, "WA", range);
         let rate = at_range(rows, name, "host write", range);
         if counted.is_finite() {
             let simulated = counter * outcome.amplification;
-            let claim = Claim::new("–", format!("{words}, write amplification"))
-                .within_share(counted, MEDIAN)
-                .ours(simulated);
-            findings.row(if is_fitted { claim.given() } else { claim });
+            row("ssd/amplification-at-a-fill-level", counted, simulated);
             ours.push((range, simulated));
             theirs.push((range, counted));
             if !is_fitted {
@@ -297,11 +275,7 @@ fn fills(
         if !is_fitted {
             rate_errors.push((outcome.host_mb_s / rate - 1.0).abs());
         }
-        let claim = Claim::new("–", format!("{words}, rate of the host"))
-            .unit("MB/s")
-            .within_share(rate, WORST)
-            .ours(outcome.host_mb_s);
-        findings.row(if is_fitted { claim.given() } else { claim });
+        row("ssd/rate-at-a-fill-level", rate, outcome.host_mb_s);
     }
     let fill = |what: &str| format!("{name}: uniform writes by fill level, median error of {what}");
     if !counted_errors.is_empty() {
@@ -309,19 +283,14 @@ fn fills(
     }
     median_row(findings, &fill("the rate"), &rate_errors, "");
     if !ours.is_empty() {
-        findings.plot(Plot {
-            title: format!("{name}: write amplification by fill level"),
-            caption: "By the drive's own counter; 50, 80 and 100 % are fitted.".to_owned(),
-            x: Axis::linear("Capacity in use", "share"),
-            y: Axis::linear("Write amplification", ""),
-            curves: vec![Curve::ours("simulated", ours), Curve::published("measured", theirs)],
-        });
+        let curves = compared(ours, theirs);
+        findings.plot("ssd/amplification-by-fill-level", &[("name", &name)], curves);
     }
     Ok(())
 }
 
 /// The constants of a fit, as a remark.
-fn constants(drive: &Drive) -> String {
+fn constants(drive: &SaturatedDrive) -> String {
     format!(
         "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a program of 4 KiB, {:.3} us a read of \
          16 KiB",
@@ -333,24 +302,20 @@ fn micron_7450(runner: &Runner) -> Result<Findings, ExperimentError> {
     let tables = Tables::read(runner)?;
     let (max, counter) = fitted_max(runner, &tables)?;
     let mut findings = Findings::default();
-    findings.row(
-        Claim::new("–", format!("{MAX}: constants"))
-            .not_comparable("fitted: no published value")
-            .remark(&format!(
-                "{}; the counter exceeds the pages programmed by {:.1} %",
-                constants(&max),
-                100.0 * (counter - 1.0)
-            )),
-    );
+    findings.row(Claim::of("ssd/constants-of-a-drive").with("name", MAX).remark(&format!(
+        "{}; the counter exceeds the pages programmed by {:.1} %",
+        constants(&max),
+        100.0 * (counter - 1.0)
+    )));
     fills(runner, &mut findings, (MAX, &max, counter), &tables.fill)?;
     // The MAX and the PRO are one piece of hardware, with another exported capacity.
-    let pro = Drive { user_gib: 894.25, ..max };
+    let pro = SaturatedDrive { user_gib: 894.25, ..max };
     fills(runner, &mut findings, (PRO, &pro, counter), &tables.fill)?;
-    let is_uniform = |one: &Series| one.load == Load::Uniform;
+    let is_uniform = |one: &LoadSeries| one.load == Load::Uniform;
     for (name, drive) in [(MAX, &max), (PRO, &pro)] {
         let skewed = skewed(&tables.skew, name);
-        let nothing = |_: &Series| false;
-        let fitted: &dyn Fn(&Series) -> bool = if name == MAX { &is_uniform } else { &nothing };
+        let nothing = |_: &LoadSeries| false;
+        let fitted: &dyn Fn(&LoadSeries) -> bool = if name == MAX { &is_uniform } else { &nothing };
         let outcomes = judge(runner, &mut findings, (name, drive), &skewed, fitted)?;
         let wanted = [
             "zones-shuffle s0.95 f0.05 s0.05 f0.95",
@@ -360,7 +325,7 @@ fn micron_7450(runner: &Runner) -> Result<Findings, ExperimentError> {
         course_plots(&mut findings, &tables, name, &skewed, &outcomes, &wanted);
         let regions = streams(&tables.streams, name, "host write");
         // That regions are trimmed was seen in them.
-        let fitted_stream = |_: &Series| name == MAX;
+        let fitted_stream = |_: &LoadSeries| name == MAX;
         judge(runner, &mut findings, (name, drive), &regions, &fitted_stream)?;
     }
     Ok(findings)

@@ -4,14 +4,16 @@
 //! Two kinds of collector show in the measurements: with a growing share of static data some drives
 //! become slower, as a greedy collector does, and others faster, as one that prefers old blocks.
 
-use super::drive::{Collector, Drive, Jobs, Load, Outcome, simulated_us, whole_copy_us};
+use super::drive::{Collector, Jobs, Load, Outcome, SaturatedDrive, simulated_us, whole_copy_us};
 use super::fit::{self, page_us};
 use super::saturated::{
-    FITTED_STREAMS, READ_PAGES, Series, Tables, WORST, course_plots, fitted_max, judge, skewed,
+    FITTED_STREAMS, LoadSeries, READ_PAGES, Tables, course_plots, fitted_max, judge, skewed,
     streams,
 };
-use super::tables::{self, Measured};
+use super::tables::{self, MeasuredValue};
+use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use serde::Deserialize;
 
 pub const P5520: Experiment = Experiment { id: "ssd/solidigm-p5520", run: p5520 };
 pub const LEFT_OUT: Experiment = Experiment { id: "ssd/left-out", run: left_out };
@@ -35,12 +37,21 @@ const EXPONENTS: (f64, f64) = (0.0, 0.5);
 const UNIFORM_WRITES: f64 = 3.0;
 /// Streams of the P5520 in the run that ended after 1.13 drive writes; all others went on to 4.
 const SHORT_RUN: Load = Load::Streams { active: 32, region_gib: 8.0, trims: true };
-/// These drives are simulated this many times smaller.
+/// Scale of these drives: so many times smaller.
 const SCALE: f64 = 2048.0;
 
+/// The drives left out of all fitting.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    sheets: Vec<Sheet>,
+}
+
 /// A drive as its data sheet and the kind of its collector describe it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Sheet {
-    name: &'static str,
+    name: String,
     user_gib: f64,
     /// Rated sequential writes, MB/s.
     write_mb_s: f64,
@@ -51,68 +62,43 @@ struct Sheet {
     is_stream_bound: bool,
 }
 
-/// The drives left out of all fitting.
-const SHEETS: [Sheet; 3] = [
-    Sheet {
-        name: "WD DC (model not stated) 960GB",
-        user_gib: 894.25,
-        write_mb_s: 1190.0,
-        separates: true,
-        is_stream_bound: false,
-    },
-    Sheet {
-        name: "Kioxia CM7-R 3.84TB #4",
-        user_gib: 3576.0,
-        write_mb_s: 6750.0,
-        separates: false,
-        is_stream_bound: true,
-    },
-    Sheet {
-        name: "Kioxia CM7-R 3.84TB #5",
-        user_gib: 3576.0,
-        write_mb_s: 6750.0,
-        separates: false,
-        is_stream_bound: true,
-    },
-];
-
 /// The outcome of `drive` under `load`.
 fn steady(
     runner: &Runner,
     name: &str,
-    drive: &Drive,
+    drive: &SaturatedDrive,
     (load, writes): (Load, f64),
 ) -> Result<Outcome, ExperimentError> {
-    let Drive { user_gib, hidden_gib, collector, .. } = drive;
+    let SaturatedDrive { user_gib, hidden_gib, collector, .. } = drive;
     let words = format!("fit, {:.3} times the capacity, {collector:?}", hidden_gib / user_gib);
     let mut ran = drive.run(runner, name, &[(words, load, writes)])?;
     Ok(ran.remove(0))
 }
 
-fn with_hidden(drive: &Drive, hidden: f64) -> Drive {
-    Drive { hidden_gib: hidden * drive.user_gib, ..*drive }
+fn with_hidden(drive: &SaturatedDrive, hidden: f64) -> SaturatedDrive {
+    SaturatedDrive { hidden_gib: hidden * drive.user_gib, ..*drive }
 }
 
 /// The drive with the read time that gives uniform writes `rate`.
 fn with_reads(
     runner: &Runner,
     name: &str,
-    drive: &Drive,
+    drive: &SaturatedDrive,
     rate: f64,
-) -> Result<Drive, ExperimentError> {
+) -> Result<SaturatedDrive, ExperimentError> {
     let ran = steady(runner, name, drive, (Load::Uniform, UNIFORM_WRITES))?;
     let programs_us = ran.amplification * simulated_us(drive.program_us);
     let read_us = (page_us(rate) - programs_us) / ran.reads(drive);
     fit::with_times(name, drive, (drive.program_us, read_us))
 }
 
-fn uniform(series: &[Series]) -> f64 {
+fn uniform(series: &[LoadSeries]) -> f64 {
     let found = series.iter().find(|one| one.load == Load::Uniform);
     found.map_or(f64::NAN, |one| one.measured)
 }
 
-/// What `metric` is in the only such row of `workload` on a drive in the state `before`.
-fn initial(rows: &[Measured], workload: &str, before: &str, metric: &str) -> f64 {
+/// The `metric` of the only row of `workload` on a drive in the state `before`.
+fn initial(rows: &[MeasuredValue], workload: &str, before: &str, metric: &str) -> f64 {
     fit::measured(rows, |row| {
         row.workload == workload && row.condition.contains(before) && row.metric == metric
     })
@@ -121,9 +107,9 @@ fn initial(rows: &[Measured], workload: &str, before: &str, metric: &str) -> f64
 /// The P5520: programs and reads by the rates without and with garbage collection, blocks by two
 /// sequential streams, hidden capacity by the amplification of uniform writes, the power of the age
 /// by one load with static data.
-fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentError> {
+fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<SaturatedDrive, ExperimentError> {
     let skewed = &skewed(&tables.skew, P5520_NAME);
-    let counted: Vec<Measured> = tables::read(runner, "wa_init")?;
+    let counted: Vec<MeasuredValue> = tables::read(runner, "wa_init")?;
     let filled = "init07; state before: sanitized + one seq fill";
     let sanitized = "init07; state before: sanitized;";
     let counter = initial(&counted, SEQUENTIAL, sanitized, "WA");
@@ -131,10 +117,9 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
     let fresh = initial(&counted, "sequential-shuffle write 4096 B", sanitized, "host write");
     let program_us = page_us(fresh);
     let still = skewed.iter().find(|one| one.load == FITTED_STATIC);
-    let still = still.ok_or_else(|| {
-        ExperimentError::Failed(format!("{P5520_NAME}: no load with 60 % static data"))
-    })?;
-    let mut drive = Drive {
+    let still =
+        still.ok_or_else(|| ExperimentError::of(P5520_NAME, "no load with 60 % static data"))?;
+    let mut drive = SaturatedDrive {
         user_gib: 1788.5,
         hidden_gib: 1.2 * 1788.5,
         block_gib: 1.0,
@@ -144,14 +129,14 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
         scale: SCALE,
         collector: Collector::CostBenefit(0.25),
     };
-    let hidden = |drive: &Drive| {
+    let hidden = |drive: &SaturatedDrive| {
         let name = format!("{P5520_NAME}: hidden capacity");
         fit::solve(&name, HIDDEN, amplification, |hidden| {
             let load = (Load::Uniform, UNIFORM_WRITES);
             Ok(steady(runner, P5520_NAME, &with_hidden(drive, hidden), load)?.amplification)
         })
     };
-    let settle = |drive: &Drive| {
+    let settle = |drive: &SaturatedDrive| {
         let drive = with_hidden(drive, hidden(drive)?);
         with_reads(runner, P5520_NAME, &drive, uniform(skewed))
     };
@@ -167,7 +152,7 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
     drive = settle(&drive)?;
     let name = format!("{P5520_NAME}: power of the age");
     let exponent = fit::solve(&name, EXPONENTS, still.measured, |exponent| {
-        let drive = Drive { collector: Collector::CostBenefit(exponent), ..drive };
+        let drive = SaturatedDrive { collector: Collector::CostBenefit(exponent), ..drive };
         Ok(steady(runner, P5520_NAME, &drive, (still.load, still.writes))?.host_mb_s)
     })?;
     drive.collector = Collector::CostBenefit(exponent);
@@ -176,21 +161,17 @@ fn fitted_p5520(runner: &Runner, tables: &Tables) -> Result<Drive, ExperimentErr
 }
 
 /// The row of the constants of a drive.
-fn constants(findings: &mut Findings, name: &str, drive: &Drive, words: &str) {
+fn constants(findings: &mut Findings, name: &str, drive: &SaturatedDrive, words: &str) {
     let collector = match drive.collector {
         Collector::Greedy => "greedy".to_owned(),
         Collector::CostBenefit(exponent) => format!("cost-benefit with age to the {exponent:.2}"),
         Collector::Choices(drawn) => format!("the fewest valid pages of {drawn} blocks drawn"),
     };
-    findings.row(
-        Claim::new("–", format!("{name}: constants"))
-            .not_comparable("fitted: no published value")
-            .remark(&format!(
-                "{words}: {:.0} GiB of flash in blocks of {:.1} GiB; {:.3} us a program of 4 KiB, \
+    findings.row(Claim::of("ssd/constants-of-a-drive").with("name", name).remark(&format!(
+        "{words}: {:.0} GiB of flash in blocks of {:.1} GiB; {:.3} us a program of 4 KiB, \
                  {:.3} us a read of 16 KiB; collector {collector}",
-                drive.hidden_gib, drive.block_gib, drive.program_us, drive.read_us
-            )),
-    );
+        drive.hidden_gib, drive.block_gib, drive.program_us, drive.read_us
+    )));
 }
 
 /// Loads whose course is drawn.
@@ -199,7 +180,7 @@ const PICTURED: [&str; 3] =
 
 /// Whether the rate under this load went into the drive: as a constant, or because it was seen
 /// there that the drive becomes faster or slower with static data.
-fn is_known(one: &Series) -> bool {
+fn is_known(one: &LoadSeries) -> bool {
     [Load::Uniform, FITTED_STATIC].contains(&one.load)
 }
 
@@ -212,9 +193,9 @@ fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
     let outcomes = judge(runner, &mut findings, (P5520_NAME, &drive), &series, &is_known)?;
     course_plots(&mut findings, &tables, P5520_NAME, &series, &outcomes, &PICTURED);
     let regions = streams(&tables.streams, P5520_NAME, "host write");
-    let (short, regions): (Vec<Series>, Vec<Series>) =
+    let (short, regions): (Vec<LoadSeries>, Vec<LoadSeries>) =
         regions.into_iter().partition(|one| one.load == SHORT_RUN);
-    let is_fitted = |one: &Series| FITTED_STREAMS.contains(&one.load);
+    let is_fitted = |one: &LoadSeries| FITTED_STREAMS.contains(&one.load);
     judge(runner, &mut findings, (P5520_NAME, &drive), &regions, &is_fitted)?;
     let reason =
         "the run ended after 1.13 drive writes, and what counts is simulated after 2.4 to 4";
@@ -227,11 +208,11 @@ fn p5520(runner: &Runner) -> Result<Findings, ExperimentError> {
 fn predicted(
     runner: &Runner,
     sheet: &Sheet,
-    like: &Drive,
-    series: &[Series],
-) -> Result<Drive, ExperimentError> {
+    like: &SaturatedDrive,
+    series: &[LoadSeries],
+) -> Result<SaturatedDrive, ExperimentError> {
     let program_us = page_us(sheet.write_mb_s);
-    let drive = Drive {
+    let drive = SaturatedDrive {
         user_gib: sheet.user_gib,
         hidden_gib: HIDDEN.0 * sheet.user_gib,
         block_gib: like.block_gib * sheet.user_gib / like.user_gib,
@@ -248,19 +229,19 @@ fn predicted(
 fn to_uniform(
     runner: &Runner,
     sheet: &Sheet,
-    drive: &Drive,
-    series: &[Series],
-) -> Result<Drive, ExperimentError> {
+    drive: &SaturatedDrive,
+    series: &[LoadSeries],
+) -> Result<SaturatedDrive, ExperimentError> {
     let name = format!("{}: hidden capacity", sheet.name);
     let hidden = fit::solve(&name, HIDDEN, uniform(series), |hidden| {
         let load = (Load::Uniform, UNIFORM_WRITES);
-        Ok(steady(runner, sheet.name, &with_hidden(drive, hidden), load)?.host_mb_s)
+        Ok(steady(runner, &sheet.name, &with_hidden(drive, hidden), load)?.host_mb_s)
     })?;
     Ok(with_hidden(drive, hidden))
 }
 
 /// The streams that the number of blocks drawn is fitted to: 1 and 8 into regions of 8 GiB.
-fn is_fitted_stream(one: &Series) -> bool {
+fn is_fitted_stream(one: &LoadSeries) -> bool {
     matches!(one.load, Load::Streams { active: 1 | 8, region_gib, .. } if region_gib == 8.0)
 }
 
@@ -268,22 +249,22 @@ fn is_fitted_stream(one: &Series) -> bool {
 fn drawing(
     runner: &Runner,
     sheet: &Sheet,
-    drive: &Drive,
-    (series, regions): (&[Series], &[Series]),
-) -> Result<Drive, ExperimentError> {
-    let few: Vec<&Series> = regions.iter().filter(|one| is_fitted_stream(one)).collect();
+    drive: &SaturatedDrive,
+    (series, regions): (&[LoadSeries], &[LoadSeries]),
+) -> Result<SaturatedDrive, ExperimentError> {
+    let few: Vec<&LoadSeries> = regions.iter().filter(|one| is_fitted_stream(one)).collect();
     if few.is_empty() {
-        let message = format!("{}: no streams to fit the collector to", sheet.name);
-        return Err(ExperimentError::Failed(message));
+        return Err(ExperimentError::of(&sheet.name, "no streams to fit the collector to"));
     }
     let mut best = (f64::INFINITY, *drive);
     for drawn in DRAWN {
-        let drive = Drive { collector: Collector::Choices(drawn), ..*drive };
+        let drive = SaturatedDrive { collector: Collector::Choices(drawn), ..*drive };
         let drive = to_uniform(runner, sheet, &drive, series)?;
-        let load = |one: &&Series| (format!("{}, {drawn} drawn", one.words), one.load, one.writes);
-        let ran = drive.run(runner, sheet.name, &few.iter().map(load).collect::<Vec<_>>())?;
+        let load =
+            |one: &&LoadSeries| (format!("{}, {drawn} drawn", one.words), one.load, one.writes);
+        let ran = drive.run(runner, &sheet.name, &few.iter().map(load).collect::<Vec<_>>())?;
         let error =
-            |(ran, one): (&Outcome, &&Series)| libm::log(ran.host_mb_s / one.measured).powi(2);
+            |(ran, one): (&Outcome, &&LoadSeries)| libm::log(ran.host_mb_s / one.measured).powi(2);
         let error = ran.iter().zip(&few).map(error).sum::<f64>();
         if error < best.0 {
             best = (error, drive);
@@ -298,9 +279,9 @@ fn judge_drawing(
     runner: &Runner,
     findings: &mut Findings,
     sheet: &Sheet,
-    (drive, series, regions): (&Drive, &[Series], &[Series]),
+    (drive, series, regions): (&SaturatedDrive, &[LoadSeries], &[LoadSeries]),
 ) -> Result<(), ExperimentError> {
-    let regions: Vec<Series> = regions.iter().map(Series::untrimmed).collect();
+    let regions: Vec<LoadSeries> = regions.iter().map(LoadSeries::untrimmed).collect();
     let drive = drawing(runner, sheet, drive, (series, &regions))?;
     let name = format!("{}, victims drawn", sheet.name);
     constants(findings, &name, &drive, "by uniform writes and two streams");
@@ -310,11 +291,10 @@ fn judge_drawing(
 }
 
 /// The rows of streams that cannot be compared for this `reason`.
-fn not_comparable(findings: &mut Findings, name: &str, regions: &[Series], reason: &str) {
+fn not_comparable(findings: &mut Findings, name: &str, regions: &[LoadSeries], reason: &str) {
     for one in regions {
-        let words = format!("{name}: {}, rate of the host", one.words);
-        let claim = Claim::new("–", words).unit("MB/s").within_share(one.measured, WORST);
-        findings.row(claim.not_comparable(reason));
+        let claim = Claim::of("ssd/rate-not-compared").with("name", name).with("load", &one.words);
+        findings.row(claim.published(one.measured).not_comparable(reason));
     }
 }
 
@@ -323,23 +303,23 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
     let separating = fitted_p5520(runner, &tables)?;
     let (mixing, _) = fitted_max(runner, &tables)?;
     let mut findings = Findings::default();
-    for sheet in &SHEETS {
-        let series = skewed(&tables.skew, sheet.name);
+    for sheet in &parameters::<Parameters>("ssd/left-out").sheets {
+        let series = skewed(&tables.skew, &sheet.name);
         let like = if sheet.separates { &separating } else { &mixing };
         let drive = predicted(runner, sheet, like, &series)?;
-        constants(&mut findings, sheet.name, &drive, "by the rate of uniform writes");
-        let outcomes = judge(runner, &mut findings, (sheet.name, &drive), &series, &is_known)?;
-        course_plots(&mut findings, &tables, sheet.name, &series, &outcomes, &PICTURED);
-        let regions = streams(&tables.streams, sheet.name, "host write");
+        constants(&mut findings, &sheet.name, &drive, "by the rate of uniform writes");
+        let outcomes = judge(runner, &mut findings, (&sheet.name, &drive), &series, &is_known)?;
+        course_plots(&mut findings, &tables, &sheet.name, &series, &outcomes, &PICTURED);
+        let regions = streams(&tables.streams, &sheet.name, "host write");
         if sheet.is_stream_bound {
             let rated = sheet.write_mb_s;
             let reason = format!(
                 "one request of 512 KiB at a time takes longer than the flash, rated {rated:.0} \
                  MB/s"
             );
-            not_comparable(&mut findings, sheet.name, &regions, &reason);
+            not_comparable(&mut findings, &sheet.name, &regions, &reason);
         } else {
-            judge(runner, &mut findings, (sheet.name, &drive), &regions, &|_| false)?;
+            judge(runner, &mut findings, (&sheet.name, &drive), &regions, &|_| false)?;
             judge_drawing(runner, &mut findings, sheet, (&drive, &series, &regions))?;
         }
     }

@@ -1,7 +1,9 @@
 //! Consumer drives with SLC caches, filled from empty: three rates of writing, and where they end.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
+use crate::published::parameters;
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_report::study::Curve;
+use serde::Deserialize;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/slc-cache", run };
 
@@ -15,13 +17,18 @@ const LENGTHS: u32 = 40;
 /// A rate below this share of that of direct writes is one of folding.
 const FOLDS_BELOW: f64 = 0.9;
 
-/// How far off a result may be: where direct writes end, and rates.
-const END_WITHIN: f64 = 0.1;
-const RATE_WITHIN: f64 = 0.2;
+/// Drives as their reviews describe them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    drives: Vec<ReviewedDrive>,
+}
 
-/// A drive as its review describes it: GB, and GB/s.
-struct Drive {
-    name: &'static str,
+/// Sizes in GB, and rates in GB/s.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReviewedDrive {
+    name: String,
     exported: f64,
     cache: f64,
     fast: f64,
@@ -33,40 +40,7 @@ struct Drive {
     mean: f64,
 }
 
-const DRIVES: [Drive; 3] = [
-    Drive {
-        name: "Adata XPG Atom 50, 1 TB",
-        exported: 1000.0,
-        cache: 280.0,
-        fast: 4.5,
-        direct: 2.0,
-        ends: Some(500.0),
-        folding: 0.5,
-        mean: 0.8,
-    },
-    Drive {
-        name: "Lexar NM800 Pro, 2 TB",
-        exported: 2000.0,
-        cache: 592.0,
-        fast: 3.5,
-        direct: 2.2,
-        ends: None,
-        folding: 1.0,
-        mean: 1.514,
-    },
-    Drive {
-        name: "MSI Spatium M480 Play, 2 TB",
-        exported: 2000.0,
-        cache: 200.0,
-        fast: 5.0,
-        direct: 3.5,
-        ends: Some(1600.0),
-        folding: 1.5,
-        mean: 3.1,
-    },
-];
-
-impl Drive {
+impl ReviewedDrive {
     fn scale(&self) -> f64 {
         self.exported / EXPORTED_GB
     }
@@ -92,7 +66,7 @@ impl Drive {
         let ran = runner.run(&(1..=LENGTHS).map(|part| self.job(part)).collect::<Vec<_>>())?;
         let step = self.exported / f64::from(LENGTHS);
         let mut before = 0.0;
-        let rate = |(part, of): (u32, &crate::JobOutput)| {
+        let rate = |(part, of): (u32, &JobOutput)| {
             let seconds = of.results.simulated_ns as f64 / 1e9 * self.scale();
             let took = seconds - std::mem::replace(&mut before, seconds);
             (f64::from(part) * step, step / took)
@@ -108,39 +82,27 @@ fn mean_rate(rates: &[(f64, f64)]) -> f64 {
 
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    for drive in &DRIVES {
+    for drive in parameters::<Parameters>("ssd/slc-cache").drives {
         let rates = drive.rates(runner)?;
-        let Drive { name, cache, fast, direct, .. } = drive;
-        let row = |claim: String| Claim::new("–", format!("{name}: {claim}"));
+        let ReviewedDrive { name, cache, fast, direct, .. } = &drive;
+        let mut row = |id: &str, published: f64, ours: f64| {
+            let claim = Claim::of(id).with("name", name).with("fast", fast).with("cache", cache);
+            findings.row(claim.with("direct", direct).published(published).ours(ours));
+        };
         let folds = rates.iter().position(|(_, rate)| *rate < FOLDS_BELOW * direct);
         let folds = folds.unwrap_or(rates.len());
         let before = rates.get(folds.saturating_sub(1)).map_or(f64::NAN, |(_, rate)| *rate);
-        let rule = format!("{fast} GB/s until {cache} GB are written, then {direct} GB/s");
-        findings.row(row(rule).given().within_share(*direct, 0.02).unit("GB/s").ours(before));
+        row("ssd/direct-writes", *direct, before);
         // The rate falls within the next length.
         let written = (folds as f64 + 0.5) * drive.exported / f64::from(LENGTHS);
         if let Some(ends) = drive.ends {
-            let claim = row("written when direct writes end".to_owned()).unit("GB");
-            findings.row(claim.within_share(ends, END_WITHIN).ours(written).if_it_differs(
-                "the drive leaves less of its flash to direct writes; how much it has is assumed",
-            ));
+            row("ssd/end-of-direct-writes", ends, written);
         }
         let folding = mean_rate(&rates[(folds + 1).min(rates.len())..]);
-        let claim = row("rate from then on".to_owned()).unit("GB/s");
-        findings.row(claim.within_share(drive.folding, RATE_WITHIN).ours(folding).if_it_differs(
-            "the drive folds more slowly than its program and transfer times allow; reviews of \
-             the others do not show that",
-        ));
-        let claim = row("mean rate of the whole fill".to_owned()).unit("GB/s");
-        let claim = claim.within_share(drive.mean, RATE_WITHIN).ours(mean_rate(&rates));
-        findings.row(claim.if_it_differs("as the rate before, at which half of it is written"));
-        findings.plot(Plot {
-            title: drive.name.to_owned(),
-            caption: "Sequential writes to the empty drive, simulated.".to_owned(),
-            x: Axis::linear("Written before", "GB"),
-            y: Axis::linear("Rate", "GB/s"),
-            curves: vec![Curve::ours("simulated", rates)],
-        });
+        row("ssd/rate-of-folding", drive.folding, folding);
+        row("ssd/mean-rate-of-a-fill", drive.mean, mean_rate(&rates));
+        let curves = [Curve::ours("simulated", rates)];
+        findings.plot("ssd/rate-of-a-fill", &[("name", name)], curves);
     }
     Ok(findings)
 }

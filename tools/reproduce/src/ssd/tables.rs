@@ -6,17 +6,17 @@ use serde::de::DeserializeOwned;
 
 /// A measured number.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Measured {
+pub struct MeasuredValue {
     pub device: String,
     pub workload: String,
-    /// How it was measured, in words.
+    /// The conditions of the measurement, in words.
     pub condition: String,
     pub x: Option<f64>,
     pub metric: String,
     pub value: f64,
 }
 
-impl Measured {
+impl MeasuredValue {
     /// The drive writes of the run.
     pub fn drive_writes(&self) -> Option<f64> {
         before(&self.condition, " drive writes")
@@ -40,6 +40,34 @@ pub struct Course {
     pub host_mb_s: f64,
 }
 
+/// A direction of a job of fio.
+#[derive(Debug, Deserialize)]
+pub struct FioRow {
+    pub device: String,
+    pub engine: String,
+    pub workload: String,
+    pub bs: String,
+    pub qd: Option<u64>,
+    pub jobs: Option<u64>,
+    pub zones: Option<String>,
+    pub dir: String,
+    pub iops: f64,
+    #[serde(rename = "MBps")]
+    pub mb_per_s: f64,
+    pub mean_us: Option<f64>,
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    pub p99_9_us: Option<f64>,
+    pub member: String,
+}
+
+impl FioRow {
+    /// Whether the row is of direction `dir` of the file `member`, measured with SPDK.
+    pub fn is_of(&self, member: &str, dir: &str) -> bool {
+        (self.member.as_str(), self.engine.as_str(), self.dir.as_str()) == (member, "spdk", dir)
+    }
+}
+
 /// The number that stands in front of `words`.
 fn before<T: std::str::FromStr>(text: &str, words: &str) -> Option<T> {
     let (head, _) = text.split_once(words)?;
@@ -54,16 +82,14 @@ fn before<T: std::str::FromStr>(text: &str, words: &str) -> Option<T> {
 /// When the table is missing or unreadable.
 pub fn read<T: DeserializeOwned>(runner: &Runner, name: &str) -> Result<Vec<T>, ExperimentError> {
     let path = runner.data(format!("ssd/tables/{name}.csv"))?;
-    let failed = |error: &dyn std::fmt::Display| {
-        ExperimentError::Failed(format!("{}: {error}", path.display()))
-    };
-    let mut reader = csv::Reader::from_path(&path).map_err(|error| failed(&error))?;
-    reader.deserialize().collect::<Result<_, _>>().map_err(|error| failed(&error))
+    let failed = |error| ExperimentError::of(path.display(), error);
+    let mut reader = csv::Reader::from_path(&path).map_err(failed)?;
+    reader.deserialize().collect::<Result<_, _>>().map_err(failed)
 }
 
 /// Names the percentiles of `latency_rate` by what they are: the table cuts their last digit, so
 /// that `p99.9` is the 99.99th and `p99.` the 99.9th. A table without that is left as it is.
-pub fn name_percentiles(rows: &mut [Measured]) {
+pub fn name_percentiles(rows: &mut [MeasuredValue]) {
     if !rows.iter().any(|row| row.metric.ends_with("p99.")) {
         return;
     }
@@ -88,10 +114,10 @@ pub fn median(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measured, median, name_percentiles};
+    use super::{MeasuredValue, median, name_percentiles};
 
-    fn of(condition: &str) -> Measured {
-        Measured {
+    fn of(condition: &str) -> MeasuredValue {
+        MeasuredValue {
             device: String::new(),
             workload: String::new(),
             condition: condition.to_owned(),
@@ -104,7 +130,7 @@ mod tests {
     #[test]
     fn percentiles_get_the_digit_that_the_table_cuts() {
         let names = |metrics: [&str; 3]| {
-            let row = |metric: &str| Measured { metric: metric.to_owned(), ..of("") };
+            let row = |metric: &str| MeasuredValue { metric: metric.to_owned(), ..of("") };
             let mut rows = metrics.map(row).to_vec();
             name_percentiles(&mut rows);
             rows.into_iter().map(|row| row.metric).collect::<Vec<_>>()

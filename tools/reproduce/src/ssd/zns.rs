@@ -1,9 +1,9 @@
 //! Zone management of a zoned drive, and how it and other loads slow each other.
 
 use super::fit::solve;
-use super::{percent_off, tables};
+use super::tables::{self, FioRow};
+use super::{compared, percent_off, spread};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_report::study::{Axis, Curve, Plot};
 use hybridsim_ssd::zns::is_status;
 use serde::Deserialize;
 
@@ -11,21 +11,19 @@ pub const EXPERIMENT: Experiment = Experiment { id: "ssd/zns", run };
 
 /// Pages of 4 KiB of a zone.
 const CAPACITY: u64 = 275_712;
-/// Its size in MiB.
+/// Size of a zone in MiB.
 const MIB: f64 = 1_077.0;
-/// What is written of a zone before it is finished or reset, in pages. Those of [`FITTED`] fit.
+/// Pages written of a zone before it is finished or reset. Those of [`FITTED`] fit.
 const FILLS: [u64; 6] = [1, 17_232, 34_464, 68_928, 137_856, CAPACITY - 1];
 /// Half of a zone, at which the finish is fitted.
 const FITTED: u64 = CAPACITY / 2;
-/// Goal of the mean error.
-const GOAL: f64 = 0.10;
 /// Highest rate of writes in bytes per second, for the predictor of a finish.
 const WRITE_LIMIT: f64 = 1.231e9;
 /// Simulated seconds of a load beside resets: the 48 full zones that are reset last longer.
 const SECONDS_RESET: f64 = 0.7;
-/// Those of a load that a finish lasts longer than, in zones of an eighth of the size.
+/// Simulated seconds of a load that a finish lasts longer than, in zones of an eighth of the size.
 const SECONDS_SHORT: f64 = 0.1;
-/// Those of a load that lasts longer than a finish beside it.
+/// Simulated seconds of a load that lasts longer than a finish beside it.
 const SECONDS_LONG: f64 = 3.0;
 /// The capacity of the zones that are finished beside other loads.
 const SMALL_ZONE: &str = "\"137856KiB\"";
@@ -35,7 +33,7 @@ const PAUSE: &str = "\"1s\"";
 
 /// A row of the table of single commands.
 #[derive(Debug, Deserialize)]
-struct Command {
+struct ZoneCommand {
     file: String,
     op: String,
     #[serde(rename = "fill_lba_4KiB")]
@@ -45,7 +43,7 @@ struct Command {
 
 /// A row of the table of pairs of loads.
 #[derive(Debug, Deserialize)]
-struct Pair {
+struct LoadPair {
     experiment: String,
     level: String,
     job: String,
@@ -54,13 +52,13 @@ struct Pair {
 
 /// A load beside which zones are reset or finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
+enum ZoneLoad {
     Write,
     Append,
     Read,
 }
 
-impl Load {
+impl ZoneLoad {
     const ALL: [Self; 3] = [Self::Write, Self::Append, Self::Read];
 
     const fn name(self) -> &'static str {
@@ -100,43 +98,22 @@ impl Load {
     }
 }
 
-/// What disturbs the load, and is disturbed by it.
+/// An action that disturbs the load, and is disturbed by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+enum ZoneAction {
     Finish,
     Reset,
 }
 
-impl Action {
+impl ZoneAction {
     const fn name(self) -> &'static str {
         match self {
             Self::Finish => "finish",
             Self::Reset => "reset",
         }
     }
-}
 
-impl Load {
-    /// How much the rates of the load alone differ between the runs of the source, at the depth
-    /// where they differ most.
-    fn spread(self, pairs: &[Pair]) -> f64 {
-        let (load, flow) = (self.name(), &self.name()[..1]);
-        let at = |depth: u32| {
-            let level = format!("data/data-{load}_iod_{depth}-{flow}flow_100");
-            spread(pairs.iter().filter(|row| row.level == level && row.job == load))
-        };
-        self.depths().into_iter().map(at).fold(0.0, f64::max)
-    }
-}
-
-impl Action {
-    /// As [`Load::spread`].
-    fn spread(self, pairs: &[Pair]) -> f64 {
-        let job = self.job();
-        spread(pairs.iter().filter(|row| row.level == "data/bw" && row.job == job))
-    }
-
-    /// Its name in the table.
+    /// The name in the table of pairs.
     const fn job(self) -> &'static str {
         match self {
             Self::Finish => "finish",
@@ -145,14 +122,24 @@ impl Action {
     }
 }
 
-/// How much more the highest rate is than the lowest, in the namespace that is compared.
-fn spread<'a>(rows: impl Iterator<Item = &'a Pair>) -> f64 {
-    let rates: Vec<f64> =
-        rows.filter(|row| !row.experiment.ends_with("-namespaces")).map(|row| row.iops).collect();
-    let (low, high) = rates
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
-    high / low - 1.0
+impl ZoneLoad {
+    /// Spread of the rates of the load alone between the runs of the source, at the depth where
+    /// it is greatest.
+    fn spread(self, pairs: &[LoadPair]) -> f64 {
+        let (load, flow) = (self.name(), &self.name()[..1]);
+        let at = |depth: u32| {
+            spread_of(pairs, &format!("data/data-{load}_iod_{depth}-{flow}flow_100"), load)
+        };
+        self.depths().into_iter().map(at).fold(0.0, f64::max)
+    }
+}
+
+/// The spread of the rates of `job` at `level`, in the namespace that is compared.
+fn spread_of(pairs: &[LoadPair], level: &str, job: &str) -> f64 {
+    let is_it = |row: &&LoadPair| {
+        row.level == level && row.job == job && !row.experiment.ends_with("-namespaces")
+    };
+    spread(pairs.iter().filter(is_it).map(|row| row.iops))
 }
 
 /// Sets a key of the generator of the load.
@@ -167,7 +154,7 @@ fn other(job: Job, key: &str, value: impl std::fmt::Display) -> Job {
 
 /// The constants that are fitted, in microseconds.
 #[derive(Clone, Copy, Debug)]
-struct Constants {
+struct ZoneConstants {
     read: f64,
     write_overhead: f64,
     append: f64,
@@ -180,7 +167,7 @@ struct Constants {
     erase_suspend: f64,
 }
 
-impl Constants {
+impl ZoneConstants {
     const START: Self = Self {
         read: 56.0,
         write_overhead: 8.0,
@@ -230,12 +217,12 @@ impl Constants {
     }
 
     /// One request of 4 KiB outstanding.
-    fn single(&self, of: Load) -> Job {
+    fn single(&self, of: ZoneLoad) -> Job {
         let job = load(self.job(format!("one {} outstanding", of.name())), "requests", 20_000);
         match of {
-            Load::Write => job,
-            Load::Append => load(job, "write", "\"append\""),
-            Load::Read => {
+            ZoneLoad::Write => job,
+            ZoneLoad::Append => load(job, "write", "\"append\""),
+            ZoneLoad::Read => {
                 let job = load(load(job, "active", 0), "readers", 1);
                 filled(load(load(job, "filled", 4), "span", "\"8GiB\""), 0.05)
             }
@@ -253,8 +240,7 @@ fn filled(job: Job, share: f64) -> Job {
 
 /// Mean latency in microseconds of the load's requests of a kind.
 fn mean_us(ran: &JobOutput, kind: &str) -> f64 {
-    let tenants = ran.results.tenants.as_ref();
-    let Some(load) = tenants.and_then(|it| it.by_name.get("load")) else { return f64::NAN };
+    let Some(load) = ran.tenant("load") else { return f64::NAN };
     let of = match kind {
         "read" => &load.latency_ns.read,
         "write" => &load.latency_ns.write,
@@ -277,27 +263,27 @@ fn run_all(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentEr
     for of in &ran {
         let custom = &of.results.components["ssd"].custom;
         if let Some((status, _)) = custom.iter().find(|(name, _)| is_status(name)) {
-            return Err(ExperimentError::Failed(format!("the device fails requests: {status}")));
+            return Err(ExperimentError::of("the device fails requests", status));
         }
     }
     Ok(ran)
 }
 
 /// The medians of single commands.
-struct Commands(Vec<Command>);
+struct ZoneCommands(Vec<ZoneCommand>);
 
-impl Commands {
-    /// Of a command, of a zone with `pages` written: the mean over runs, but for the one
+impl ZoneCommands {
+    /// The time of a command, of a zone with `pages` written: the mean over runs, but for the one
     /// whose resets take 2 us, of zones that were not reset.
     fn us(&self, op: &str, pages: Option<u64>) -> Result<f64, ExperimentError> {
-        let is_it = |row: &&Command| {
+        let is_it = |row: &&ZoneCommand| {
             row.op == op
                 && row.fill_pages.map(|fill| fill as u64) == pages
                 && !row.file.ends_with("partial_reset/run3")
         };
         let found: Vec<f64> = self.0.iter().filter(is_it).map(|row| row.p50_us).collect();
         match found.len() {
-            0 => Err(ExperimentError::Failed(format!("nothing measured: {op} at {pages:?}"))),
+            0 => Err(ExperimentError::of("nothing measured", format!("{op} at {pages:?}"))),
             count => Ok(found.iter().sum::<f64>() / count as f64),
         }
     }
@@ -305,76 +291,66 @@ impl Commands {
 
 /// The mean latency of reads of 4 KiB, one outstanding.
 fn read_us(runner: &Runner) -> Result<f64, ExperimentError> {
-    #[derive(Deserialize)]
-    struct Row {
-        engine: String,
-        dir: String,
-        mean_us: Option<f64>,
-        member: String,
-    }
-    let rows: Vec<Row> = tables::read(runner, "mixed_interference")?;
-    let is_it = |row: &&Row| {
-        (row.engine.as_str(), row.dir.as_str(), row.member.as_str())
-            == ("spdk", "read", "rate_inteference/zns_0_1")
-    };
-    let found = rows.iter().find(is_it).and_then(|row| row.mean_us);
-    found.ok_or_else(|| ExperimentError::Failed("nothing measured: one read".to_owned()))
+    let rows: Vec<FioRow> = tables::read(runner, "mixed_interference")?;
+    let found = rows.iter().find(|row| row.is_of("rate_inteference/zns_0_1", "read"));
+    let found = found.and_then(|row| row.mean_us);
+    found.ok_or_else(|| ExperimentError::of("nothing measured", "one read"))
 }
 
 /// Fits each constant to the one command or pair of loads that it decides about.
 fn fitted(
     runner: &Runner,
-    commands: &Commands,
-    pairs: &[Pair],
-) -> Result<Constants, ExperimentError> {
-    let mut with = Constants::START;
-    let of = |us: f64| Constants { read: us, ..Constants::START };
+    commands: &ZoneCommands,
+    pairs: &[LoadPair],
+) -> Result<ZoneConstants, ExperimentError> {
+    let mut with = ZoneConstants::START;
+    let of = |us: f64| ZoneConstants { read: us, ..ZoneConstants::START };
     with.read = solve("read time", (30.0, 90.0), read_us(runner)?, |us| {
-        one(runner, of(us).single(Load::Read), "read")
+        one(runner, of(us).single(ZoneLoad::Read), "read")
     })?;
-    let without = one(runner, with.single(Load::Write), "write")?;
+    let without = one(runner, with.single(ZoneLoad::Write), "write")?;
     with.write_overhead += commands.us("write_explicit", None)? - without;
-    let without = one(runner, with.single(Load::Append), "write")?;
+    let without = one(runner, with.single(ZoneLoad::Append), "write")?;
     with.append = commands.us("append_explicit", None)? - without;
     let last = commands.us("finish", Some(CAPACITY - 1))?;
     with.finish = last - one(runner, with.cycles(CAPACITY - 1, true), "finish")?;
     let half = commands.us("finish", Some(FITTED))?;
     with.program = solve("program time", (100.0, 400.0), half, |us| {
-        one(runner, Constants { program: us, ..with }.cycles(FITTED, true), "finish")
+        one(runner, ZoneConstants { program: us, ..with }.cycles(FITTED, true), "finish")
     })?;
     let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
     with.reset = empty - one(runner, with.resets(false), "reset")?;
     with.reset_data = (full - empty) / MIB;
     let [resets, reads] = FITTED_RATIOS.map(|(of, _)| of);
-    let ratios = |with, of| simulated(runner, with, Action::Reset, of);
-    let target = measured(pairs, Action::Reset, resets)?.action;
+    let ratios = |with, of| simulated(runner, with, ZoneAction::Reset, of);
+    let target = measured(pairs, ZoneAction::Reset, resets)?.action;
     with.erase = solve("erase time", (500.0, 4_000.0), target, |us| {
-        Ok(ratios(Constants { erase: us, ..with }, resets)?.action)
+        Ok(ratios(ZoneConstants { erase: us, ..with }, resets)?.action)
     })?;
-    let target = measured(pairs, Action::Reset, reads)?.load;
+    let target = measured(pairs, ZoneAction::Reset, reads)?.load;
     with.erase_suspend = solve("time to suspend an erase", (0.0, 50.0), target, |us| {
-        Ok(ratios(Constants { erase_suspend: us, ..with }, reads)?.load)
+        Ok(ratios(ZoneConstants { erase_suspend: us, ..with }, reads)?.load)
     })?;
     Ok(with)
 }
 
 /// A command at several fill levels, measured, simulated, and as the trivial predictor says.
-struct Series {
+struct FillSeries {
     name: &'static str,
     points: Vec<(u64, [f64; 3])>,
 }
 
 fn series(
     runner: &Runner,
-    commands: &Commands,
-    with: Constants,
-) -> Result<[Series; 3], ExperimentError> {
+    commands: &ZoneCommands,
+    with: ZoneConstants,
+) -> Result<[FillSeries; 3], ExperimentError> {
     let [empty, full] = [commands.us("reset", Some(0))?, commands.us("reset", Some(CAPACITY))?];
     let share = |pages: u64| pages as f64 / CAPACITY as f64;
     let linear = |pages: u64| empty + (full - empty) * share(pages);
     let rest = |pages: u64| (CAPACITY - pages) as f64 * 4096e6 / WRITE_LIMIT;
-    let mut found =
-        ["reset", "finish", "reset after a finish"].map(|name| Series { name, points: Vec::new() });
+    let mut found = ["reset", "finish", "reset after a finish"]
+        .map(|name| FillSeries { name, points: Vec::new() });
     for pages in FILLS {
         let jobs = [with.cycles(pages, false), with.cycles(pages, true)];
         let ran = run_all(runner, &jobs)?;
@@ -391,7 +367,7 @@ fn series(
     Ok(found)
 }
 
-fn report_series(findings: &mut Findings, series: &Series) {
+fn report_series(findings: &mut Findings, series: &FillSeries) {
     let is_finish = series.name == "finish";
     let is_fitted = |pages: u64| is_finish && [FITTED, CAPACITY - 1].contains(&pages);
     let judged = series.points.iter().filter(|it| !is_fitted(it.0));
@@ -404,28 +380,14 @@ fn report_series(findings: &mut Findings, series: &Series) {
         true => "the rest of the zone at the highest rate of writes",
         false => "a line from an empty to a full zone",
     };
-    let claim = Claim::new("–", format!("{}: mean error at the other fill levels", series.name))
-        .unit("%")
-        .at_most("", 100.0 * GOAL)
-        .ours(off(1))
-        .remark(&format!(
-            "measured {} ms, simulated {} ms; {simple} would be off by {:.0} %",
-            list(0),
-            list(1),
-            off(2)
-        ));
-    // What a reset takes was concluded from all fill levels.
-    findings.row(if is_finish { claim } else { claim.given() });
+    // The time of a reset was concluded from all fill levels.
+    let claim = Claim::of("ssd/zone-management").with("name", series.name).given_if(!is_finish);
+    let claim = claim.with("measured", list(0)).with("simulated", list(1)).with("simple", simple);
+    findings.row(claim.with("simple_off", format!("{:.0}", off(2))).ours(off(1)));
     let of = |at: usize| {
         series.points.iter().map(|(pages, point)| (*pages as f64, point[at] / 1e3)).collect()
     };
-    findings.plot(Plot {
-        title: format!("ZN540: {}", series.name),
-        caption: "By pages of 4 KiB written before.".to_owned(),
-        x: Axis::linear("Pages written", ""),
-        y: Axis::linear("Latency", "ms"),
-        curves: vec![Curve::ours("simulated", of(1)), Curve::published("measured", of(0))],
-    });
+    findings.plot("ssd/zone-management", &[("name", &series.name)], compared(of(1), of(0)));
 }
 
 /// Rates of a load and an action beside each other, of those alone.
@@ -436,39 +398,44 @@ struct Ratios {
 
 /// The loads beside resets that the times of an erase and of its suspension are fitted to, and
 /// which of the two rates of each: resets beside writes, and reads beside resets.
-const FITTED_RATIOS: [((Load, u32), Rate); 2] =
-    [((Load::Write, 4), Rate::Action), ((Load::Read, 1), Rate::Load)];
+const FITTED_RATIOS: [((ZoneLoad, u32), Side); 2] =
+    [((ZoneLoad::Write, 4), Side::ZoneAction), ((ZoneLoad::Read, 1), Side::ZoneLoad)];
 
 /// The rate of the load or of the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rate {
-    Load,
-    Action,
+enum Side {
+    ZoneLoad,
+    ZoneAction,
 }
 
-impl Rate {
+impl Side {
     const fn of(self, ratios: &Ratios) -> f64 {
         match self {
-            Self::Load => ratios.load,
-            Self::Action => ratios.action,
+            Self::ZoneLoad => ratios.load,
+            Self::ZoneAction => ratios.action,
         }
     }
 }
 
 /// The measured rate of a job in a run.
-fn rate(pairs: &[Pair], experiment: &str, level: &str, job: &str) -> Result<f64, ExperimentError> {
-    let is_it = |row: &&Pair| {
+fn rate(
+    pairs: &[LoadPair],
+    experiment: &str,
+    level: &str,
+    job: &str,
+) -> Result<f64, ExperimentError> {
+    let is_it = |row: &&LoadPair| {
         row.experiment == experiment && row.level == format!("data/{level}") && row.job == job
     };
     let found = pairs.iter().find(is_it).map(|row| row.iops);
-    let missing = || format!("nothing measured: {experiment}, {level}, {job}");
-    found.ok_or_else(|| ExperimentError::Failed(missing()))
+    let missing = || format!("{experiment}, {level}, {job}");
+    found.ok_or_else(|| ExperimentError::of("nothing measured", missing()))
 }
 
 fn measured(
-    pairs: &[Pair],
-    action: Action,
-    (of, depth): (Load, u32),
+    pairs: &[LoadPair],
+    action: ZoneAction,
+    (of, depth): (ZoneLoad, u32),
 ) -> Result<Ratios, ExperimentError> {
     let (name, load) = (action.name(), of.name());
     let both = format!("{load}-on-{name}-interference");
@@ -485,32 +452,31 @@ fn measured(
 
 /// Requests of a workload per second, up to its last.
 fn rate_of(ran: &JobOutput, name: &str) -> f64 {
-    let tenant = ran.results.tenants.as_ref().and_then(|it| it.by_name.get(name));
-    tenant.map_or(f64::NAN, |it| it.requests as f64 * 1e9 / it.last_completion_ns as f64)
+    ran.tenant(name).map_or(f64::NAN, |it| it.requests as f64 * 1e9 / it.last_completion_ns as f64)
 }
 
-/// What runs beside what.
+/// An action and a load beside each other.
 #[derive(Clone, Copy, Debug)]
 struct Beside {
-    /// Its zones are those of the device.
-    action: Action,
+    /// The action; its zones are those of the device.
+    action: ZoneAction,
     /// Whether it takes place; without, a single request is made instead.
     acts: bool,
     /// The load; a single request without.
-    of: Option<(Load, u32)>,
+    of: Option<(ZoneLoad, u32)>,
     seconds: f64,
 }
 
 /// Both loads, or one of them.
-fn beside(with: Constants, Beside { action, acts, of, seconds }: Beside) -> Job {
+fn beside(with: ZoneConstants, Beside { action, acts, of, seconds }: Beside) -> Job {
     let name = format!("{action:?} ({acts}) beside {of:?}, {seconds} s");
     let job = with.job(name);
     let mut job = match action {
-        Action::Reset => filled(job, 0.8),
+        ZoneAction::Reset => filled(job, 0.8),
         // Twice as many, so that the load finds an empty one until it ends.
-        Action::Finish => filled(job.set("component.ssd.zones", 160), 0.4),
+        ZoneAction::Finish => filled(job.set("component.ssd.zones", 160), 0.4),
     };
-    if action == Action::Finish {
+    if action == ZoneAction::Finish {
         for key in ["component.ssd", "workload.load.generator", "workload.other.generator"] {
             job = job.set(&format!("{key}.zone_capacity"), SMALL_ZONE);
         }
@@ -524,13 +490,13 @@ fn beside(with: Constants, Beside { action, acts, of, seconds }: Beside) -> Job 
     };
     match (action, acts) {
         (_, false) => other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\""),
-        (Action::Finish, true) => {
+        (ZoneAction::Finish, true) => {
             let job = other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\"");
             let job = other(other(job, "fill", "0.000001"), "finish", true);
             // It is the last to arrive, and has to complete.
             other(job, "requests", 2).set("host.end", "\"completed\"")
         }
-        (Action::Reset, true) => {
+        (ZoneAction::Reset, true) => {
             let job = other(other(job, "start", "\"0B\""), "span", "\"96GiB\"");
             let job = other(other(job, "fill", "0.0"), "filled", 48);
             let job = other(job, "duration", format!("\"{seconds}s\""));
@@ -541,19 +507,18 @@ fn beside(with: Constants, Beside { action, acts, of, seconds }: Beside) -> Job 
 
 /// The latency of the only finish of a run.
 fn finish_ns(ran: &JobOutput) -> f64 {
-    let tenant = ran.results.tenants.as_ref().and_then(|it| it.by_name.get("other"));
-    tenant.and_then(|it| it.latency_ns.zone_finish.mean).unwrap_or(f64::NAN)
+    ran.tenant("other").and_then(|it| it.latency_ns.zone_finish.mean).unwrap_or(f64::NAN)
 }
 
 fn simulated(
     runner: &Runner,
-    with: Constants,
-    action: Action,
-    of: (Load, u32),
+    with: ZoneConstants,
+    action: ZoneAction,
+    of: (ZoneLoad, u32),
 ) -> Result<Ratios, ExperimentError> {
     let (short, long) = match action {
-        Action::Finish => (SECONDS_SHORT, SECONDS_LONG),
-        Action::Reset => (SECONDS_RESET, SECONDS_RESET),
+        ZoneAction::Finish => (SECONDS_SHORT, SECONDS_LONG),
+        ZoneAction::Reset => (SECONDS_RESET, SECONDS_RESET),
     };
     let job = |acts, of, seconds| beside(with, Beside { action, acts, of, seconds });
     let jobs = [
@@ -564,7 +529,7 @@ fn simulated(
     ];
     let ran = run_all(runner, &jobs)?;
     let action = match action {
-        Action::Finish => {
+        ZoneAction::Finish => {
             let took = finish_ns(&ran[3]);
             if !(short * 1e9..long * 1e9).contains(&took) {
                 let message =
@@ -573,33 +538,33 @@ fn simulated(
             }
             finish_ns(&ran[1]) / took
         }
-        Action::Reset => rate_of(&ran[3], "other") / rate_of(&ran[1], "other"),
+        ZoneAction::Reset => rate_of(&ran[3], "other") / rate_of(&ran[1], "other"),
     };
     Ok(Ratios { load: rate_of(&ran[2], "load") / rate_of(&ran[0], "load"), action })
 }
 
 fn interference(
     runner: &Runner,
-    with: Constants,
-    pairs: &[Pair],
+    with: ZoneConstants,
+    pairs: &[LoadPair],
     findings: &mut Findings,
 ) -> Result<(), ExperimentError> {
-    for action in [Action::Finish, Action::Reset] {
-        for of in Load::ALL {
+    for action in [ZoneAction::Finish, ZoneAction::Reset] {
+        for of in ZoneLoad::ALL {
             let (mut theirs, mut ours) = (Vec::new(), Vec::new());
             for depth in of.depths() {
                 theirs.push(measured(pairs, action, (of, depth))?);
                 ours.push(simulated(runner, with, action, (of, depth))?);
             }
             let rates = [
-                (format!("{}s beside a {}", of.name(), action.name()), Rate::Load),
-                (format!("{} beside {}s", action.name(), of.name()), Rate::Action),
+                (format!("{}s beside a {}", of.name(), action.name()), Side::ZoneLoad),
+                (format!("{} beside {}s", action.name(), of.name()), Side::ZoneAction),
             ];
-            let spreads = [of.spread(pairs), action.spread(pairs)];
+            let spreads = [of.spread(pairs), spread_of(pairs, "data/bw", action.job())];
             for ((what, rate), spread) in rates.into_iter().zip(spreads) {
                 let fits = |depth: &u32| {
                     let is_it = |((load, at), fits)| (load, at, fits) == (of, *depth, rate);
-                    action == Action::Reset && FITTED_RATIOS.into_iter().any(is_it)
+                    action == ZoneAction::Reset && FITTED_RATIOS.into_iter().any(is_it)
                 };
                 let fitted = of.depths().iter().position(fits);
                 let ratios = [&theirs, &ours].map(|it| it.iter().map(|it| rate.of(it)).collect());
@@ -626,52 +591,41 @@ fn row(
         |of: &[f64]| of.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(", ");
     let but = fitted.map_or(String::new(), |at| format!(", number {} fitted", at + 1));
     findings.row(
-        Claim::new("–", format!("{what}: rate of that alone, mean error"))
-            .unit("%")
-            .at_most("", 100.0 * GOAL)
-            .ours(ours_off)
-            .remark(&format!(
-                "measured {}, simulated {}{but}; no interference would be off by {none:.0} %; \
-                 unloaded rates of the source differ by up to {:.0} %; steps of padding and of \
-                 erases, and the write buffer, were chosen after a look at these",
-                list(&theirs),
-                list(&ours),
-                100.0 * spread
-            ))
-            .if_it_differs("what shares the dies, and in which order, is not known"),
+        Claim::of("ssd/rate-beside-zone-management")
+            .with("what", what)
+            .with("measured", list(&theirs))
+            .with("simulated", format!("{}{but}", list(&ours)))
+            .with("none", format!("{none:.0}"))
+            .with("spread", format!("{:.0}", 100.0 * spread))
+            .ours(ours_off),
     );
 }
 
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let commands = Commands(tables::read(runner, "zns_ops")?);
-    let pairs: Vec<Pair> = tables::read(runner, "zns_interference")?;
+    let commands = ZoneCommands(tables::read(runner, "zns_ops")?);
+    let pairs: Vec<LoadPair> = tables::read(runner, "zns_interference")?;
     let with = fitted(runner, &commands, &pairs)?;
     let mut findings = Findings::default();
     let finish = one(runner, with.cycles(FITTED, true), "finish")? / 1e3;
-    let Constants { read, write_overhead, append, program, finish: ends, reset, .. } = with;
-    let Constants { reset_data, erase, erase_suspend, .. } = with;
+    let half = commands.us("finish", Some(FITTED))? / 1e3;
+    let us = |us: f64, digits: usize| format!("{us:.digits$}");
     findings.row(
-        Claim::new("–", "finish of a zone that is half full")
-            .unit("ms")
-            .within_share(commands.us("finish", Some(FITTED))? / 1e3, GOAL)
-            .ours(finish)
-            .remark(&format!(
-                "nine constants: read {read:.1} us, write overhead {write_overhead:.1} us, an \
-                 append {append:.2} us more, program of 8 KiB {program:.0} us, ending a zone \
-                 {ends:.0} us (from the finish with one page left), reset {reset:.0} us and \
-                 {reset_data:.2} us for each MiB; an erase {erase:.0} us (from resets beside \
-                 writes) and its suspension {erase_suspend:.1} us (from reads beside resets)"
-            ))
-            .given(),
+        Claim::of("ssd/finish-of-half-a-zone")
+            .with("read", us(with.read, 1))
+            .with("write_overhead", us(with.write_overhead, 1))
+            .with("append", us(with.append, 2))
+            .with("program", us(with.program, 0))
+            .with("ends", us(with.finish, 0))
+            .with("reset", us(with.reset, 0))
+            .with("reset_data", us(with.reset_data, 2))
+            .with("erase", us(with.erase, 0))
+            .with("erase_suspend", us(with.erase_suspend, 1))
+            .published(half)
+            .ours(finish),
     );
-    let full = one(runner, with.resets(true), "reset")? / 1e3;
-    findings.row(
-        Claim::new("–", "reset of a full zone")
-            .unit("ms")
-            .within_share(commands.us("reset", Some(CAPACITY))? / 1e3, GOAL)
-            .ours(full)
-            .given(),
-    );
+    let full = commands.us("reset", Some(CAPACITY))? / 1e3;
+    let ours = one(runner, with.resets(true), "reset")? / 1e3;
+    findings.row(Claim::of("ssd/reset-of-a-full-zone").published(full).ours(ours));
     for series in series(runner, &commands, with)? {
         report_series(&mut findings, &series);
     }

@@ -3,7 +3,7 @@
 use super::{CalibrateArgs, Texts, deliver};
 use crate::cli::output::Failure;
 use hybridsim_calibrate::disk::{
-    Change, ConstantChange, DiskCalibration, DiskFit, Drive, Floor, Log, Split, calibrate_disk,
+    Change, ConstantChange, DiskCalibration, DiskDrive, DiskFit, Floor, Log, Split, calibrate_disk,
 };
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
@@ -45,7 +45,7 @@ impl DiskArgs {
 /// Reads the logs, fits, writes the preset and prints the result.
 pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let own = &args.disk;
-    let drive = Drive::read(own.disk.as_deref().unwrap_or_default(), registry)?;
+    let drive = DiskDrive::read(own.disk.as_deref().unwrap_or_default(), registry)?;
     let read = |file| Log::read(file, own.format.as_deref(), registry);
     let logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let split = Split { parts: usize::from(own.parts), whole: own.whole };

@@ -3,8 +3,8 @@
 use super::{CalibrateArgs, Texts, deliver};
 use crate::cli::output::{Exit, Failure, print};
 use hybridsim_calibrate::ssd::{
-    Delivered, Drive, JobResult, Judged, MeasuredJob, REFINED_MAX, SsdCalibration, TOLERANCE,
-    calibrate_ssd, every_other, of_depths, read,
+    DirectionResult, JobErrors, JobResult, MeasuredJob, QueuedSsd, REFINED_MAX, SsdCalibration,
+    TOLERANCE, calibrate_ssd, every_other, of_depths, read,
 };
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ impl SsdArgs {
 pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let own = &args.ssd;
     let Some(start) = &own.ssd else { return print(JOB_FILE) };
-    let drive = Drive::read(start, registry)?;
+    let drive = QueuedSsd::read(start, registry)?;
     let files = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut jobs = files.concat();
     jobs.sort_by_key(MeasuredJob::key);
@@ -109,7 +109,7 @@ fn errors(text: &mut String, found: &SsdCalibration<'_>) {
     let rows = [("fitted to", &found.fitted), ("held out", &found.held_out)];
     for (part, both) in rows {
         for (drive, judged) in ["START", "fitted"].iter().zip(both) {
-            let Judged { jobs, rate_mean, rate_worst, p50_mean, p99_mean } = *judged;
+            let JobErrors { jobs, rate_mean, rate_worst, p50_mean, p99_mean } = *judged;
             if jobs == 0 {
                 continue;
             }
@@ -181,7 +181,7 @@ fn jobs(text: &mut String, results: &[JobResult]) {
                 if result.fitted { ", fitted" } else { "" }
             );
             let both = |share| {
-                let words = |one: &Delivered| {
+                let words = |one: &DirectionResult| {
                     one.percentile(share).map_or("-".to_owned(), |us| format!("{us:.0}"))
                 };
                 format!("{} / {}", words(theirs), words(ours))

@@ -1,4 +1,4 @@
-//! The numerics of fits to write amplification: lines, sections, and what a counter adds.
+//! Fits to write amplification: lines, the golden section, and the factor of a counter.
 
 /// Microseconds of a 4 KiB page at a rate in MB/s.
 pub fn page_us(mb_s: f64) -> f64 {

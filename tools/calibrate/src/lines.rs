@@ -1,6 +1,6 @@
 //! Straight lines through latencies, and how far they can be trusted.
 
-use super::{CalibrateError, Kind, Known, Reading};
+use super::{CalibrateError, Kind, KnownParameters, Reading};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
@@ -35,29 +35,27 @@ impl Line {
 
 /// Scattered writes of one length.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Scattered {
-    /// Their length.
+pub struct ScatteredWrites {
     pub bytes: u64,
     /// Mean latency.
     pub mean_ns: f64,
     /// Erases each of them costs on average.
     pub erases: Estimate,
-    /// The same by the formula as konanki prints it, `L(n) = n W + k E`: the command overhead
-    /// counts as erases.
+    /// Erases by the formula as konanki prints it, `L(n) = n W + k E`: the command overhead counts
+    /// as erases.
     pub printed_erases: f64,
     /// Readings.
     pub count: usize,
 }
 
 /// Readings sorted by what they are of.
-pub struct Fit {
+pub struct LatencyFit {
     by: BTreeMap<(Kind, u64), Vec<f64>>,
-    known: Known,
+    known: KnownParameters,
 }
 
-impl Fit {
-    /// Of `readings`.
-    pub fn new(readings: &[Reading], known: Known) -> Self {
+impl LatencyFit {
+    pub fn new(readings: &[Reading], known: KnownParameters) -> Self {
         let mut by: BTreeMap<(Kind, u64), Vec<f64>> = BTreeMap::new();
         for reading in readings {
             by.entry((reading.kind, reading.bytes)).or_default().push(reading.ns);
@@ -99,8 +97,8 @@ impl Fit {
         Ok(Some(Line { page_ns: slope, overhead_ns: intercept, r_squared, points }))
     }
 
-    /// How many erases scattered writes cost beyond the line of writes in order.
-    pub fn scattered(&self, line: &Line) -> Vec<Scattered> {
+    /// Erases that scattered writes cost beyond the line of writes in order.
+    pub fn scattered(&self, line: &Line) -> Vec<ScatteredWrites> {
         self.of(Kind::ScatteredWrite)
             .map(|(bytes, times)| {
                 let (mean, margin) = mean(times);
@@ -110,7 +108,7 @@ impl Fit {
                     value: extra / self.known.erase_ns,
                     margin: margin.map(|margin| margin / self.known.erase_ns),
                 };
-                Scattered { bytes, mean_ns: mean, erases, printed_erases, count: times.len() }
+                ScatteredWrites { bytes, mean_ns: mean, erases, printed_erases, count: times.len() }
             })
             .collect()
     }
@@ -165,7 +163,7 @@ mod tests {
     use hybridsim_engine::Stream;
     use hybridsim_engine::sample::standard_exponential;
 
-    const KNOWN: Known = Known { page_bytes: 2048, erase_ns: 1.5e6 };
+    const KNOWN: KnownParameters = KnownParameters { page_bytes: 2048, erase_ns: 1.5e6 };
     const PAGES: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
     fn near(name: &str, got: f64, expect: f64, share: f64) {
@@ -188,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_line_without_noise_is_found_exactly() {
-        let fit = Fit::new(&readings(Kind::Read, 130e3, 500e3, 0.0, 1), KNOWN);
+        let fit = LatencyFit::new(&readings(Kind::Read, 130e3, 500e3, 0.0, 1), KNOWN);
         let line = fit.line(Kind::Read).expect("a line").expect("reads");
         near("page", line.page_ns.value, 130e3, 1e-9);
         near("overhead", line.overhead_ns.value, 500e3, 1e-9);
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn noise_of_ten_percent_costs_less_than_two() {
         for seed in 0..40 {
-            let fit = Fit::new(&readings(Kind::Write, 400e3, 500e3, 0.1, seed), KNOWN);
+            let fit = LatencyFit::new(&readings(Kind::Write, 400e3, 500e3, 0.1, seed), KNOWN);
             let line = fit.line(Kind::Write).expect("a line").expect("writes");
             near("page", line.page_ns.value, 400e3, 0.02);
             let margin = line.page_ns.margin.expect("seven lengths suffice");
@@ -217,7 +215,7 @@ mod tests {
             let ns = 2.0 * 400e3 + 500e3 + erases * KNOWN.erase_ns;
             all.push(Reading { kind: Kind::ScatteredWrite, bytes: 4096, ns });
         }
-        let fit = Fit::new(&all, KNOWN);
+        let fit = LatencyFit::new(&all, KNOWN);
         let line = fit.line(Kind::Write).expect("a line").expect("writes");
         let scattered = fit.scattered(&line);
         assert_eq!((scattered.len(), scattered[0].bytes), (1, 4096));
@@ -235,7 +233,8 @@ mod tests {
             bytes: pages * 2048,
             ns: 1000.0 - pages as f64,
         });
-        let error = Fit::new(&flat, KNOWN).line(Kind::Read).expect_err("it falls").to_string();
+        let error =
+            LatencyFit::new(&flat, KNOWN).line(Kind::Read).expect_err("it falls").to_string();
         assert!(error.contains("cache"), "{error}");
     }
 }

@@ -1,30 +1,30 @@
-//! The search for the constants, and what it comes to.
+//! The fit of an SSD's constants to measured jobs, and its errors.
 
 use super::constants::{CONSTANTS, Constant, STEP};
-use super::jobs::{Delivered, MeasuredJob};
-use super::simulate::{Bench, Simulated};
-use super::{Drive, FittedConstant, Point, SsdCalibration};
+use super::jobs::{DirectionResult, MeasuredJob};
+use super::simulate::{JobBench, SimulatedDirection};
+use super::{FittedConstant, QueuedSsd, SsdCalibration, SsdPoint};
 use crate::CalibrateError;
-use crate::search::Space;
+use crate::pattern_search::Space;
 use hybridsim_engine::Op;
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// How a search proceeds.
+/// Steps and end of a search.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Its first steps, as a part of [`STEP`].
+    /// First steps, as a part of [`STEP`].
     scale: f64,
-    /// How often they are halved.
+    /// Number of times the steps are halved.
     halvings: u32,
     /// Most points that it tries.
     tried_max: u32,
 }
 
-/// From the start, beside other numbers of dies, and for refinement. Numbers of dies are compared
-/// by searches that end by themselves.
+/// Searches from the start, beside other numbers of dies, and for refinement. Numbers of dies are
+/// compared by searches that end by themselves.
 const COARSE: Pace = Pace { scale: 1.0, halvings: 3, tried_max: u32::MAX };
 const BESIDE: Pace = Pace { scale: 1.0, halvings: 2, tried_max: u32::MAX };
 const FINE: Pace = Pace { scale: 0.25, halvings: 3, tried_max: REFINED_MAX };
@@ -44,16 +44,13 @@ const SATURATED: f64 = 0.98;
 /// The jobs are run with so many times the requests when they are judged.
 const JUDGED_EFFORT: u64 = 4;
 
-/// How far a set of jobs is from what was measured; 0.1 is 10 %.
+/// Errors of a set of jobs; 0.1 is 10 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Judged {
+pub struct JobErrors {
     pub jobs: usize,
-    /// Of the requests per second.
     pub rate_mean: f64,
     pub rate_worst: f64,
-    /// Of the medians of latency.
     pub p50_mean: f64,
-    /// Of the 99th percentiles.
     pub p99_mean: f64,
 }
 
@@ -61,8 +58,8 @@ pub struct Judged {
 #[derive(Clone, Debug, Serialize)]
 pub struct JobResult {
     pub measured: MeasuredJob,
-    /// With the fitted constants, in the order of what was measured.
-    pub simulated: Vec<Delivered>,
+    /// Results with the fitted constants, in the order of the measured ones.
+    pub simulated: Vec<DirectionResult>,
     /// Whether it was fitted to.
     pub fitted: bool,
 }
@@ -74,13 +71,13 @@ impl JobResult {
     }
 }
 
-impl Judged {
-    /// Of the jobs among `results` that were fitted to, or of the others.
+impl JobErrors {
+    /// Errors of the jobs among `results` that were fitted to, or of the others.
     pub fn of(results: &[JobResult], fitted: bool) -> Self {
         Self::among(results, |result| result.fitted == fitted)
     }
 
-    /// Of the jobs among `results` that `is_wanted` selects.
+    /// Errors of the jobs among `results` that `is_wanted` selects.
     pub fn among(results: &[JobResult], is_wanted: impl Fn(&JobResult) -> bool) -> Self {
         let wanted: Vec<&JobResult> = results.iter().filter(|result| is_wanted(result)).collect();
         let pairs =
@@ -111,7 +108,7 @@ fn mean(values: &[f64]) -> f64 {
 /// The squared distance of `ours` from `theirs`: the weighted mean of the squared logarithmic
 /// errors of rate and percentiles. Large errors count less (Cauchy's loss), so that a few jobs that
 /// the drive treats in its own way do not spoil the others.
-fn squared_distance(ours: &Simulated, theirs: &Delivered) -> f64 {
+fn squared_distance(ours: &SimulatedDirection, theirs: &DirectionResult) -> f64 {
     let square = |ours: f64, theirs: f64| {
         let log = libm::log(ours / theirs) / LARGE;
         LARGE * LARGE * libm::log1p(log * log)
@@ -127,9 +124,9 @@ fn squared_distance(ours: &Simulated, theirs: &Delivered) -> f64 {
     sum / weights
 }
 
-/// What a search found.
-struct Found {
-    point: Point,
+/// Result of a search.
+struct SearchResult {
+    point: SsdPoint,
     distance: f64,
     /// Whether it was stopped at [`Pace::tried_max`].
     is_stopped: bool,
@@ -137,21 +134,21 @@ struct Found {
 
 /// The jobs to fit to.
 #[derive(Clone)]
-struct Fit<'a, 'r> {
-    drive: &'a Drive<'r>,
-    benches: Vec<&'a Bench<'a>>,
-    /// Which of [`CONSTANTS`] may move.
+struct JobFit<'a, 'r> {
+    drive: &'a QueuedSsd<'r>,
+    benches: Vec<&'a JobBench<'a>>,
+    /// Positions of the [`CONSTANTS`] that may move.
     free: Vec<usize>,
     /// Jobs that are simulated at a time.
     threads: usize,
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a, 'r> Fit<'a, 'r> {
+impl<'a, 'r> JobFit<'a, 'r> {
     /// All constants that `benches` show.
     fn new(
-        drive: &'a Drive<'r>,
-        benches: &'a [Bench<'a>],
+        drive: &'a QueuedSsd<'r>,
+        benches: &'a [JobBench<'a>],
         go_on: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
         let shows = |op: Op| benches.iter().any(|bench| bench.does(op));
@@ -187,8 +184,8 @@ impl<'a, 'r> Fit<'a, 'r> {
 
     /// The distance of the drive at `point` from what was measured: the root of the mean of
     /// [`squared_distance`] over all jobs.
-    fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
-        let one = |bench: &Bench<'_>| {
+    fn cost(&self, point: &SsdPoint) -> Result<f64, CalibrateError> {
+        let one = |bench: &JobBench<'_>| {
             if !(self.go_on)() {
                 return Err(CalibrateError::Interrupted);
             }
@@ -197,7 +194,7 @@ impl<'a, 'r> Fit<'a, 'r> {
         let distinct = Distinct::of(self.benches.iter().map(|bench| bench.measured));
         let benches = distinct.firsts.iter().map(|at| self.benches[*at]).collect();
         let ran = parallel_map(benches, self.threads, one, |_, _| {});
-        let ran: Vec<Vec<Simulated>> = ran.into_iter().collect::<Result<_, _>>()?;
+        let ran: Vec<Vec<SimulatedDirection>> = ran.into_iter().collect::<Result<_, _>>()?;
         let costs = self.benches.iter().zip(&distinct.numbers).flat_map(|(bench, number)| {
             let both = ran[*number].iter().zip(&bench.measured.delivered);
             both.map(|(ours, theirs)| squared_distance(ours, theirs))
@@ -206,7 +203,7 @@ impl<'a, 'r> Fit<'a, 'r> {
     }
 
     /// The constants that come closest, from those of `start` on.
-    fn search(&self, start: &Point, pace: Pace) -> Result<Found, CalibrateError> {
+    fn search(&self, start: &SsdPoint, pace: Pace) -> Result<SearchResult, CalibrateError> {
         let Pace { scale, halvings, tried_max } = pace;
         let ranges = self.free.iter().map(|&at| CONSTANTS[at].bounds()).collect();
         let mut directions: Vec<Vec<(usize, f64)>> =
@@ -234,7 +231,7 @@ impl<'a, 'r> Fit<'a, 'r> {
         });
         match failed.into_inner() {
             Some(error) => Err(error),
-            None => Ok(Found { point: at(&found), distance, is_stopped: tried > tried_max }),
+            None => Ok(SearchResult { point: at(&found), distance, is_stopped: tried > tried_max }),
         }
     }
 
@@ -255,11 +252,11 @@ impl<'a, 'r> Fit<'a, 'r> {
     }
 
     /// The best number of channels and dies, and the constants beside it.
-    fn search_dies(&self, start: &Point) -> Result<Point, CalibrateError> {
+    fn search_dies(&self, start: &SsdPoint) -> Result<SsdPoint, CalibrateError> {
         let mut best = self.search(start, COARSE)?;
         // The neighbours are searched at the same time instead of the jobs.
         let beside =
-            Fit { benches: self.benches.clone(), free: self.free.clone(), threads: 1, ..*self };
+            JobFit { benches: self.benches.clone(), free: self.free.clone(), threads: 1, ..*self };
         let mut tried = vec![(best.point.channels, best.point.dies_per_channel)];
         loop {
             let mut near = neighbours(&best.point);
@@ -267,7 +264,7 @@ impl<'a, 'r> Fit<'a, 'r> {
             tried.extend(near.iter().map(|point| (point.channels, point.dies_per_channel)));
             let found =
                 parallel_map(near, processors(), |near| beside.search(&near, BESIDE), |_, _| {});
-            let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+            let found: Vec<SearchResult> = found.into_iter().collect::<Result<_, _>>()?;
             let nearest = found.into_iter().min_by(|a, b| a.distance.total_cmp(&b.distance));
             match nearest.filter(|nearest| nearest.distance < best.distance) {
                 Some(better) => best = better,
@@ -278,7 +275,7 @@ impl<'a, 'r> Fit<'a, 'r> {
 
     /// The values of constant `at` between which the distance stays within [`TOLERANCE`] of that of
     /// `point`, all else being equal.
-    fn range(&self, point: &Point, at: usize, least: f64) -> Result<(f64, f64), CalibrateError> {
+    fn range(&self, point: &SsdPoint, at: usize, least: f64) -> Result<(f64, f64), CalibrateError> {
         let (low, high) = CONSTANTS[at].bounds();
         let mut ends = [point.constants[at]; 2];
         for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
@@ -302,10 +299,10 @@ impl<'a, 'r> Fit<'a, 'r> {
 }
 
 /// Twice and half the channels, and the dies of each, with the program bandwidth of `point`.
-fn neighbours(point: &Point) -> Vec<Point> {
+fn neighbours(point: &SsdPoint) -> Vec<SsdPoint> {
     let program = CONSTANTS.iter().position(|constant| constant.name == "program_time");
     let with = |channels: u64, dies_per_channel: u64| {
-        let mut other = Point { channels, dies_per_channel, ..point.clone() };
+        let mut other = SsdPoint { channels, dies_per_channel, ..point.clone() };
         let more =
             (channels * dies_per_channel) as f64 / (point.channels * point.dies_per_channel) as f64;
         if let Some(at) = program {
@@ -322,8 +319,13 @@ fn neighbours(point: &Point) -> Vec<Point> {
     near.into_iter().filter(is_tried).map(|(channels, dies)| with(channels, dies)).collect()
 }
 
-pub(super) fn calibrate<'r>(
-    drive: &Drive<'r>,
+/// Fits the constants of `drive` to those of `jobs` that `fits` marks, and judges by the others.
+/// `go_on` is asked several times a second and ends the fit when it returns false.
+///
+/// # Errors
+/// When the drive cannot run one of them, none is left to fit to, or the fit is to end.
+pub fn calibrate_ssd<'r>(
+    drive: &QueuedSsd<'r>,
     jobs: &[MeasuredJob],
     fits: &[bool],
     go_on: &(dyn Fn() -> bool + Sync),
@@ -338,31 +340,31 @@ pub(super) fn calibrate<'r>(
     if fitted.is_empty() {
         return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
     }
-    let drive = &Drive { host: drive.host.measured(&fitted), ..drive.clone() };
+    let drive = &QueuedSsd { host: drive.host.measured(&fitted), ..drive.clone() };
     let start = drive.point();
-    let benches = |point: &Point| -> Result<Vec<Bench<'_>>, CalibrateError> {
-        fitted.iter().map(|job| Bench::new(drive, point, job, 1)).collect()
+    let benches = |point: &SsdPoint| -> Result<Vec<JobBench<'_>>, CalibrateError> {
+        fitted.iter().map(|job| JobBench::new(drive, point, job, 1)).collect()
     };
     // Only reads show how many dies there are: writes end in the buffer.
     let started = benches(&start)?;
-    let reads = Fit::new(drive, &started, go_on).of(Op::Read);
+    let reads = JobFit::new(drive, &started, go_on).of(Op::Read);
     let are_dies_searched = reads.is_some();
     let point = match reads {
         Some(reads) => reads.search_dies(&start)?,
         None => start.clone(),
     };
     let benches = benches(&point)?;
-    let fit = Fit::new(drive, &benches, go_on);
+    let fit = JobFit::new(drive, &benches, go_on);
     let point = match fit.of(Op::Write) {
         Some(writes) => writes.search(&point, COARSE)?.point,
         None => point,
     };
     let searched = fit.search(&point, FINE)?;
     let (found, constants) = identify(fit, &start, searched)?;
-    let Found { point, is_stopped, .. } = found;
+    let SearchResult { point, is_stopped, .. } = found;
     let before = simulate(drive, jobs, fits, &start)?;
     let after = simulate(drive, jobs, fits, &point)?;
-    let both = |fitted| [&before, &after].map(|results| Judged::of(results, fitted));
+    let both = |fitted| [&before, &after].map(|results| JobErrors::of(results, fitted));
     Ok(SsdCalibration {
         start: drive.start.name.clone(),
         dies: [&start, &point].map(|point| (point.channels, point.dies_per_channel)),
@@ -394,11 +396,11 @@ fn is_redundant(job: &MeasuredJob, jobs: &[&MeasuredJob]) -> bool {
 /// Puts back the constants that the jobs do not identify, fits the others again, and gives their
 /// ranges.
 fn identify(
-    mut fit: Fit<'_, '_>,
-    start: &Point,
-    searched: Found,
-) -> Result<(Found, Vec<FittedConstant>), CalibrateError> {
-    let Found { mut point, distance: mut least, .. } = searched;
+    mut fit: JobFit<'_, '_>,
+    start: &SsdPoint,
+    searched: SearchResult,
+) -> Result<(SearchResult, Vec<FittedConstant>), CalibrateError> {
+    let SearchResult { mut point, distance: mut least, .. } = searched;
     let mut identified = Vec::new();
     for at in std::mem::take(&mut fit.free) {
         let mut back = point.clone();
@@ -431,18 +433,18 @@ fn identify(
 }
 
 pub(super) fn simulate(
-    drive: &Drive<'_>,
+    drive: &QueuedSsd<'_>,
     jobs: &[MeasuredJob],
     fits: &[bool],
-    point: &Point,
+    point: &SsdPoint,
 ) -> Result<Vec<JobResult>, CalibrateError> {
     let Distinct { firsts, numbers } = Distinct::of(jobs.iter());
     let one = |at: usize| {
-        let ran = Bench::new(drive, point, &jobs[at], JUDGED_EFFORT)?.run(drive, point)?;
-        Ok(ran.iter().map(Simulated::delivered).collect())
+        let ran = JobBench::new(drive, point, &jobs[at], JUDGED_EFFORT)?.run(drive, point)?;
+        Ok(ran.iter().map(SimulatedDirection::delivered).collect())
     };
     let ran = parallel_map(firsts, processors(), one, |_, _| {});
-    let ran: Vec<Vec<Delivered>> = ran.into_iter().collect::<Result<_, CalibrateError>>()?;
+    let ran: Vec<Vec<DirectionResult>> = ran.into_iter().collect::<Result<_, CalibrateError>>()?;
     let result = |((job, &fitted), number): ((&MeasuredJob, &bool), usize)| JobResult {
         measured: job.clone(),
         simulated: ran[number].clone(),
@@ -451,9 +453,9 @@ pub(super) fn simulate(
     Ok(jobs.iter().zip(fits).zip(numbers).map(result).collect())
 }
 
-/// Which jobs ask the same of a drive, as threads do that share a depth differently.
+/// Jobs without those that ask the same of a drive, as threads do that share a depth differently.
 struct Distinct {
-    /// Of each kind, the position of the first.
+    /// The position of the first job of each kind.
     firsts: Vec<usize>,
     /// The kind of each job.
     numbers: Vec<usize>,

@@ -1,12 +1,12 @@
-//! One fit: the values of the constants, and their statistical significance.
+//! The fit of a disk's constants to logs, and the statistical significance of their values.
 
 use super::constants::{CONSTANTS, Unit};
 use super::distance::{Floor, apart, demerit};
 use super::log::{Class, Log};
 use super::replay::{Script, replay};
-use super::start::Drive;
+use super::start::DiskDrive;
 use super::{Change, ClassChange};
-use crate::search::{Space, scan};
+use crate::pattern_search::{Space, scan};
 use hybridsim_engine::Stream;
 
 /// Bootstrap samples for the standard deviation of a gain.
@@ -24,12 +24,12 @@ const JUDGED_RUNS: usize = 3;
 const RESTARTS: u32 = 9;
 
 /// The logs to replay and to compare by class.
-pub(super) struct Bench<'a> {
+pub(super) struct LogBench<'a> {
     /// The logs.
     pub logs: &'a [Log],
-    /// Their classes of requests.
+    /// Classes of requests in the logs.
     pub classes: &'a [Class],
-    /// That of every request.
+    /// The class of every request, by log.
     pub numbers: &'a [Vec<usize>],
     /// Mean length of a request.
     pub mean_sectors: f64,
@@ -45,7 +45,7 @@ pub(super) struct Bench<'a> {
 
 /// Requests of a bench: those fitted to, or those held out.
 pub(super) struct Sample<'a> {
-    bench: &'a Bench<'a>,
+    bench: &'a LogBench<'a>,
     /// Log and number of every request that counts, in order.
     of: Vec<(usize, usize)>,
     /// Response times by class, sorted.
@@ -54,10 +54,10 @@ pub(super) struct Sample<'a> {
 
 /// A constant after the fit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
-    /// Its value; that at the start where the log does not identify it.
+pub(super) struct MovedConstant {
+    /// The value; that at the start where the log does not identify it.
     pub value: Option<f64>,
-    /// Its standard deviation, in its own unit, where it changed.
+    /// Standard deviation of the value, where it changed.
     pub margin: Option<f64>,
     /// Increase of the cost with the value of the start, in ms, and its standard deviation, where
     /// it changed.
@@ -66,7 +66,7 @@ pub(super) struct Moved {
 
 impl<'a> Sample<'a> {
     /// The requests `of` the logs of `bench`.
-    pub fn new(bench: &'a Bench<'a>, of: Vec<(usize, usize)>) -> Self {
+    pub fn new(bench: &'a LogBench<'a>, of: Vec<(usize, usize)>) -> Self {
         let mut sample = Self { bench, of, theirs: Vec::new() };
         sample.theirs = sample.sorted(sample.of.iter().map(|&of| (of, bench.measured_ms(of))));
         sample
@@ -82,7 +82,7 @@ impl<'a> Sample<'a> {
 
     /// Latencies of all `scripts` on `drive`, which are the logs once or several times, as far as
     /// they are needed.
-    pub fn latencies(&self, drive: &Drive<'_>, scripts: &[Script]) -> Vec<Vec<f64>> {
+    pub fn latencies(&self, drive: &DiskDrive<'_>, scripts: &[Script]) -> Vec<Vec<f64>> {
         let log = |(at, script): (usize, &Script)| {
             let log = at % self.bench.logs.len();
             let needed = self.of.iter().filter(|of| of.0 == log).map(|of| of.1 + 1).max();
@@ -126,8 +126,8 @@ impl<'a> Sample<'a> {
         all
     }
 
-    /// How close `drive` could come.
-    pub fn floor(&self, drive: &Drive<'_>) -> Floor {
+    /// The floor of `drive`.
+    pub fn floor(&self, drive: &DiskDrive<'_>) -> Floor {
         let run = |scripts: &Vec<Script>| self.all(&self.latencies(drive, scripts));
         let runs: Vec<Vec<f64>> = self.bench.other_angles.iter().map(run).collect();
         Floor::of(&runs, &self.all_measured())
@@ -135,12 +135,12 @@ impl<'a> Sample<'a> {
 
     /// Whether the log may be that of `drive` itself, where its angles are chance, so that it
     /// cannot judge a change.
-    pub fn is_close(&self, drive: &Drive<'_>) -> bool {
+    pub fn is_close(&self, drive: &DiskDrive<'_>) -> bool {
         !self.bench.followed && self.floor(drive).may_be_a_run()
     }
 
     /// The demerit of `drive`, as a mean over the log's own angles and others.
-    fn demerit_ms(&self, drive: &Drive<'_>) -> f64 {
+    fn demerit_ms(&self, drive: &DiskDrive<'_>) -> f64 {
         let theirs = self.all_measured();
         let run =
             |scripts: &Vec<Script>| demerit(&self.all(&self.latencies(drive, scripts)), &theirs);
@@ -182,8 +182,8 @@ impl<'a> Sample<'a> {
         all.filter(|change| change.requests > 0).collect()
     }
 
-    /// By how much the figure of `other` is above that of `own`, and the standard
-    /// deviation of that, from pieces of the log drawn anew.
+    /// The figure of `other` less that of `own`, and the standard deviation of that, from pieces of
+    /// the log drawn anew.
     fn gain_ms(&self, own: &[Vec<f64>], other: &[Vec<f64>]) -> (f64, f64) {
         let pieces: Vec<&[(usize, usize)]> = self.of.chunks(PIECE).collect();
         let mut stream = Stream::new(1, "calibrate");
@@ -201,7 +201,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-impl Bench<'_> {
+impl LogBench<'_> {
     fn measured_ms(&self, (log, at): (usize, usize)) -> f64 {
         self.logs[log].lines[at].response_ms
     }
@@ -209,14 +209,14 @@ impl Bench<'_> {
 
 /// A fit in progress.
 #[derive(Clone)]
-struct Fit<'a> {
+struct LogFit<'a> {
     sample: &'a Sample<'a>,
-    drive: &'a Drive<'a>,
+    drive: &'a DiskDrive<'a>,
     start: Vec<Option<f64>>,
     values: Vec<Option<f64>>,
 }
 
-impl Fit<'_> {
+impl LogFit<'_> {
     /// The range of constant `at`, which includes its start.
     fn range(&self, at: usize) -> (f64, f64) {
         let ((low, high), far) = (CONSTANTS[at].range, CONSTANTS[at].far);
@@ -255,7 +255,7 @@ impl Fit<'_> {
         space
     }
 
-    fn drive(&self, values: &[Option<f64>]) -> Drive<'_> {
+    fn drive(&self, values: &[Option<f64>]) -> DiskDrive<'_> {
         let all = CONSTANTS.into_iter().zip(values);
         self.drive.with(all.filter_map(|(constant, value)| Some((constant, (*value)?))))
     }
@@ -343,7 +343,7 @@ impl Fit<'_> {
         }
     }
 
-    /// What the two halves of the requests say about each changed constant.
+    /// The values of each changed constant by the two halves of the requests.
     fn cross_validate(&self) -> Vec<CrossValidated> {
         let halves = self.sample.halves();
         let one = |at: usize| {
@@ -391,7 +391,7 @@ impl Fit<'_> {
             let moved = self.moved();
             let is_worse = |(fitted, other): (usize, usize)| {
                 let mut inner =
-                    Fit { sample: &halves[fitted], values: self.start.clone(), ..self.clone() };
+                    LogFit { sample: &halves[fitted], values: self.start.clone(), ..self.clone() };
                 inner.search(&moved, 1.0, 6);
                 inner.restart(&moved);
                 halves[other].demerit_ms(&self.drive(&inner.values)) > start[other]
@@ -442,24 +442,24 @@ impl Fit<'_> {
 /// A constant beside what the halves of the requests say.
 #[derive(Clone, Copy, Debug)]
 struct CrossValidated {
-    /// Which.
+    /// Position among [`CONSTANTS`].
     at: usize,
     /// Half of how far apart the values are that the halves choose: the standard deviation of a
     /// mean of two.
     margin: f64,
-    /// By how much each half's value is better than the start's on the other half, in ms of the
-    /// cost, both together.
+    /// Gain of each half's value over the start's on the other half, in ms of the cost, both
+    /// together.
     gain_ms: f64,
 }
 
 /// Fits the constants of `drive` to `sample`.
-pub(super) fn fit(drive: &Drive<'_>, sample: &Sample<'_>) -> Vec<Moved> {
+pub(super) fn fit(drive: &DiskDrive<'_>, sample: &Sample<'_>) -> Vec<MovedConstant> {
     let start = drive.constants();
     if sample.is_close(drive) {
-        let unmoved = |value| Moved { value, margin: None, gain_ms: None };
+        let unmoved = |value| MovedConstant { value, margin: None, gain_ms: None };
         return start.into_iter().map(unmoved).collect();
     }
-    let mut fit = Fit { sample, drive, values: start.clone(), start };
+    let mut fit = LogFit { sample, drive, values: start.clone(), start };
     let may_move = |&at: &usize| fit.start[at].is_some() && drive.shows(&CONSTANTS[at]);
     let all: Vec<usize> = (0..CONSTANTS.len()).filter(may_move).collect();
     fit.search(&all, 1.0, 6);
@@ -471,7 +471,7 @@ pub(super) fn fit(drive: &Drive<'_>, sample: &Sample<'_>) -> Vec<Moved> {
     fit.reset_unproven();
     fit.reset_harmful();
     let gains = fit.gains();
-    let moved = |at: usize| Moved {
+    let moved = |at: usize| MovedConstant {
         value: fit.values[at],
         margin: margins.iter().find(|other| other.at == at).map(|other| other.margin),
         gain_ms: gains.iter().find(|(other, _)| *other == at).map(|(_, gain)| *gain),
