@@ -261,10 +261,6 @@ class VictimPolicy:
         """
         raise NotImplementedError
 
-    def ram_bytes(self) -> int:
-        """Controller memory the policy needs."""
-        return 0
-
 
 class Scheduler:
     """An I/O scheduler: orders a queue of requests.

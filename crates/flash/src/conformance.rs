@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the cases covered, for checks that a suite tests anything.
+/// Coverage of the cases, for checks that a suite tests anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Cases run to their end or to a worn-out device.

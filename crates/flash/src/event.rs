@@ -83,7 +83,7 @@ pub enum FlashUnit {
 }
 
 events! {
-    /// What flash devices do.
+    /// Events of flash devices.
     pub enum FlashEvent {
         /// A flash page was read.
         Read = 9 "flash_read" {
@@ -107,7 +107,7 @@ events! {
             die: u16 => B,
             /// The block, counted over the device.
             block: u32 => C,
-            /// Its erase count, this erase included.
+            /// Erase count of the block, this erase included.
             erases: u32 => D,
         },
         /// The number of erased blocks changed.
@@ -133,7 +133,7 @@ events! {
             cause: Cause => A,
             /// The die.
             die: u16 => B,
-            /// How often it was read again.
+            /// Number of retries.
             retries: u32 => C,
         },
         /// A page could not be corrected by any retry: its data are lost.
@@ -164,9 +164,9 @@ events! {
             die: u16 => BLow,
             /// The operation.
             act: FlashAct => BHigh,
-            /// When it begins.
+            /// Begin of the interval.
             begin: SimTime => C,
-            /// When it ends.
+            /// End of the interval.
             end: SimTime => D,
         },
         /// A channel is busy from `begin` to `end`; emitted once the end is certain.
@@ -177,9 +177,9 @@ events! {
             channel: u16 => BLow,
             /// The operation whose command or data it carries.
             act: FlashAct => BHigh,
-            /// When it begins.
+            /// Begin of the interval.
             begin: SimTime => C,
-            /// When it ends.
+            /// End of the interval.
             end: SimTime => D,
         },
         /// Pages that hold no data were read, which takes no flash operation.
@@ -222,9 +222,9 @@ pub struct FlashBusy {
     pub act: FlashAct,
     /// Why.
     pub cause: Cause,
-    /// When it begins.
+    /// Begin of the interval.
     pub begin: SimTime,
-    /// When it ends.
+    /// End of the interval.
     pub end: SimTime,
 }
 

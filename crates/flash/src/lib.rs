@@ -19,6 +19,7 @@ mod lists;
 pub mod ops;
 pub mod packed;
 pub mod precondition;
+mod request;
 pub mod restore;
 mod state;
 pub mod timing;
@@ -29,6 +30,7 @@ pub use event::{
     Throttling,
 };
 use hybridsim_config::registry::Registry;
+pub use lists::LruList;
 pub use state::SavedState;
 
 /// Adds the entries that SSDs choose from.

@@ -1,5 +1,7 @@
 //! Doubly linked lists over numbered items (blocks, slots, logical blocks).
 
+use crate::restore;
+use hybridsim_engine::state::{Loader, StateError, same_length};
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
@@ -27,23 +29,12 @@ fn some(item: u32) -> Option<u32> {
 }
 
 impl Lists {
-    /// `lists` empty lists.
     pub(crate) fn new(lists: usize, items: usize) -> Self {
         Self {
             heads: vec![NONE; lists],
             tails: vec![NONE; lists],
             links: vec![Link { previous: NONE, next: NONE, list: NONE }; items],
         }
-    }
-
-    /// Number of lists.
-    pub(crate) const fn count(&self) -> usize {
-        self.heads.len()
-    }
-
-    /// Number of items that can be in a list.
-    pub(crate) const fn items(&self) -> usize {
-        self.links.len()
     }
 
     #[inline]
@@ -110,6 +101,86 @@ impl Lists {
     }
 }
 
+/// Numbered items in the order of their last use. Every operation takes constant time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LruList {
+    lists: Lists,
+    len: u32,
+}
+
+impl LruList {
+    /// An empty list for items `0..items`.
+    pub fn new(items: u32) -> Self {
+        Self { lists: Lists::new(1, items as usize), len: 0 }
+    }
+
+    #[inline]
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    pub fn contains(&self, item: u32) -> bool {
+        self.lists.list_of(item).is_some()
+    }
+
+    /// Makes `item` the most recently used; inserts it if it is not listed.
+    #[inline]
+    pub fn touch(&mut self, item: u32) {
+        self.len += u32::from(!self.contains(item));
+        self.lists.move_to(0, item);
+    }
+
+    pub fn remove(&mut self, item: u32) {
+        self.len -= u32::from(self.contains(item));
+        self.lists.remove(item);
+    }
+
+    #[inline]
+    pub fn least_recent(&self) -> Option<u32> {
+        self.lists.first(0)
+    }
+
+    /// The items, the least recently used first.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.lists.iter(0)
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::new(self.lists.links.len() as u32);
+    }
+
+    /// Restores a list of as many items.
+    ///
+    /// # Errors
+    /// When the saved list is for another number of items, or its links are inconsistent.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let saved: Self = from.take()?;
+        same_length("an LRU list", saved.lists.links.len(), self.lists.links.len())?;
+        restore::check(saved.is_consistent(), "an LRU list is inconsistent")?;
+        *self = saved;
+        Ok(())
+    }
+
+    fn is_consistent(&self) -> bool {
+        let Lists { heads, tails, links } = &self.lists;
+        let ([head], [tail]) = (&heads[..], &tails[..]) else { return false };
+        let (mut at, mut previous, mut count) = (*head, NONE, 0);
+        while let Some(link) = links.get(at as usize)
+            && (link.list, link.previous) == (0, previous)
+            && count < self.len
+        {
+            (previous, at, count) = (at, link.next, count + 1);
+        }
+        let listed = links.iter().filter(|link| link.list != NONE).count();
+        (at, previous, count, listed) == (NONE, *tail, self.len, self.len as usize)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +201,28 @@ mod tests {
             lists.remove(item);
         }
         assert_eq!((lists.first(0), lists.tails[0]), (None, NONE));
+    }
+
+    #[test]
+    fn an_lru_list_agrees_with_a_queue() {
+        let mut stream = hybridsim_engine::Stream::new(1, "recent");
+        let (mut list, mut queue) = (LruList::new(9), std::collections::VecDeque::new());
+        for _ in 0..2_000 {
+            let item = stream.below(9) as u32;
+            queue.retain(|other| *other != item);
+            if stream.chance(0.7) {
+                list.touch(item);
+                queue.push_back(item);
+            } else {
+                list.remove(item);
+            }
+            assert!(list.iter().eq(queue.iter().copied()) && list.is_consistent());
+            assert_eq!(list.len() as usize, queue.len());
+            assert_eq!(list.contains(item), queue.contains(&item));
+        }
+        list.lists.links[4].previous = 4;
+        assert!(!list.is_consistent());
+        list.clear();
+        assert_eq!((list.len(), list.least_recent()), (0, None));
     }
 }

@@ -21,7 +21,6 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// Number of kinds.
     const COUNT: usize = Self::Erase as usize + 1;
 }
 
@@ -66,13 +65,13 @@ impl SlcMode {
         self.0 != 0
     }
 
-    /// Whether it reads a block in SLC mode.
+    /// The block that is read is in SLC mode.
     #[inline]
     pub const fn source(self) -> bool {
         self.0 & Self::SOURCE != 0
     }
 
-    /// Whether it programs or erases a block in SLC mode.
+    /// The block that is programmed or erased is in SLC mode.
     #[inline]
     pub const fn target(self) -> bool {
         self.0 & Self::TARGET != 0

@@ -46,7 +46,6 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("the slice has the length of a word"))
 }
 
-/// The word that begins at byte `at`.
 #[inline]
 fn word_mut(bytes: &mut [u8], at: usize) -> &mut [u8; WORD_BYTES] {
     bytes[at..].first_chunk_mut().expect("there is padding behind the last entry")

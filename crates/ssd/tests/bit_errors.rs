@@ -47,7 +47,7 @@ fn simulate(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (Vec<Done>,
     (done, events)
 }
 
-/// What the device heats by, at 1 J per K without loss to the air, and its events.
+/// Heating of the device, at 1 J per K without loss to the air, and its events.
 fn heat(settings: &Settings, listed: Vec<(SimTime, Request)>) -> (f64, Vec<EventRecord>) {
     let device = settings
         .clone()

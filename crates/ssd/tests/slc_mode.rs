@@ -19,7 +19,7 @@ fn cached(ftl: &[(&'static str, Value)]) -> Settings {
         .and("slc.erase_time", us(1_000))
 }
 
-/// The same with the times of native mode in SLC mode, too.
+/// A device with the times of native mode in SLC mode, too.
 fn with_native_times(ftl: &[(&'static str, Value)]) -> Settings {
     let registry = hybridsim_ssd::registry();
     let mut choice = defaults::entry("ftl", "slc-cache", &registry);

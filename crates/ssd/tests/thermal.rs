@@ -89,7 +89,7 @@ fn read_for(settings: &Settings, ms: u64) -> Vec<EventRecord> {
     events
 }
 
-/// What was reported of the temperature: the instant in seconds, °C, and throttling.
+/// Reports of the temperature: the instant in seconds, °C, and throttling.
 fn reports(events: &[EventRecord]) -> Vec<(f64, f64, Throttling)> {
     let report = |record: &EventRecord| match record.event() {
         Some(FlashEvent::Temperature { throttling, millikelvin, ago }) => {
@@ -101,7 +101,7 @@ fn reports(events: &[EventRecord]) -> Vec<(f64, f64, Throttling)> {
     events.iter().filter_map(report).collect()
 }
 
-/// When throttling changed, in seconds, and to what.
+/// Changes of throttling: the instant in seconds, and the new state.
 fn changes(events: &[EventRecord]) -> Vec<(f64, Throttling)> {
     let mut last = Throttling::None;
     let mut found = Vec::new();

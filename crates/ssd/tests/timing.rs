@@ -161,7 +161,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
     (geometry, delays)
 }
 
-/// When a copy of a page from block 0 to block `target` ends, timed by `clock`.
+/// End of a copy of a page from block 0 to block `target`, timed by `clock`.
 fn copied(geometry: Geometry, clock: &mut dyn TimingModel, target: u32) -> SimTime {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
@@ -257,10 +257,7 @@ fn an_erased_block_takes_no_page_of_an_earlier_program() {
 fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
     let mut clock = match clock {
-        "serial" => {
-            let chip = ChipPages::single(delays.read);
-            Box::new(Serial::new(geometry, delays, chip)) as Box<dyn TimingModel>
-        }
+        "serial" => Box::new(Serial::new(geometry, delays)) as Box<dyn TimingModel>,
         _ => Box::new(Interleaved::new(geometry, delays)),
     };
     let end = copied(geometry, &mut *clock, target);

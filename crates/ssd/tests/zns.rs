@@ -472,7 +472,7 @@ fn a_refused_request_takes_the_overhead_of_a_command() {
 /// Writes a zone, resets it and writes it again; reads it after a power failure. Meanwhile it sends
 /// flushes, as the power fails between two messages.
 struct Rewrites {
-    /// What was being written last, by the number of the write, and what was read.
+    /// Number of the last write begun, and the versions read.
     found: Rc<RefCell<(u64, Vec<u64>)>>,
 }
 

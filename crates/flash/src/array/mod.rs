@@ -85,12 +85,11 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Where the metadata of a page are.
+/// The place of a page's metadata in [`Array::blocks`].
 #[derive(Clone, Copy)]
 struct PageIndex {
     block: BlockId,
     offset: u32,
-    /// The head of its block.
     head: usize,
     /// The word with its valid bit, and the bit.
     word: usize,
@@ -230,7 +229,7 @@ impl Array {
         self.static_cache.map(|(_, endurance)| endurance)
     }
 
-    /// How often a block of the kind of `block` can be erased, if it does not fail earlier.
+    /// Erases that a block of the kind of `block` survives if it does not fail earlier.
     fn nominal_endurance(&self, block: BlockId) -> u32 {
         match self.static_cache {
             Some((blocks, endurance)) if block.0 % self.geometry.blocks_per_plane() < blocks => {
@@ -240,8 +239,8 @@ impl Array {
         }
     }
 
-    /// How often `block` can be erased. A real controller does not know this number, and keeps a
-    /// block in reserve instead.
+    /// Erases that `block` survives. A real controller does not know this number, and keeps a block
+    /// in reserve instead.
     #[inline]
     pub fn endurance_of(&self, block: BlockId) -> u32 {
         self.limits.get(block.0 as usize).copied().unwrap_or(self.endurance)
@@ -497,13 +496,12 @@ impl Array {
         Head(self.blocks[self.head_of(block)])
     }
 
-    /// Where the metadata of `block` begin.
     #[inline]
     const fn head_of(&self, block: BlockId) -> usize {
         block.0 as usize * self.stride
     }
 
-    /// Where the valid bitmap of `block` begins.
+    /// The index of the first word of the valid bitmap of `block`.
     #[inline]
     const fn map_of(&self, block: BlockId) -> usize {
         self.head_of(block) + 1

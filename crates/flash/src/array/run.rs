@@ -26,7 +26,6 @@ impl PageRun {
         Self { word: 0, mask: 0, block: BlockId::NONE, count: 0, pages: none, owners: none }
     }
 
-    /// The block that holds the pages.
     pub(crate) const fn block(&self) -> BlockId {
         self.block
     }
@@ -36,7 +35,6 @@ impl PageRun {
         &self.pages[..self.count as usize]
     }
 
-    /// The logical pages.
     #[inline]
     pub(crate) fn owners(&self) -> &[u32] {
         &self.owners[..self.count as usize]

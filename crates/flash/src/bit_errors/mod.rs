@@ -36,7 +36,7 @@ use std::mem;
 
 const NS_PER_DAY: f64 = 86_400e9;
 
-/// What a page has been exposed to.
+/// Wear, age and reads of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Exposure {
     /// Erases of its block, in thousands.
@@ -92,15 +92,14 @@ const NONE: ErrorEntry = ErrorEntry {
     build: |_| Ok(None),
 };
 
-/// When a read is tried again.
 #[derive(Clone, Copy, Debug)]
 struct Retries {
     max: u8,
-    /// What each retry multiplies the bit error rate by.
+    /// Factor of the bit error rate at each retry.
     factor: f64,
 }
 
-/// When the data of a block are moved.
+/// Limits at which a block is refreshed.
 #[derive(Clone, Copy, Debug, Default)]
 struct RefreshRules {
     reads: Option<u32>,
@@ -108,32 +107,30 @@ struct RefreshRules {
     retries: Option<u8>,
 }
 
-/// When data were programmed.
+/// Time at which data were programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Programmed {
-    /// Before the run.
     Before,
     At(SimTime),
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Block {
-    /// How many of its pages, its first ones, were programmed before the run.
+    /// Pages, the first ones, programmed before the run.
     before: u32,
-    /// When the run programmed the first of its pages since its erase.
+    /// Time of the first program since the erase, in the run.
     first: Option<SimTime>,
-    /// Reads of its pages since its erase, retries included.
+    /// Reads since the erase, retries included.
     reads: u32,
     /// Erases, those of injected and initial wear included.
     cycles: u32,
-    /// Whether it has to be refreshed.
     due: bool,
-    /// Whether it is in the list of blocks to refresh: also one that was erased since.
+    /// In the list of blocks to refresh; may have been erased since.
     listed: bool,
 }
 
 impl Block {
-    /// When the page at `offset` was programmed; `None` if it was not.
+    /// Time at which the page at `offset` was programmed; `None` if it was not.
     const fn programmed(&self, offset: u32) -> Option<Programmed> {
         match self.first {
             _ if offset < self.before => Some(Programmed::Before),
@@ -143,14 +140,12 @@ impl Block {
     }
 }
 
-/// What changes during a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     /// Empty before the run.
     blocks: Vec<Block>,
     /// Pages whose data could not be read, here or where they were copied from.
     lost: BTreeSet<u32>,
-    /// The page read last.
     last_read: u32,
     stream: Stream,
     /// Blocks to refresh.
@@ -401,7 +396,7 @@ impl BitErrors {
         self.state.by_age.pop_first().map(|(_, number)| number)
     }
 
-    /// When the next block is to be refreshed for its age.
+    /// Time at which the next block is due to be refreshed for its age.
     pub fn next_too_old(&self) -> Option<SimTime> {
         let most = self.refresh.age?;
         let (programmed, _) = self.state.by_age.first()?;

@@ -54,7 +54,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the chains.
     struct Parameters {
         // The paper gives no number; figure 5.8 is reproduced by 3, 4 and 5 only.
         chain_max: u32 = Kind::Count { min: 1, max: CHAIN_MAX }, default "4",

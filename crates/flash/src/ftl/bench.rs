@@ -51,7 +51,7 @@ impl Bench {
         Self { ftl, flash: FlashOps::new(Array::new(geometry, order, 100_000)) }.prepared()
     }
 
-    /// The same on new flash that survives `endurance` erases.
+    /// This FTL on new flash that survives `endurance` erases.
     pub fn with_endurance(mut self, endurance: u32) -> Self {
         let array = self.flash.array();
         self.flash = FlashOps::new(Array::new(*array.geometry(), array.order(), endurance));

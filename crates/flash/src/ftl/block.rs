@@ -137,7 +137,7 @@ mod tests {
         Bench::new(&ENTRY, order, (4, 4), 12, &[])
     }
 
-    /// What the last of the writes of `pages` does.
+    /// Operations of the last of the writes of `pages`.
     fn last_write(order: ProgramOrder, pages: &[u32]) -> Vec<Did> {
         let mut bench = bench(order);
         let (last, before) = pages.split_last().expect("a page at least");

@@ -50,7 +50,6 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl Fast {
-    /// The sequential log block, if it is that of `logical`.
     #[inline]
     fn sequential_of(&self, logical: u32) -> Option<Sequential> {
         self.sequential.filter(|log| log.logical == logical)

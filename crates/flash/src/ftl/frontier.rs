@@ -4,6 +4,7 @@ use super::{FtlError, FtlInput};
 use crate::gc::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::FlashOps;
+use crate::restore;
 use hybridsim_config::param::{EntryChoice, Problem};
 use hybridsim_engine::StateError;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,12 @@ impl Frontier {
         self.next == geometry.pages_per_block()
     }
 
+    /// Free pages of the open block and of `free` erased blocks.
+    pub fn room(&self, free: usize, geometry: &Geometry) -> u64 {
+        let pages_per_block = u64::from(geometry.pages_per_block());
+        pages_per_block - u64::from(self.next) + free as u64 * pages_per_block
+    }
+
     /// Takes the next page; also returns the block if that was its last page.
     #[inline(always)]
     pub fn take_page(&mut self, geometry: &Geometry) -> (Ppn, Option<BlockId>) {
@@ -42,17 +49,11 @@ impl Frontier {
     }
 }
 
-/// In which order pools take host pages: round-robin, each a stripe of pages in turn.
-#[derive(Clone, Copy, Debug)]
+/// The order in which pools take host pages: round-robin, each a stripe of pages in turn.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Rotation {
     pools: usize,
     stripe_pages: u32,
-    place: Place,
-}
-
-/// How far a [`Rotation`] is.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Place {
     /// The pool of the next page.
     pool: usize,
     /// Pages of its stripe that it has taken.
@@ -61,21 +62,21 @@ pub(super) struct Place {
 
 impl Rotation {
     pub fn new(pools: usize, stripe_pages: u32) -> Self {
-        Self { pools, stripe_pages, place: Place::default() }
+        Self { pools, stripe_pages, pool: 0, in_stripe: 0 }
     }
 
     /// The pool of the next page.
     #[inline]
     pub const fn pool(&self) -> usize {
-        self.place.pool
+        self.pool
     }
 
     /// Returns the pool of the next page, and goes on to the page after it.
     #[inline]
     pub const fn next_page(&mut self) -> usize {
-        let pool = self.place.pool;
-        self.place.in_stripe += 1;
-        if self.place.in_stripe >= self.stripe_pages {
+        let pool = self.pool;
+        self.in_stripe += 1;
+        if self.in_stripe >= self.stripe_pages {
             self.next_pool();
         }
         pool
@@ -84,31 +85,24 @@ impl Rotation {
     /// Leaves out the rest of the stripe of the pool that did not take the last page.
     #[inline]
     pub const fn skip(&mut self) {
-        if self.place.in_stripe > 0 {
+        if self.in_stripe > 0 {
             self.next_pool();
         }
     }
 
     #[inline]
     const fn next_pool(&mut self) {
-        let next = self.place.pool + 1;
-        self.place = Place { pool: if next == self.pools { 0 } else { next }, in_stripe: 0 };
+        let next = self.pool + 1;
+        self.pool = if next == self.pools { 0 } else { next };
+        self.in_stripe = 0;
     }
 
-    pub const fn place(&self) -> Place {
-        self.place
-    }
-
-    /// Continues at `place`.
-    ///
-    /// # Errors
-    /// When it is one of more pools.
-    pub fn restore(&mut self, place: Place) -> Result<(), StateError> {
-        self.place = place;
-        match place.pool < self.pools {
-            true => Ok(()),
-            false => Err(StateError("the pool of the next page does not exist".to_owned())),
-        }
+    /// Continues as `saved`, unless that has other pools.
+    pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
+        let fits = saved.pool < saved.pools && saved.pools == self.pools;
+        restore::check(fits, "the pool of the next page does not exist")?;
+        (self.pool, self.in_stripe) = (saved.pool, saved.in_stripe);
+        Ok(())
     }
 }
 

@@ -48,7 +48,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the FTL with fixed addresses.
     struct Parameters {
         prewrite_probability: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
             "Probability that a page is programmed when the run begins, independent of the others.";
@@ -229,7 +228,7 @@ mod tests {
         Bench::new(&ENTRY, order, (4, 4), 16, &[])
     }
 
-    /// What writing `pages` from `first` on as one request does after writing `before`.
+    /// Operations of a request of `pages` pages from `first` on, after writes of `before`.
     fn request(order: ProgramOrder, before: &[u32], first: u32, pages: u32) -> Vec<Did> {
         let mut bench = bench(order);
         bench.write_all(before);

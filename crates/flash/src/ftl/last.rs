@@ -14,7 +14,7 @@ use super::log_map::{self, LogMap, LogShare, Sequential};
 use super::merge::NONE;
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Lpn, Ppn};
-use crate::lists::Lists;
+use crate::lists::{Lists, LruList};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
@@ -34,7 +34,6 @@ pub const ENTRY: FtlEntry = FtlEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of LAST.
     struct Parameters includes { log: LogShare } {
         sequential_share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.25",
             "Sequential log blocks as a fraction of all log blocks (assumed).";
@@ -51,7 +50,6 @@ const HOT: usize = 1;
 /// One sequential log block, one for hot and one for cold pages.
 const LOG_BLOCKS_MIN: u32 = 3;
 
-/// A random log block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct RandomLog {
     /// [`COLD`], [`HOT`], or [`NO_LOG`] for other blocks.
@@ -69,8 +67,8 @@ struct Last {
     sequential_max: u32,
     /// By logical block, the index of its sequential log block.
     sequential_of: Vec<u32>,
-    /// The logical blocks with a sequential log block, least recently written first.
-    recency: Lists,
+    /// The logical blocks with a sequential log block.
+    recency: LruList,
     /// By physical block.
     logs: Vec<RandomLog>,
     /// The random log blocks being filled, for cold and hot pages.
@@ -98,7 +96,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         sequential: Vec::with_capacity(sequential_max as usize),
         sequential_max,
         sequential_of: vec![NONE; map.logical_blocks() as usize],
-        recency: Lists::new(1, map.logical_blocks() as usize),
+        recency: LruList::new(map.logical_blocks()),
         logs: vec![RandomLog { part: NO_LOG, begun: 0 }; blocks],
         open: [NONE; 2],
         full: Lists::new(2, blocks),
@@ -157,7 +155,7 @@ impl Last {
             return Err(self.map.worn_out(flash));
         }
         while self.sequential.len() >= limit {
-            let oldest = self.recency.first(0).expect("every sequential log block is listed");
+            let oldest = self.recency.least_recent().expect("every sequential log block is listed");
             let slot = self.sequential_of[oldest as usize] as usize;
             self.merge_sequential(slot, None, false, flash)?;
         }
@@ -165,7 +163,7 @@ impl Last {
         let slot = self.sequential.len() as u32;
         self.sequential.push(Sequential { logical, block: block.0, next: 1 });
         self.sequential_of[logical as usize] = slot;
-        self.recency.push(0, logical);
+        self.recency.touch(logical);
         self.program(lpn, block, 0, flash);
         Ok(())
     }
@@ -275,7 +273,7 @@ impl Last {
             let log = self.sequential[slot];
             if offset == log.next {
                 self.sequential[slot].next += 1;
-                self.recency.move_to(0, logical);
+                self.recency.touch(logical);
                 self.program(lpn, BlockId(log.block), offset, flash);
                 return Ok(());
             }

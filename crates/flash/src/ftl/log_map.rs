@@ -93,7 +93,6 @@ impl LogMap {
         &self.geometry
     }
 
-    /// Logical blocks exported.
     pub const fn logical_blocks(&self) -> u32 {
         self.data.len() as u32
     }
@@ -265,9 +264,6 @@ impl LogMap {
     }
 
     /// Checks the maps against the array, with the sequential log blocks and the others.
-    ///
-    /// # Errors
-    /// The first contradiction.
     pub fn audit(
         &self,
         sequential: &[Sequential],

@@ -153,9 +153,6 @@ impl<'a> BlockAudit<'a> {
 
     /// Checks that each usable block has one use, or is free and erased, and that no other block
     /// holds a valid page.
-    ///
-    /// # Errors
-    /// The first contradiction.
     pub fn finish(mut self, free: impl Iterator<Item = BlockId>) -> Result<(), String> {
         let array = self.flash.array();
         for block in free {

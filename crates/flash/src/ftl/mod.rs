@@ -29,6 +29,7 @@ mod tests;
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
+pub use crate::request::{Hint, WriteRun};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
@@ -50,24 +51,6 @@ pub enum FtlError {
     /// The FTL failed, or was used in a way it does not support.
     #[error("{0}")]
     Broken(String),
-}
-
-/// Properties of the request a written page belongs to, for FTLs that place data by them (LAST and
-/// the SLC/MLC chains classify writes as sequential or random by request size).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hint {
-    /// Pages the request touches.
-    pub request_pages: u32,
-}
-
-/// The pages of a write request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteRun {
-    pub first: Lpn,
-    /// Number of consecutive pages, at least 1.
-    pub pages: u32,
-    /// Whether the last page is written in full; if not, its old data are read before the write.
-    pub last_whole: bool,
 }
 
 /// A flash translation layer.
@@ -135,10 +118,10 @@ pub trait Ftl: SavedState {
         Ok(false)
     }
 
-    /// Its constants.
+    /// Constants of the FTL.
     fn properties(&self) -> Properties;
 
-    /// Its work besides requests and [`Ftl::idle`], if there is any.
+    /// Work of the FTL besides requests and [`Ftl::idle`], if there is any.
     fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
         None
     }
@@ -215,7 +198,7 @@ pub struct SlcBlocks {
 /// Most pages in a call of [`Ftl::expect`].
 pub const EXPECTED_MAX: usize = 64;
 
-/// What an FTL is built from.
+/// The input of an FTL's builder.
 pub struct FtlInput<'a> {
     pub settings: &'a Settings,
     pub geometry: &'a Geometry,

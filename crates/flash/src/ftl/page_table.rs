@@ -122,8 +122,6 @@ impl PageTable {
         self.groups.save(to);
     }
 
-    /// # Errors
-    /// When it is the table of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         if from.take::<u32>()? != self.dropped {
             return Err(StateError("the page map has another width".to_owned()));
@@ -133,9 +131,6 @@ impl PageTable {
 
     /// Checks that every page is where it is mapped, and that all valid pages are mapped, of which
     /// the pools of the translation layer count `pooled`.
-    ///
-    /// # Errors
-    /// The first contradiction.
     pub fn audit(&self, array: &Array, pooled: u64) -> Result<(), String> {
         let mut mapped = 0;
         for lpn in (0..self.pages() as u32).map(Lpn).filter(|lpn| self.holds(*lpn)) {

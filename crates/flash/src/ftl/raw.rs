@@ -8,7 +8,7 @@
 //! The host erases by trimming: a block is erased when the last of its valid pages is trimmed, so a
 //! trim of the whole block erases it. A block without data needs no erase.
 
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, merge};
+use super::{Ftl, FtlEntry, FtlError, Hint, Properties, merge};
 use crate::array::PageState;
 use crate::event::Cause;
 use crate::geometry::{Geometry, Lpn, Ppn};
@@ -26,16 +26,12 @@ pub const ENTRY: FtlEntry = FtlEntry {
         params: &[],
     },
     provides: &[],
-    build,
+    build: |input| Ok(Box::new(Raw { geometry: *input.geometry })),
 };
 
 #[derive(Serialize, Deserialize)]
 struct Raw {
     geometry: Geometry,
-}
-
-fn build(input: &FtlInput<'_>) -> BuiltFtl {
-    Ok(Box::new(Raw { geometry: *input.geometry }))
 }
 
 impl Raw {

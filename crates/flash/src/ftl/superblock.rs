@@ -17,7 +17,7 @@ use super::merge::{self, BlockAudit, NONE};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, log_map};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
-use crate::lists::Lists;
+use crate::lists::{Lists, LruList};
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
 use hybridsim_config::param::Kind;
@@ -38,7 +38,6 @@ pub const ENTRY: FtlEntry = FtlEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of the superblocks.
     struct Parameters includes { log: log_map::LogShare } {
         superblock_blocks: u32 = Kind::Count { min: 1, max: 1024 }, default "8",
             "Logical blocks in a superblock (assumed).";
@@ -52,7 +51,7 @@ hybridsim_config::params! {
 /// A superblock.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Group {
-    /// Its blocks are the first `count` of its row of members.
+    /// Blocks: the first ones of the row of members.
     count: u32,
     /// The block being filled.
     open: u32,
@@ -78,9 +77,8 @@ struct Superblock {
     usable: u32,
     /// Superblocks with update blocks, the one that took one longest ago first.
     extended: Lists,
-    /// Superblocks whose maps are cached, least recently used first.
-    cached_maps: Lists,
-    cached: u32,
+    /// Superblocks whose maps are cached.
+    cached_maps: LruList,
     cached_max: u32,
 }
 
@@ -106,8 +104,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         used_max: logical + log_blocks,
         usable: geometry.blocks(),
         extended: Lists::new(1, count as usize),
-        cached_maps: Lists::new(1, count as usize),
-        cached: 0,
+        cached_maps: LruList::new(count),
         cached_max: params.cached_maps.min(count),
     }))
 }
@@ -133,16 +130,15 @@ impl Superblock {
     /// Caches the map of `group`; returns the read that the access depends on.
     #[inline]
     fn load(&mut self, group: usize, flash: &mut FlashOps) -> After {
-        let hit = self.cached_maps.list_of(group as u32).is_some();
-        self.cached_maps.move_to(0, group as u32);
+        let hit = self.cached_maps.contains(group as u32);
+        self.cached_maps.touch(group as u32);
         if hit {
             return After::NOTHING;
         }
-        if self.cached == self.cached_max {
-            let victim = self.cached_maps.first(0).expect("a full cache is not empty");
+        if self.cached_maps.len() > self.cached_max
+            && let Some(victim) = self.cached_maps.least_recent()
+        {
             self.cached_maps.remove(victim);
-        } else {
-            self.cached += 1;
         }
         let page = self.groups[group].last;
         if page == Ppn::NONE {
@@ -347,10 +343,9 @@ impl Ftl for Superblock {
         }
         blocks.finish(self.free.iter())?;
         let used: u32 = self.groups.iter().map(|group| group.count).sum();
-        let cached = self.cached_maps.iter(0).count() as u32;
         let usable = self.geometry.blocks() - array.retired_blocks();
-        if (used, cached, usable) != (self.used, self.cached, self.usable) {
-            return Err(format!("{used} blocks used, {cached} maps cached, {usable} usable"));
+        if (used, usable) != (self.used, self.usable) {
+            return Err(format!("{used} blocks used, {usable} usable"));
         }
         let mut mapped = 0;
         for (lpn, page) in (0..).zip(&self.newest).filter(|(_, page)| **page != Ppn::NONE) {

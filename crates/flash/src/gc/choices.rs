@@ -23,7 +23,6 @@ pub const ENTRY: GcEntry = GcEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of d choices.
     struct Parameters {
         choices: u32 = Kind::Count { min: 1, max: 4096 }, default "10",
             "Blocks drawn (d); 1 is a random victim, large values approach greedy.";
@@ -43,9 +42,5 @@ impl DrawRank for Choices {
     fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32) {
         let ranks = (0..self.0).map(|_| stream.below(u64::from(candidates)) as u32);
         (ranks.min().expect("at least one is drawn"), self.0)
-    }
-
-    fn bytes_per_block(&self) -> u64 {
-        4 // The number of valid pages.
     }
 }

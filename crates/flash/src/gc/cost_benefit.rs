@@ -21,7 +21,6 @@ use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// Cost-benefit.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "cost-benefit",
@@ -34,7 +33,6 @@ pub const ENTRY: GcEntry = GcEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of cost-benefit.
     struct Parameters {
         age_exponent: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0",
             "Power of the age: 1 as published, 0 is greedy. Measured drives that separate static \
@@ -124,10 +122,5 @@ impl VictimPolicy for CostBenefit {
             }
         }
         best.map(|(block, _)| block)
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        // As greedy, plus the 8-byte time of the last change of each block.
-        (self.lists.items() * 20 + self.lists.count() * 8) as u64
     }
 }

@@ -13,9 +13,6 @@ pub(super) trait DrawRank: Serialize + DeserializeOwned {
     /// A rank below `candidates`, of which there is at least one, and how many blocks a controller
     /// searches for it.
     fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32);
-
-    /// Controller memory for each block, in bytes.
-    fn bytes_per_block(&self) -> u64;
 }
 
 /// Collects a block with as many valid pages as the block of the drawn rank.
@@ -60,9 +57,5 @@ impl<D: DrawRank> VictimPolicy for Drawn<D> {
 
     fn searched(&self) -> u32 {
         self.searched
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        self.ranked.blocks() * self.draw.bytes_per_block()
     }
 }

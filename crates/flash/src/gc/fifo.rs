@@ -1,6 +1,6 @@
 //! First in, first out: the block closed longest ago, whatever its utilisation.
 
-use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
+use super::{GcEntry, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
@@ -15,16 +15,12 @@ pub const ENTRY: GcEntry = GcEntry {
         params: &[],
     },
     provides: &[],
-    build,
+    build: |input| Ok(Box::new(Fifo(Lists::new(input.pools, input.geometry.blocks() as usize)))),
 };
 
 /// A list of candidates for each pool.
 #[derive(Serialize, Deserialize)]
 struct Fifo(Lists);
-
-fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Fifo(Lists::new(input.pools, input.geometry.blocks() as usize))))
-}
 
 impl VictimPolicy for Fifo {
     fn closed(&mut self, pool: usize, block: BlockId, _valid: u32) {
@@ -39,9 +35,5 @@ impl VictimPolicy for Fifo {
 
     fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
         self.0.first(pool).map(BlockId)
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        (self.0.items() * 12 + self.0.count() * 8) as u64
     }
 }

@@ -213,13 +213,6 @@ impl VictimPolicy for Greedy {
         }
         self.first(pool)
     }
-
-    fn ram_bytes(&self) -> u64 {
-        // Two links and a list number for each block, head and tail of each list, 4 bytes each. A
-        // controller that keeps all lists needs neither lengths nor times.
-        let lists = self.pools.len() as u64 * (u64::from(self.pages_per_block) + 1);
-        self.lists.items() as u64 * 12 + lists * 8
-    }
 }
 
 #[cfg(test)]

@@ -42,9 +42,6 @@ pub trait VictimPolicy: SavedState {
         0
     }
 
-    /// Controller memory the policy needs, in bytes.
-    fn ram_bytes(&self) -> u64;
-
     /// Checks that [`SavedState::save`] saves the whole state of the policy.
     ///
     /// # Errors
@@ -57,7 +54,7 @@ pub trait VictimPolicy: SavedState {
 /// Capability of policies: [`VictimPolicy::searched`] counts blocks.
 pub const SEARCH: &str = "a search for victims";
 
-/// What a policy is built from.
+/// The input of a policy's builder.
 pub struct GcInput<'a> {
     pub settings: &'a Settings,
     pub geometry: &'a Geometry,

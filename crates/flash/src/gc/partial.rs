@@ -31,7 +31,6 @@ pub const ENTRY: GcEntry = GcEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of the partial search.
     struct Parameters {
         fraction: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0",
             "The share of a plane's candidates searched; 0 takes a random block without a search.";
@@ -79,10 +78,6 @@ impl DrawRank for Partial {
             chosen => least_rank(candidates, chosen, stream),
         };
         (rank, searched)
-    }
-
-    fn bytes_per_block(&self) -> u64 {
-        4 // The number of valid pages, for the scan.
     }
 }
 

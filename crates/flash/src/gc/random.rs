@@ -1,7 +1,7 @@
 //! Random: each closed block with the same probability.
 
+use super::GcEntry;
 use super::drawn::{DrawRank, Drawn};
-use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,14 @@ pub const ENTRY: GcEntry = GcEntry {
         params: &[],
     },
     provides: &[],
-    build,
+    build: |input| Ok(Box::new(Drawn::new(input, Random))),
 };
 
 #[derive(Serialize, Deserialize)]
 struct Random;
 
-fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Drawn::new(input, Random)))
-}
-
 impl DrawRank for Random {
     fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32) {
         (stream.below(u64::from(candidates)) as u32, 0)
-    }
-
-    fn bytes_per_block(&self) -> u64 {
-        0 // Draws a block number and needs no table.
     }
 }

@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Candidate {
-    /// Its rank in its pool, or [`NONE`].
+    /// Rank in the pool, or [`NONE`].
     position: u32,
     valid: u32,
 }
@@ -54,11 +54,6 @@ impl Ranked {
     /// Number of candidates of `pool`.
     pub(super) fn len(&self, pool: usize) -> u32 {
         self.pools[pool].blocks.len() as u32
-    }
-
-    /// Blocks of the device.
-    pub(super) fn blocks(&self) -> u64 {
-        self.candidates.len() as u64
     }
 
     /// Whether any candidate of `pool` holds an invalid page.
@@ -109,7 +104,6 @@ impl Ranked {
         self.candidates[block.0 as usize].position = NONE;
     }
 
-    /// Swaps `block` with the block at `position`.
     #[inline]
     fn swap(&mut self, pool: usize, block: BlockId, position: u32) {
         let ranking = &mut self.pools[pool];

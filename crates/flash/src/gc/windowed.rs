@@ -23,7 +23,6 @@ pub const ENTRY: GcEntry = GcEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of windowed greedy.
     struct Parameters {
         window: u64 = Kind::Count { min: 1, max: 1 << 31 }, default "64",
             "Blocks in the window of each plane; 1 is FIFO, all blocks is greedy.";
@@ -119,10 +118,5 @@ impl VictimPolicy for Windowed {
             }
         }
         None
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        // Two links and a list number for each block, head and tail of each list, 4 bytes each.
-        (self.lists.items() * 12 + self.lists.count() * 8) as u64
     }
 }

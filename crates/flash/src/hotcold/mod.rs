@@ -6,8 +6,8 @@ mod none;
 mod request_size;
 mod write_count;
 
-use crate::ftl::Hint;
 use crate::geometry::Lpn;
+use crate::request::Hint;
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
@@ -23,7 +23,9 @@ pub trait HotColdClassifier: SavedState {
     fn is_hot(&mut self, lpn: Lpn, hint: Hint) -> bool;
 
     /// Controller memory it needs, in bytes.
-    fn ram_bytes(&self) -> u64;
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// A classifier, or all problems with its parameters.

@@ -1,9 +1,8 @@
 //! No hot/cold separation.
 
-use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
-use crate::ftl::Hint;
+use super::{HotColdClassifier, HotColdEntry};
 use crate::geometry::Lpn;
-use hybridsim_config::param::Settings;
+use crate::request::Hint;
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +13,11 @@ pub const ENTRY: HotColdEntry = HotColdEntry {
         origin: "the baseline",
         params: &[],
     },
-    build,
+    build: |_| Ok(Box::new(NoSeparation)),
 };
 
 #[derive(Serialize, Deserialize)]
 struct NoSeparation;
-
-fn build(_settings: &Settings) -> BuiltClassifier {
-    Ok(Box::new(NoSeparation))
-}
 
 impl HotColdClassifier for NoSeparation {
     fn separates(&self) -> bool {
@@ -31,9 +26,5 @@ impl HotColdClassifier for NoSeparation {
 
     fn is_hot(&mut self, _lpn: Lpn, _hint: Hint) -> bool {
         false
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        0
     }
 }

@@ -1,8 +1,8 @@
 //! Small requests are hot: metadata and small updates are overwritten sooner than bulk data.
 
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
-use crate::ftl::Hint;
 use crate::geometry::Lpn;
+use crate::request::Hint;
 use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,6 @@ pub const ENTRY: HotColdEntry = HotColdEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of the request size.
     struct Parameters {
         pages_max: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "2",
             "Requests that touch at most this many pages are hot.";
@@ -37,9 +36,5 @@ fn build(settings: &Settings) -> BuiltClassifier {
 impl HotColdClassifier for RequestSize {
     fn is_hot(&mut self, _lpn: Lpn, hint: Hint) -> bool {
         hint.request_pages <= self.pages_max
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        0
     }
 }

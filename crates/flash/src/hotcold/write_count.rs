@@ -6,8 +6,8 @@
 //! size of the device. As in the source, 4,096 counters are halved after 5,117 writes.
 
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
-use crate::ftl::Hint;
 use crate::geometry::Lpn;
+use crate::request::Hint;
 use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,6 @@ pub const ENTRY: HotColdEntry = HotColdEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of the counters.
     struct Parameters {
         counters: usize = Kind::Count { min: 2, max: 1 << 26 }, default "4096",
             "Size of the table.";

@@ -1,9 +1,6 @@
 //! Busy intervals of dies and channels, recorded for observers.
 
-use crate::event::Cause;
-use crate::event::FlashAct;
-use crate::event::FlashBusy;
-use crate::event::FlashUnit;
+use crate::event::{Cause, FlashAct, FlashBusy, FlashUnit};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{Event, EventRecord, SimDuration, SimTime};
 
@@ -20,16 +17,11 @@ impl BusyIntervals {
         self.enabled = true;
     }
 
-    #[inline]
-    pub const fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
     /// The die of `op` executes it.
     #[inline]
     pub fn die(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
         if self.enabled {
-            self.record_die(op, begin, end);
+            self.record_op(FlashUnit::Die(op.die.0), op, begin, end);
         }
     }
 
@@ -37,18 +29,19 @@ impl BusyIntervals {
     #[inline]
     pub fn channel(&mut self, channel: u32, op: &FlashOp, begin: SimTime, length: SimDuration) {
         if self.enabled {
-            self.record_channel(channel, op, begin, begin + length);
+            self.record_op(FlashUnit::Channel(channel as u16), op, begin, begin + length);
         }
     }
 
     #[inline(never)]
-    fn record_die(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
-        self.record(FlashUnit::Die(op.die.0), (act(op.kind), op.cause), begin, end);
-    }
-
-    #[inline(never)]
-    fn record_channel(&mut self, channel: u32, op: &FlashOp, begin: SimTime, end: SimTime) {
-        self.record(FlashUnit::Channel(channel as u16), (act(op.kind), op.cause), begin, end);
+    fn record_op(&mut self, unit: FlashUnit, op: &FlashOp, begin: SimTime, end: SimTime) {
+        let act = match op.kind {
+            OpKind::Read => FlashAct::Read,
+            OpKind::Program => FlashAct::Program,
+            OpKind::Copy => FlashAct::Copy,
+            OpKind::Erase => FlashAct::Erase,
+        };
+        self.record(unit, (act, op.cause), begin, end);
     }
 
     /// Records an interval unless it is empty.
@@ -70,14 +63,5 @@ impl BusyIntervals {
     pub fn report(&mut self, report: impl FnMut(EventRecord)) {
         self.events.iter().copied().for_each(report);
         self.events.clear();
-    }
-}
-
-const fn act(kind: OpKind) -> FlashAct {
-    match kind {
-        OpKind::Read => FlashAct::Read,
-        OpKind::Program => FlashAct::Program,
-        OpKind::Copy => FlashAct::Copy,
-        OpKind::Erase => FlashAct::Erase,
     }
 }

@@ -15,7 +15,7 @@ pub struct ChipPages {
     read_pages: u32,
     /// Consecutive pages that are programmed at once.
     program_pages: u32,
-    /// The same in a block in SLC mode.
+    /// Consecutive pages that are programmed at once in a block in SLC mode.
     slc_program_pages: u32,
     types: u32,
     /// By page type.
@@ -82,12 +82,6 @@ impl ChipPages {
     #[inline]
     pub(super) const fn page_read(&self, page: u32) -> u32 {
         page / self.read_pages
-    }
-
-    /// The first page of the chip's page with this number.
-    #[inline]
-    pub(super) const fn first_read(&self, number: u32) -> u32 {
-        number * self.read_pages
     }
 
     /// Pages that are programmed at once with that of `op`.

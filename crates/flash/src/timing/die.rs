@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub struct DieScheduling {
     /// Time to suspend a program; `None` if programs cannot be suspended.
     pub program_suspend: Option<SimDuration>,
-    /// Where programs can be suspended; `None` for anywhere.
+    /// Points at which programs can be suspended; `None` for any.
     pub program_points: Option<SuspendPoints>,
     /// Time to suspend an erase; `None` if erases cannot be suspended.
     pub erase_suspend: Option<SimDuration>,
@@ -47,7 +47,7 @@ pub struct QueuedOp {
     /// Bit mask of its planes, and page offset in the block: both decide about multi-plane.
     pub planes: u64,
     pub offset: u32,
-    /// Whether it programs or erases in SLC mode: a multi-plane operation has one mode.
+    /// Programs or erases in SLC mode: a multi-plane operation has one mode.
     pub slc: bool,
     /// Number of the request it belongs to.
     pub request: u64,
@@ -71,15 +71,15 @@ impl QueuedOp {
         !serves_request(self.cause)
     }
 
-    /// Whether it is a program that no further host read may precede at `time`.
+    /// Whether no further host read may precede this program at `time`.
     #[inline]
     fn precedes_reads(&self, time: SimTime, scheduling: &DieScheduling) -> bool {
         let Some(points) = scheduling.program_points else { return false };
         self.kind == QueuedKind::Program && self.ready <= time && self.reads >= points.reads_max
     }
 
-    /// When it can be suspended, if it runs from `start` and a read arrives at `time`, not before.
-    /// A copy can from the start of its program on.
+    /// Earliest suspension of the operation, if it runs from `start`, for a read that arrives at
+    /// `time`. A copy is suspended from the start of its program on.
     #[inline]
     fn suspension(&self, start: SimTime, time: SimTime, scheduling: &DieScheduling) -> SimTime {
         let (start, time) = match self.kind {
@@ -97,7 +97,7 @@ impl QueuedOp {
         resumed + interval * intervals
     }
 
-    /// Its end, if the one before it ends at `at`.
+    /// The end of `op`, if the one before it ends at `at`.
     #[inline]
     fn end_after(at: SimTime, op: &Self) -> SimTime {
         at.max(op.ready) + op.length
@@ -131,7 +131,6 @@ pub struct Die {
     pub copied: Option<u32>,
 }
 
-/// Where a host read is inserted.
 pub struct ReadSlot {
     /// Position in the queue.
     pub index: usize,
@@ -177,7 +176,7 @@ impl Die {
         self.free = self.queue.iter().fold(self.at, QueuedOp::end_after);
     }
 
-    /// How long the background operations in the queue take, or `most` if that is less.
+    /// Time that the background operations in the queue take, `most` at most.
     #[inline]
     pub fn background_time(&self, most: SimDuration) -> SimDuration {
         if most.is_zero() {
@@ -189,8 +188,8 @@ impl Die {
         self.queue.iter().fold(SimDuration::ZERO, add).min(most)
     }
 
-    /// When the last operation ends that serves the host and belongs to request `number`, other
-    /// than a host read; `None` if it has left the queue.
+    /// The end of the last operation of request `number` that serves the host, other than a host
+    /// read; `None` if it has left the queue.
     pub fn end_of(&self, number: u64) -> Option<SimTime> {
         let awaited = |op: &QueuedOp| {
             op.request == number && op.cause == Cause::Host && op.kind != QueuedKind::HostRead

@@ -9,16 +9,13 @@ use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 /// Channels and host link, each with its own schedule.
 pub struct Interconnect {
     geometry: Geometry,
+    times: OperationTimes,
     channels: Vec<Bus>,
     to_host: Bus,
     from_host: Bus,
-    host_rate: u64,
-    host_write_rate: u64,
-    full_duplex: bool,
-    request_interval: SimDuration,
-    /// When the controller takes the next request.
+    /// Time from which on the controller takes the next request.
     next_request: SimTime,
-    /// When each processor core of the controller is free; empty if their number does not matter.
+    /// Time from which on each processor core is free; empty if their number does not matter.
     cores: Vec<SimTime>,
     now: SimTime,
     pub(super) busy: BusyIntervals,
@@ -30,13 +27,10 @@ impl Interconnect {
         let shortest = times.shortest_transfer();
         Self {
             geometry,
+            times: *times,
             channels: (0..geometry.channels()).map(|_| bus(shortest)).collect(),
             to_host: bus(SimDuration::ZERO),
             from_host: bus(SimDuration::ZERO),
-            host_rate: times.host_rate,
-            host_write_rate: times.host_write_rate,
-            full_duplex: times.host_full_duplex,
-            request_interval: times.request_interval,
             next_request: SimTime::ZERO,
             cores: vec![SimTime::ZERO; times.firmware_cores],
             now: SimTime::ZERO,
@@ -63,15 +57,15 @@ impl Interconnect {
         self.now = now;
     }
 
-    /// When the controller takes a request that arrives now and that a processor core works on for
-    /// `overhead`.
+    /// Admits a request that arrives now and that a processor core works on for `overhead`. Returns
+    /// when the controller takes it.
     #[inline]
     pub fn admit(&mut self, overhead: SimDuration) -> SimTime {
         let mut at = self.next_request.max(self.now);
         if !self.cores.is_empty() {
             at = self.occupy_core(at, overhead);
         }
-        self.next_request = at + self.request_interval;
+        self.next_request = at + self.times.request_interval;
         at
     }
 
@@ -106,11 +100,12 @@ impl Interconnect {
         ready: SimTime,
         latency: Latency,
     ) -> (SimTime, Milestone) {
-        if op != Op::Write || self.host_write_rate == 0 {
+        if op != Op::Write || self.times.host_write_rate == 0 {
             return (ready, Milestone { at: ready, latency });
         }
-        let length = SimDuration::transfer(bytes, self.host_write_rate);
-        let link = if self.full_duplex { &mut self.from_host } else { &mut self.to_host };
+        let length = SimDuration::transfer(bytes, self.times.host_write_rate);
+        let link =
+            if self.times.host_full_duplex { &mut self.from_host } else { &mut self.to_host };
         link.advance(self.now);
         let begin = link.reserve(ready, length);
         let queue = latency.queue + begin.since(ready);
@@ -121,10 +116,10 @@ impl Interconnect {
     /// Transfers `bytes` to the host.
     #[inline]
     pub fn to_host(&mut self, from: Milestone, bytes: u64) -> Milestone {
-        if self.host_rate == 0 {
+        if self.times.host_rate == 0 {
             return from;
         }
-        let length = SimDuration::transfer(bytes, self.host_rate);
+        let length = SimDuration::transfer(bytes, self.times.host_rate);
         self.to_host.advance(self.now);
         let start = self.to_host.reserve(from.at, length);
         let mut latency = from.latency;

@@ -14,11 +14,11 @@ use super::{
     Scheduled, TimingEntry, TimingModel, die_copied_from, serves_request, split_copy,
 };
 use crate::event::Cause;
-use crate::geometry::Geometry;
+use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::{After, FlashOp, OpKind};
 use crate::restore;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError};
 use serde::{Deserialize, Serialize};
 use std::mem;
 
@@ -58,7 +58,7 @@ struct Die {
     copied: Option<u32>,
 }
 
-/// When a die executes an operation.
+/// Schedule of an operation on its die.
 struct Execution {
     begin: SimTime,
     at: SimTime,
@@ -68,11 +68,13 @@ struct Execution {
 
 pub struct Interleaved {
     geometry: Geometry,
-    times: OperationTimes,
+    pub(super) times: OperationTimes,
     dies: Vec<Die>,
     slow: DieSlowdowns,
     interconnect: Interconnect,
-    request: RequestSchedule,
+    pub(super) request: RequestSchedule,
+    /// Whether no two dies are in use at a time, so that one of them reads for all.
+    pub(super) one_at_a_time: bool,
     /// Requests so far, background work included.
     requests: u64,
     /// Ends of the operations of the current page, for operations that depend on them.
@@ -88,6 +90,7 @@ impl Interleaved {
             slow: DieSlowdowns::default(),
             interconnect: Interconnect::new(geometry, &times),
             request: RequestSchedule::new(),
+            one_at_a_time: false,
             requests: 0,
             op_ends: Vec::with_capacity(1024),
         }
@@ -139,7 +142,7 @@ impl Interleaved {
         die.free = at;
     }
 
-    /// When the data of a page are in the device, while those behind it are still transferred.
+    /// Arrival of the data of a page in the device, while those behind it are still transferred.
     #[inline]
     fn page_received(&self, bytes_behind: u64) -> Milestone {
         let mut ready = self.request.received;
@@ -173,18 +176,22 @@ impl Interleaved {
     /// Notes which of the chip's pages `op` reads. Returns whether the operation before read it.
     #[inline(never)]
     fn is_read_with_another(&mut self, op: &FlashOp) -> bool {
-        let chip_page = |page: u32| page / self.geometry.read_pages();
-        let die = &mut self.dies[usize::from(op.die.0)];
+        let Self { geometry, one_at_a_time, .. } = *self;
+        let chip_page = |page: u32| page / geometry.read_pages();
+        let die = &mut self.dies[if one_at_a_time { 0 } else { usize::from(op.die.0) }];
         let page = chip_page(if op.kind == OpKind::Copy { op.from } else { op.page });
         let is_read = match op.kind {
-            OpKind::Read if serves_request(op.cause) => {
+            OpKind::Read | OpKind::Copy if serves_request(op.cause) => {
                 let read = Some((self.requests, page));
                 mem::replace(&mut die.sensed, read) == read
             }
             OpKind::Read | OpKind::Copy => die.copied.replace(page) == Some(page),
             OpKind::Program => false,
             OpKind::Erase => {
-                (die.sensed, die.copied) = (None, None);
+                let block = |page: u32| geometry.block_of(Ppn(page * geometry.read_pages()));
+                let stays = |page: u32| one_at_a_time && block(page) != BlockId(op.page);
+                die.sensed = die.sensed.filter(|(_, page)| stays(*page));
+                die.copied = die.copied.filter(|page| stays(*page));
                 return false;
             }
         };
@@ -211,7 +218,7 @@ impl Interleaved {
         }
     }
 
-    /// When the page that `op` reads is in the register, if it is without retries at `usual`.
+    /// Time at which the page that `op` reads is in the register: `usual`, without retries.
     #[inline]
     fn sensed(&self, op: &FlashOp, usual: SimTime) -> SimTime {
         // A test of its own: reads without retries are many.
@@ -266,7 +273,7 @@ impl Interleaved {
 
     /// Schedules `op`, which can begin at `from`.
     #[inline]
-    fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+    pub(super) fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
         if op.kind == OpKind::Copy
             && let Some((read, program)) = split_copy(op, &self.geometry)
         {
@@ -370,12 +377,8 @@ impl TimingModel for Interleaved {
         self.request = RequestSchedule::background(now);
     }
 
-    fn work(&mut self, time: SimDuration) {
-        self.request.work(time);
-    }
-
-    fn delay(&mut self, time: SimDuration) {
-        self.request.delay(time);
+    fn work(&mut self, time: SimDuration, phase: LatencyPhase) {
+        self.request.work(time, phase);
     }
 
     #[inline]

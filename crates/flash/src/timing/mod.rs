@@ -109,7 +109,7 @@ pub struct OperationTimes {
     pub erase: SimDuration,
     /// Another read of a page that could not be corrected.
     pub retry: SimDuration,
-    /// Of blocks in SLC mode.
+    /// Times of blocks in SLC mode.
     pub slc: SlcTimes,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
@@ -130,7 +130,7 @@ pub struct OperationTimes {
     pub request_interval: SimDuration,
     /// Bytes per second of the host link, of reads; 0 for no transfer time.
     pub host_rate: u64,
-    /// The same of writes; 0 where `host_rate` is.
+    /// Bytes per second of the host link, of writes; 0 where `host_rate` is 0.
     pub host_write_rate: u64,
     pub host_full_duplex: bool,
     /// Entries of each schedule table; as many as needed without.
@@ -280,7 +280,7 @@ impl Milestone {
     }
 }
 
-/// When a request completes, and its latency breakdown.
+/// Completion and latency breakdown of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
     pub end: SimTime,
@@ -290,7 +290,7 @@ pub struct Timed {
     pub idle_from: SimTime,
 }
 
-/// What becomes of a request all of whose pages have been passed to the model.
+/// The schedule of a request all of whose pages have been passed to the model.
 #[derive(Clone, Copy, Debug)]
 pub enum Scheduled {
     Completes(Timed),
@@ -348,11 +348,9 @@ pub trait TimingModel {
     /// Background work begins.
     fn begin_background(&mut self, now: SimTime);
 
-    /// The controller is busy for `time` before any further operation can begin.
-    fn delay(&mut self, time: SimDuration);
-
-    /// The controller spends `time` more on the current request.
-    fn work(&mut self, time: SimDuration);
+    /// The controller spends `time` more before any further operation can begin: as `phase` of the
+    /// current request, [`LatencyPhase::Overhead`] or [`LatencyPhase::Gc`].
+    fn work(&mut self, time: SimDuration, phase: LatencyPhase);
 
     /// Schedules the operations for one page of the request, of which it covers `bytes`;
     /// `bytes_behind` more follow.

@@ -41,9 +41,7 @@ impl TimingModel for Untimed {
         self.arrived = now;
     }
 
-    fn delay(&mut self, _time: SimDuration) {}
-
-    fn work(&mut self, _time: SimDuration) {}
+    fn work(&mut self, _time: SimDuration, _phase: LatencyPhase) {}
 
     fn page(&mut self, _ops: &[FlashOp], _bytes: u64, _bytes_behind: u64) {}
 

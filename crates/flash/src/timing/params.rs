@@ -12,29 +12,10 @@ use hybridsim_engine::SimDuration;
 
 /// Without a clock nothing takes time.
 const TIMED: &[Needs] = &[Needs::Not("timing", &["none"])];
-/// Of a table of the device.
+/// As [`TIMED`], for a table of the device.
 const TIMED_AROUND: Needs = Needs::Not("^.timing", &["none"]);
 /// Requests are served side by side.
 const OVERLAPPED: Needs = Needs::Not("^.timing", &["none", "serial"]);
-
-hybridsim_config::params! {
-    /// Times of the chip, and of transfers over its channel.
-    pub struct ChipTimes {
-        pub read_time: SimDuration = Kind::Duration, required,
-            "Page read (tR): cells to page register.";
-        program_time: SimDuration = Kind::Duration, required,
-            "Page program (tPROG): register to cells.";
-        erase_time: SimDuration = Kind::Duration, required, "Block erase (tBERS).";
-        command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
-            "Command and address cycles on the channel, per operation.";
-        channel_rate: u64 = Kind::Rate, default "0MB/s" needs TIMED,
-            "Transfer rate of a channel; 0 if read_time and program_time include the transfer.";
-        data_command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
-            "Control cycles on the channel before the data transfer of a read.";
-        register_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
-            "Transfer of a page through the plane's register, once per read and once per program.";
-    }
-}
 
 hybridsim_config::params! {
     /// Times of blocks in SLC mode, and how often they can be erased.
@@ -135,8 +116,21 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Timing of a device.
-    pub struct TimingParams includes { pub chip: ChipTimes } {
+    /// Times of the chip and of transfers over its channel, and the timing model of a device.
+    pub struct TimingParams {
+        pub read_time: SimDuration = Kind::Duration, required,
+            "Page read (tR): cells to page register.";
+        program_time: SimDuration = Kind::Duration, required,
+            "Page program (tPROG): register to cells.";
+        erase_time: SimDuration = Kind::Duration, required, "Block erase (tBERS).";
+        command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
+            "Command and address cycles on the channel, per operation.";
+        channel_rate: u64 = Kind::Rate, default "0MB/s" needs TIMED,
+            "Transfer rate of a channel; 0 if read_time and program_time include the transfer.";
+        data_command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
+            "Control cycles on the channel before the data transfer of a read.";
+        register_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
+            "Transfer of a page through the plane's register, once per read and once per program.";
         pub timing: EntryChoice = Kind::Entry(TimingEntry::CATEGORY), default "interleaved",
             "The timing model: when flash operations execute.";
         copy_back: CopyBackParams = Kind::Table(CopyBackParams::PARAMS), default "{}" needs TIMED,
@@ -156,15 +150,15 @@ impl TimingParams {
         slc: Option<(&SlcMode, u32)>,
         retry: Option<SimDuration>,
     ) -> OperationTimes {
-        let Self { chip, copy_back, controller, .. } = self;
+        let Self { copy_back, controller, .. } = self;
         let raw = u64::from(geometry.raw_page_bytes());
-        let read = chip.read_time + chip.register_time;
-        let program = chip.program_time + chip.register_time;
-        let register = |time| time + chip.register_time;
+        let read = self.read_time + self.register_time;
+        let program = self.program_time + self.register_time;
+        let register = |time| time + self.register_time;
         let slc = slc.map_or(SlcTimes::NONE, |(mode, bits)| SlcTimes {
             read: mode.read_time.map_or(read, register),
             program: mode.program_time.map_or(program, register),
-            erase: mode.erase_time.unwrap_or(chip.erase_time),
+            erase: mode.erase_time.unwrap_or(self.erase_time),
             bits,
         });
         let host_write_rate = match controller.host_rate {
@@ -178,13 +172,13 @@ impl TimingParams {
             program,
             copy_plane: copy_back.plane_time.unwrap_or(read + program),
             copy_die: copy_back.die_time.unwrap_or(read + program),
-            erase: chip.erase_time,
-            retry: retry.unwrap_or(chip.read_time),
+            erase: self.erase_time,
+            retry: retry.unwrap_or(self.read_time),
             slc,
-            command: chip.command_time,
-            data_command: chip.data_command_time,
+            command: self.command_time,
+            data_command: self.data_command_time,
             ram: controller.ram_time,
-            page_transfer: SimDuration::transfer(raw, chip.channel_rate),
+            page_transfer: SimDuration::transfer(raw, self.channel_rate),
             copy_back: copy_back.within,
             firmware_cores: controller.firmware_cores.filter(|_| occupies_cores).unwrap_or(0),
             request_interval: controller.request_interval,

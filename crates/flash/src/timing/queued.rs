@@ -27,12 +27,11 @@ use crate::event::Cause;
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use crate::restore;
-use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError};
 
 /// The chip's page that the last host read has read.
 struct Sensed {
     request: u64,
-    /// Its number.
     page: u32,
     die: DieId,
     /// Position of the read in the queue of the die.
@@ -213,7 +212,7 @@ impl Queued {
         die.copied = None;
     }
 
-    /// How long the cells of `page` are read, which `op` reads.
+    /// Time that the cells of `page` take, which `op` reads.
     #[inline]
     fn read_time(&self, op: &FlashOp, page: u32) -> SimDuration {
         let read = match op.slc.source() {
@@ -534,12 +533,8 @@ impl TimingModel for Queued {
         self.request = RequestSchedule::background(now);
     }
 
-    fn work(&mut self, time: SimDuration) {
-        self.request.work(time);
-    }
-
-    fn delay(&mut self, time: SimDuration) {
-        self.request.delay(time);
+    fn work(&mut self, time: SimDuration, phase: LatencyPhase) {
+        self.request.work(time, phase);
     }
 
     fn page(&mut self, ops: &[FlashOp], bytes: u64, _bytes_behind: u64) {

@@ -1,7 +1,7 @@
 //! The request that is being scheduled on dies that work in parallel.
 
 use super::{Interconnect, Latency, Milestone, OperationTimes, Timed};
-use hybridsim_engine::{Op, SimDuration, SimTime};
+use hybridsim_engine::{LatencyPhase, Op, SimDuration, SimTime};
 
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSchedule {
@@ -46,18 +46,11 @@ impl RequestSchedule {
         self.idle_from = now;
     }
 
-    /// The controller spends `time` more on the command.
-    pub fn work(&mut self, time: SimDuration) {
+    /// The controller spends `time` more on the command, or searches for a victim first.
+    pub fn work(&mut self, time: SimDuration, phase: LatencyPhase) {
         self.received.at += time;
-        self.received.latency.overhead += time;
-        self.data_from += time;
-        self.idle_from = self.idle_from.max(self.received.at);
-    }
-
-    /// The controller searches for a victim first.
-    pub fn delay(&mut self, time: SimDuration) {
-        self.received.at += time;
-        self.received.latency.gc += time;
+        let Latency { overhead, gc, .. } = &mut self.received.latency;
+        *(if phase == LatencyPhase::Gc { gc } else { overhead }) += time;
         self.data_from += time;
         self.idle_from = self.idle_from.max(self.received.at);
     }

@@ -42,7 +42,6 @@ impl DieSlowdowns {
         }
     }
 
-    /// How long the retries of `op` take.
     #[inline]
     pub(super) fn retries(&self, op: &FlashOp, times: &OperationTimes) -> SimDuration {
         if op.retries == 0 { SimDuration::ZERO } else { self.some_retries(op, times) }

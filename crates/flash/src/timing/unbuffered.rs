@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 /// A write whose programs have not all ended.
 #[derive(Debug)]
 struct UnbufferedWrite {
-    /// Its completion if nothing delays its programs.
+    /// Completion if nothing delays the programs.
     timed: Timed,
-    /// The dies of its programs.
     dies: Vec<DieId>,
 }
 
@@ -39,7 +38,6 @@ impl UnbufferedWrites {
         Scheduled::Programs { number, until: timed.end, idle_from: timed.idle_from }
     }
 
-    /// Drops the current request.
     pub fn drop_current(&mut self) {
         self.dies_of_current.clear();
     }
@@ -48,8 +46,8 @@ impl UnbufferedWrites {
         self.writes.clear();
     }
 
-    /// What becomes at `now` of request `number`, whose programs on a die end at `end_on(die)`, if
-    /// any are left there.
+    /// Completes request `number` at `now`, unless programs on one of its dies are left, which end
+    /// at `end_on(die)`.
     pub fn programmed(
         &mut self,
         now: SimTime,

@@ -10,16 +10,13 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub struct WaitingWrite {
     pub schedule: RequestSchedule,
-    /// Its number.
     pub number: u64,
-    /// How many of its pages wait.
     pub pages: usize,
 }
 
-/// A page of a waiting write.
 #[derive(Clone, Copy, Debug)]
 struct WaitingPage {
-    /// How many operations it has.
+    /// Number of operations.
     ops: usize,
     bytes: u64,
 }
@@ -28,13 +25,12 @@ struct WaitingPage {
 #[derive(Debug, Default)]
 pub struct WaitingWrites {
     writes: VecDeque<WaitingWrite>,
-    /// Of all writes, and of the current request, in order.
+    /// Pages of all writes and of the current request, in order.
     pages: VecDeque<WaitingPage>,
-    /// Of all pages, in order.
+    /// Operations of all pages, in order.
     ops: VecDeque<FlashOp>,
-    /// Pages of the current request.
     pages_of_current: usize,
-    /// When the first page gets its entry, as far as it is known.
+    /// Time at which the first page gets its entry, as far as it is known.
     pub until: SimTime,
 }
 
@@ -75,7 +71,6 @@ impl WaitingWrites {
         self.writes.pop_front()
     }
 
-    /// Puts back the first write.
     pub fn put_back(&mut self, write: WaitingWrite) {
         self.writes.push_front(write);
     }

@@ -20,14 +20,13 @@ pub struct BufferPauses {
     pub interval: SimDuration,
     /// Shorter than the interval; zero for no pauses.
     pub length: SimDuration,
-    /// How long writes wait for a full buffer before the pause ends; `None` for its whole length.
+    /// Most time that writes wait for a full buffer in a pause; `None` for its whole length.
     pub full_max: Option<SimDuration>,
 }
 
 /// A pause that ends before its interval does.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ShortPause {
-    /// The end of its interval.
     interval_end: SimTime,
     end: SimTime,
 }
@@ -46,7 +45,7 @@ impl BufferPauses {
         (left <= self.length.as_ns()).then(|| at + SimDuration::from_ns(left))
     }
 
-    /// When an entry is free whose page is programmed at `at`, where pauses were cut `short`.
+    /// Time at which an entry is freed whose page is programmed at `at`; some pauses are `short`.
     #[inline]
     fn freed(&self, at: SimTime, short: &VecDeque<ShortPause>) -> SimTime {
         let Some(end) = self.interval_end(at) else { return at };
@@ -77,7 +76,6 @@ impl WriteBuffer {
         Self { pages_max, protected, pauses, short, pages: 0, dies }
     }
 
-    /// The buffer with pauses.
     #[must_use]
     pub fn with_pauses(self, pauses: BufferPauses) -> Self {
         Self { pauses, ..self }
@@ -87,8 +85,8 @@ impl WriteBuffer {
         self.pages_max > 0
     }
 
-    /// When an entry becomes free for a page that needs it at `ready` and waits `since`, as far as
-    /// it is known: reads may still delay the program that frees it. `None` if one is free.
+    /// Time at which a page that needs an entry at `ready` and waits `since` gets one, as far as it
+    /// is known: reads may still delay the program that frees it. `None` if one is free.
     #[inline]
     pub fn wait_for_entry(&mut self, ready: SimTime, since: SimTime) -> Option<SimTime> {
         if self.pages < self.pages_max {
@@ -153,7 +151,7 @@ impl WriteBuffer {
         }
     }
 
-    /// When a flush completes, and the programs it waits for.
+    /// Completion of a flush, and the programs it waits for.
     pub fn flush(&self, now: SimTime) -> (SimTime, impl Iterator<Item = (DieId, SimTime)> + '_) {
         let waits = !self.protected;
         let last = |queue: &VecDeque<BufferedPages>| queue.back().map(|pages| pages.until);

@@ -20,7 +20,7 @@
 //! - swaps only with full blocks;
 //! - begins with every other block in the cold pool, as the pools are arbitrary at first.
 
-use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
+use super::{BuiltWear, WearEntry, WearInput, WearPolicy};
 use crate::geometry::BlockId;
 use crate::heap::{BlockHeap, Top};
 use hybridsim_config::param::Kind;
@@ -38,7 +38,6 @@ pub const ENTRY: WearEntry = WearEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of the dual pool.
     struct Parameters {
         threshold: u32 = Kind::Count { min: 1, max: 1 << 30 }, default "16",
             "Difference in erases (TH) at which the pools swap data; chang-slc-mlc uses 16.";
@@ -174,10 +173,6 @@ impl Plane {
 }
 
 impl WearPolicy for DualPool {
-    fn order(&self) -> FreeOrder {
-        FreeOrder::OldestFirst
-    }
-
     fn moves_data(&self) -> bool {
         true
     }
@@ -192,20 +187,14 @@ impl WearPolicy for DualPool {
         self.planes[pool].insert(block);
     }
 
-    fn erased(
-        &mut self,
-        pool: usize,
-        block: BlockId,
-        erases: u32,
-        may_move: bool,
-    ) -> Option<BlockId> {
+    fn erased(&mut self, pool: usize, block: BlockId, erases: u32) -> Option<BlockId> {
         let plane = &mut self.planes[pool];
         let state = plane.block(block);
         state.erases = erases;
         state.since_swap = state.since_swap.saturating_add(1);
         state.filled = false;
         plane.insert(block);
-        let cold = if may_move { plane.migrate(block, self.threshold) } else { None };
+        let cold = plane.migrate(block, self.threshold);
         plane.resize(self.threshold);
         cold
     }
@@ -231,7 +220,7 @@ mod tests {
 
     /// Erases `block` `times` times beyond its `from` erases; returns the last answer.
     fn erase(dual: &mut DualPool, block: u32, from: u32, times: u32) -> Option<BlockId> {
-        (1..=times).fold(None, |_, more| dual.erased(0, BlockId(block), from + more, true))
+        (1..=times).fold(None, |_, more| dual.erased(0, BlockId(block), from + more))
     }
 
     #[test]
@@ -244,14 +233,6 @@ mod tests {
         let cold: Vec<bool> = dual.planes[0].blocks.iter().map(|block| block.cold).collect();
         assert_eq!(cold, [true, false, false, true]);
         assert_eq!(dual.planes[0].blocks[0].since_swap, 0);
-    }
-
-    #[test]
-    fn nothing_is_swapped_while_the_ftl_cannot_relocate_data() {
-        let mut dual = dual(3);
-        dual.filled(0, BlockId(1), 0);
-        assert_eq!(dual.erased(0, BlockId(0), 40, false), None);
-        assert_eq!(dual.erased(0, BlockId(0), 41, true), Some(BlockId(1)));
     }
 
     #[test]

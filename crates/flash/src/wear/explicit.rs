@@ -19,7 +19,6 @@ pub const ENTRY: WearEntry = WearEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of static wear levelling.
     struct Parameters {
         threshold: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "16",
             "Erases by which an erased block must exceed the least worn block that holds data.";
@@ -59,14 +58,8 @@ impl WearPolicy for Static {
         self.filled[pool].remove(block);
     }
 
-    fn erased(
-        &mut self,
-        pool: usize,
-        _block: BlockId,
-        erases: u32,
-        may_move: bool,
-    ) -> Option<BlockId> {
-        let (least, cold) = self.filled[pool].top().filter(|_| may_move)?;
+    fn erased(&mut self, pool: usize, _block: BlockId, erases: u32) -> Option<BlockId> {
+        let (least, cold) = self.filled[pool].top()?;
         if erases - least.min(erases) <= self.threshold {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Implicit (dynamic) wear levelling: new data go to the least worn free block.
 
-use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
+use super::{FreeOrder, WearEntry, WearPolicy};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,12 @@ pub const ENTRY: WearEntry = WearEntry {
         origin: "dynamic wear levelling; flashsim, table 2 (implicit)",
         params: &[],
     },
-    build,
+    build: |input| Ok(Box::new(Implicit { blocks: input.geometry.blocks() })),
 };
 
 #[derive(Serialize, Deserialize)]
 struct Implicit {
     blocks: u32,
-}
-
-fn build(input: &WearInput<'_>) -> BuiltWear {
-    Ok(Box::new(Implicit { blocks: input.geometry.blocks() }))
 }
 
 impl WearPolicy for Implicit {

@@ -43,8 +43,10 @@ pub enum FreeOrder {
 /// A pool is a set of blocks with free blocks of its own, usually a plane. Calls take constant time
 /// or the logarithm of the number of blocks.
 pub trait WearPolicy: SavedState {
-    /// How the FTL chooses among free blocks.
-    fn order(&self) -> FreeOrder;
+    /// The order in which the FTL fills free blocks.
+    fn order(&self) -> FreeOrder {
+        FreeOrder::OldestFirst
+    }
 
     /// Whether [`WearPolicy::erased`] ever asks for data to be relocated.
     fn moves_data(&self) -> bool {
@@ -59,14 +61,8 @@ pub trait WearPolicy: SavedState {
 
     /// `block` was erased for the `erases`-th time and is free. Returns a full block whose data the
     /// FTL must relocate to `block`, and which it must erase then; the policy assumes that this
-    /// happens. Returns none if `may_move` is false: the FTL cannot relocate data now.
-    fn erased(
-        &mut self,
-        _pool: usize,
-        _block: BlockId,
-        _erases: u32,
-        _may_move: bool,
-    ) -> Option<BlockId> {
+    /// happens.
+    fn erased(&mut self, _pool: usize, _block: BlockId, _erases: u32) -> Option<BlockId> {
         None
     }
 
@@ -74,10 +70,12 @@ pub trait WearPolicy: SavedState {
     fn retired(&mut self, _pool: usize, _block: BlockId) {}
 
     /// Controller memory the policy needs, in bytes.
-    fn ram_bytes(&self) -> u64;
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
 }
 
-/// What a policy is built from.
+/// The input of a policy's builder.
 pub struct WearInput<'a> {
     pub settings: &'a Settings,
     pub geometry: &'a Geometry,

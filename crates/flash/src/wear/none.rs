@@ -1,6 +1,6 @@
 //! No wear levelling; free blocks are used in turn.
 
-use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
+use super::{WearEntry, WearPolicy};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,10 @@ pub const ENTRY: WearEntry = WearEntry {
         origin: "the baseline of the papers",
         params: &[],
     },
-    build,
+    build: |_| Ok(Box::new(NoLevelling)),
 };
 
 #[derive(Serialize, Deserialize)]
 struct NoLevelling;
 
-fn build(_input: &WearInput<'_>) -> BuiltWear {
-    Ok(Box::new(NoLevelling))
-}
-
-impl WearPolicy for NoLevelling {
-    fn order(&self) -> FreeOrder {
-        FreeOrder::OldestFirst
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        0
-    }
-}
+impl WearPolicy for NoLevelling {}

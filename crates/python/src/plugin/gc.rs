@@ -74,12 +74,6 @@ impl VictimPolicy for PythonGc {
         None
     }
 
-    fn ram_bytes(&self) -> u64 {
-        let bytes =
-            Python::attach(|py| self.object.ask(py, "ram_bytes", (), |answer| answer.extract()));
-        bytes.unwrap_or(0)
-    }
-
     fn check_saveable(&self) -> Result<(), StateError> {
         Err(self.object.cannot_be_saved())
     }

@@ -2,14 +2,14 @@
 //! translation records operations in [`FlashBackEnd::flash`]; [`FlashBackEnd::execute`] draws their
 //! bit errors, passes them through the stages of the controller, schedules and reports them.
 
-use super::energy_meter::EnergyMeter;
+use super::energy::EnergyMeter;
 use super::split::PagePart;
 use super::stage::{Stage, StageInput};
-use super::translation::{Outcome, StatePeriod};
+use super::translation::{BackEnd, Outcome, StatePeriod};
 use super::versions::is_host_read;
 use hybridsim_engine::{
-    CommonEvent, Contents, Ctx, Event, Injected, Loader, Op, PowerState, Request, SECTOR_BYTES,
-    Saver, SimDuration, SimTime, Slowdown, StateError,
+    CommonEvent, Contents, Ctx, Event, Injected, LatencyPhase, Loader, Op, PowerState, Request,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, Slowdown, StateError,
 };
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
@@ -19,49 +19,6 @@ use hybridsim_flash::geometry::{BlockId, Ppn};
 use hybridsim_flash::ops::{FlashOp, FlashOps, OpKind};
 use hybridsim_flash::timing::{Scheduled, TimingModel};
 
-/// A write that the clock has not completed.
-#[derive(Clone, Copy, Debug)]
-pub enum UnfinishedWrite {
-    /// The first of those that wait for the write buffer.
-    Buffer,
-    /// The write with this number, which waits for its programs.
-    Programs(u64),
-}
-
-/// The flash of a device below its translation, and its clock.
-pub trait BackEnd: SavedState {
-    /// The run begins, or goes on from a saved state.
-    fn start(&mut self, _ctx: &mut Ctx<'_>) {}
-
-    /// Completes or schedules a write that waited, if there is one.
-    fn continue_write(&mut self, _now: SimTime, _write: UnfinishedWrite) -> Option<Scheduled> {
-        None
-    }
-
-    /// When there will be background work again, if it is only a matter of time.
-    fn next_background(&self) -> Option<SimTime> {
-        None
-    }
-
-    /// Reports power states of a period. Returns false to defer the report.
-    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: StatePeriod) -> bool;
-
-    /// Reports busy intervals of dies and channels where they are not reported with operations.
-    fn report_busy(&mut self, _ctx: &mut Ctx<'_>, _everything: bool) {}
-
-    /// Energy of the operations reported since the last call, where the temperature is simulated.
-    fn take_energy(&mut self) -> f64 {
-        0.0
-    }
-
-    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when
-    /// operations under way still occupy the flash.
-    fn power_lost(&mut self, now: SimTime, busy_until: SimTime) -> SimTime;
-
-    /// A fault of the flash occurs.
-    fn inject(&mut self, _fault: &Injected) {}
-}
-
 /// One array of NAND flash with a timing model, an error model and stages.
 pub struct FlashBackEnd {
     /// Operations recorded for the present page.
@@ -69,7 +26,7 @@ pub struct FlashBackEnd {
     pub(crate) timing: Box<dyn TimingModel>,
     pub(super) bit_errors: Option<Box<BitErrors>>,
     pub(super) stages: Vec<Box<dyn Stage>>,
-    /// Where the temperature is simulated.
+    /// Present where the temperature is simulated.
     pub(super) meter: Option<Box<EnergyMeter>>,
     /// Controller time per block examined in search of a victim.
     pub(super) search_time: SimDuration,
@@ -122,7 +79,7 @@ impl FlashBackEnd {
         self.schedule_search(ctx);
         for stage in &mut self.stages {
             let input = StageInput { operations: self.flash.list(), bytes };
-            self.timing.work(stage.time(&input));
+            self.timing.work(stage.time(&input), LatencyPhase::Overhead);
         }
         self.timing.page(self.flash.list(), bytes, behind);
         if let Some(meter) = &mut self.meter {
@@ -238,10 +195,11 @@ impl FlashBackEnd {
             return;
         }
         if accesses > 0 {
-            self.timing.work(self.host_buffer_time * u64::from(accesses));
+            let time = self.host_buffer_time * u64::from(accesses);
+            self.timing.work(time, LatencyPhase::Overhead);
         }
         if blocks > 0 {
-            self.timing.delay(self.search_time * u64::from(blocks));
+            self.timing.work(self.search_time * u64::from(blocks), LatencyPhase::Gc);
             ctx.emit(FlashEvent::VictimSearch { blocks });
         }
     }
@@ -293,10 +251,10 @@ impl BackEnd for FlashBackEnd {
         }
     }
 
-    fn continue_write(&mut self, now: SimTime, write: UnfinishedWrite) -> Option<Scheduled> {
-        match write {
-            UnfinishedWrite::Buffer => self.timing.admit_waiting(now),
-            UnfinishedWrite::Programs(number) => self.timing.programmed(now, number),
+    fn continue_write(&mut self, now: SimTime, number: Option<u64>) -> Option<Scheduled> {
+        match number {
+            Some(number) => self.timing.programmed(now, number),
+            None => self.timing.admit_waiting(now),
         }
     }
 
@@ -333,7 +291,7 @@ impl BackEnd for FlashBackEnd {
     }
 
     fn take_energy(&mut self) -> f64 {
-        self.meter.as_mut().map_or(0.0, |meter| meter.take())
+        self.meter.as_mut().map_or(0.0, |meter| std::mem::take(&mut meter.joules))
     }
 
     /// Operations under way are not cut short.
@@ -381,7 +339,6 @@ impl SavedState for FlashBackEnd {
     }
 }
 
-/// Reports the recorded operations.
 #[inline]
 fn report_operations(ctx: &mut Ctx<'_>, flash: &FlashOps) {
     for op in flash.list() {

@@ -1,66 +1,21 @@
 //! The parameters that all drives with a [`FlashBackEnd`] share, and how it is built from them.
 
 use super::back_end::FlashBackEnd;
-use super::energy_meter::EnergyMeter;
+use super::energy::{EnergyMeter, EnergyParams};
 use super::stage::StageEntry;
 use super::throttle::{ThrottleEntry, Throttled};
 use super::{FrontEnd, faults};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
-use hybridsim_config::registry::{Entry, Registry};
-use hybridsim_engine::{ComponentInfo, PowerState, SimDuration, Stream};
+use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::registry::Entry;
+use hybridsim_engine::{ComponentInfo, SimDuration, Stream};
 use hybridsim_flash::array::{Array, ENDURANCE_MAX};
-use hybridsim_flash::bit_errors::{BitErrors, ErrorEntry, ErrorInput};
-use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS};
+use hybridsim_flash::bit_errors::{ErrorEntry, ErrorInput};
 use hybridsim_flash::event::{ECC_BITS, INITIAL_ERASES};
-use hybridsim_flash::gc::SEARCH;
 use hybridsim_flash::geometry::{Geometry, GeometryParams};
 use hybridsim_flash::ops::FlashOps;
-use hybridsim_flash::timing::{SlcModeParams, TimingEntry, TimingInput, TimingModel, TimingParams};
-
-hybridsim_config::params! {
-    /// Energy of flash operations.
-    pub struct OperationEnergy {
-        pub read_energy: f64 = Kind::Energy, default "0uJ",
-            "Energy per page of the map read (see `read_pages`).";
-        pub program_energy: f64 = Kind::Energy, default "0uJ", "Energy per page programmed.";
-        pub erase_energy: f64 = Kind::Energy, default "0uJ", "Energy per block erased.";
-    }
-}
-
-hybridsim_config::params! {
-    /// Energy and power of a device.
-    pub struct EnergyParams includes { pub operations: OperationEnergy } {
-        pub search_energy: f64 = Kind::Energy, default "0uJ"
-            needs &[Needs::Provides("^.ftl.gc", SEARCH)],
-            "Energy per block examined by garbage collection policies that search.";
-        pub ram_power: f64 = Kind::Power, default "0W",
-            "Power per MiB of the RAM that holds the mapping, drawn at all times.";
-        pub idle_power: f64 = Kind::Power, default "0W", "Power while idle.";
-        pub active_power: f64 = Kind::Power, default "0W",
-            "Power from a request's arrival until the last of its flash operations ends.";
-        pub standby_power: Option<f64> = Kind::Power, optional,
-            "Power in standby; reported only.";
-    }
-}
-
-impl EnergyParams {
-    /// Power by state.
-    pub fn watts(&self) -> [f64; PowerState::COUNT] {
-        let mut watts = [0.0; PowerState::COUNT];
-        watts[PowerState::Idle as usize] = self.idle_power;
-        watts[PowerState::Active as usize] = self.active_power;
-        watts[PowerState::Standby as usize] = self.standby_power.unwrap_or(0.0);
-        watts
-    }
-
-    /// Energies of operations by name.
-    pub fn joules(&self) -> Vec<(&'static str, f64)> {
-        let OperationEnergy { read_energy, program_energy, erase_energy } = self.operations;
-        vec![(READS, read_energy), (PROGRAMS, program_energy), (ERASES, erase_energy)]
-    }
-}
+use hybridsim_flash::timing::{SlcModeParams, TimingEntry, TimingInput, TimingParams};
 
 /// Program/erase cycles.
 const CYCLES: Kind = Kind::Count { min: 1, max: ENDURANCE_MAX as u64 };
@@ -119,11 +74,11 @@ pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Pr
 /// The translation of a drive, to its error model and to the front end.
 #[derive(Clone, Copy)]
 pub struct TranslationTraits {
-    /// Its registered name.
+    /// Registered name.
     pub name: &'static str,
-    /// Whether it moves data whose bit errors would become too many.
+    /// Moves data whose bit errors would become too many.
     pub refreshes: bool,
-    /// Whether the [`Fill`](hybridsim_engine::Injected::Fill) fault can occur to it.
+    /// Can be filled by the fault [`Fill`](hybridsim_engine::Injected::Fill).
     pub fills: bool,
 }
 
@@ -141,9 +96,20 @@ impl DriveParams {
         translation: TranslationTraits,
     ) -> Result<FlashBackEnd, Vec<Problem>> {
         let geometry = *array.geometry();
-        let errors = self.error_model(input, &geometry, translation)?;
+        let (entry, settings) = input.registry.chosen::<ErrorEntry>(&self.errors);
+        let errors = (entry.build)(&ErrorInput {
+            settings,
+            geometry: &geometry,
+            initial_cycles: self.initial_cycles(),
+            translation: translation.name,
+            refreshes: translation.refreshes,
+            seed: input.seed,
+            path: input.path,
+        })?;
         let retry = errors.as_ref().and_then(|it| it.retry_time());
-        let timing = self.timing_model(input, &geometry, (slc, retry))?;
+        let times = self.timing.operation_times(&geometry, slc, retry);
+        let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
+        let timing = (entry.build)(&TimingInput { settings, geometry: &geometry, times })?;
         let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
         let mut flash = FlashOps::new(array.with_grown_bad_blocks(self.grown_bad, &mut stream));
         if self.initial_wear > 0.0 {
@@ -171,7 +137,12 @@ impl DriveParams {
         (pages, translation): (u64, TranslationTraits),
         info: ComponentInfo,
     ) -> Result<FrontEnd, Vec<Problem>> {
-        let throttled = self.throttle(input.registry, &info)?;
+        let (entry, settings) = input.registry.chosen::<ThrottleEntry>(&self.throttle);
+        let throttle = match back_end.timing.has_times() {
+            true => (entry.build)(settings, &info)?,
+            false => None,
+        };
+        let throttled = throttle.map(Throttled::new);
         back_end.meter = throttled.is_some().then(|| EnergyMeter::new(&self.energy));
         Ok(FrontEnd {
             pauses_between_steps: true,
@@ -180,56 +151,6 @@ impl DriveParams {
             idle_after: self.idle_after,
             throttled,
             ..FrontEnd::new(input, translation.name, (pages, back_end.sectors_per_page()), info)
-        })
-    }
-
-    /// The timing model; of a device with blocks in SLC mode, with their parameters and the bits of
-    /// a cell.
-    ///
-    /// # Errors
-    /// All problems with the parameters.
-    fn timing_model(
-        &self,
-        input: &BuildInput<'_>,
-        geometry: &Geometry,
-        (slc, retry): (Option<(&SlcModeParams, u32)>, Option<SimDuration>),
-    ) -> Built<dyn TimingModel> {
-        let times = self.timing.operation_times(geometry, slc, retry);
-        let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
-        (entry.build)(&TimingInput { settings, geometry, times })
-    }
-
-    /// The throttle of a device with the power in `info`.
-    ///
-    /// # Errors
-    /// All problems with the parameters.
-    fn throttle(
-        &self,
-        registry: &Registry,
-        info: &ComponentInfo,
-    ) -> Result<Option<Throttled>, Vec<Problem>> {
-        if self.timing.timing.name == "none" {
-            return Ok(None);
-        }
-        let (entry, settings) = registry.chosen::<ThrottleEntry>(&self.throttle);
-        Ok((entry.build)(settings, info)?.map(Throttled::new))
-    }
-
-    fn error_model(
-        &self,
-        input: &BuildInput<'_>,
-        geometry: &Geometry,
-        translation: TranslationTraits,
-    ) -> Result<Option<Box<BitErrors>>, Vec<Problem>> {
-        let (entry, settings) = input.registry.chosen::<ErrorEntry>(&self.errors);
-        (entry.build)(&ErrorInput {
-            settings,
-            geometry,
-            initial_cycles: self.initial_cycles(),
-            translation: translation.name,
-            refreshes: translation.refreshes,
-            seed: input.seed,
-            path: input.path,
         })
     }
 

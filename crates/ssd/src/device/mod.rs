@@ -7,28 +7,26 @@
 
 mod back_end;
 mod drive;
-mod encryption;
-mod energy_meter;
+mod energy;
 mod faults;
 mod ftl_translation;
 mod in_flight;
 mod params;
 mod split;
 pub mod stage;
-mod thermal;
 pub mod throttle;
 mod translation;
 mod untimed;
 mod versions;
 mod waiting;
 
-pub use back_end::{BackEnd, FlashBackEnd, UnfinishedWrite};
+pub use back_end::FlashBackEnd;
 pub(crate) use drive::check_memory;
 pub use drive::{DriveParams, TranslationTraits};
 pub use ftl_translation::{FtlTranslation, Ssd};
 pub use params::{ENTRIES, SSD_KIND, SsdParams, build_ssd};
 pub(crate) use split::{PagePart, split};
-pub use translation::{Outcome, Recovery, StatePeriod, Translation};
+pub use translation::{BackEnd, Outcome, Recovery, StatePeriod, Translation};
 pub use untimed::{Served, Untimed};
 
 use hybridsim_config::build::BuildInput;
@@ -46,14 +44,14 @@ use in_flight::InFlight;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use throttle::{End, Throttled};
-use waiting::{WaitingRequest, complete, durable_from};
+use waiting::{WaitingWrite, complete, durable_from};
 
 /// Tokens of the device's timers.
 const IDLE: u64 = 0;
 const RECOVERED: u64 = 1;
 const BACKGROUND_CONTINUES: u64 = 2;
 const BUFFER_FREED: u64 = 3;
-const PACED: u64 = 4;
+const DELAYED: u64 = 4;
 const BACKGROUND_DUE: u64 = 5;
 /// Plus the number of a request in [`SsdDevice::in_progress`].
 const CONTINUES: u64 = 1 << 32;
@@ -68,7 +66,7 @@ pub struct FrontEnd {
     pub sectors_per_page: u32,
     /// The name of the translation in errors.
     pub translation: &'static str,
-    /// Whether it has zones ([`Component::accepts_zone_commands`]).
+    /// Accepts zone commands ([`Component::accepts_zone_commands`]).
     pub has_zones: bool,
     /// Whether the device must be idle for `idle_after` again between two steps of background work.
     pub pauses_between_steps: bool,
@@ -125,15 +123,14 @@ struct State {
     free_blocks_reported: u32,
     timer_set: bool,
     due_timer_set: bool,
-    /// How long the recovery under way takes.
+    /// Duration of the recovery under way.
     recovering: Option<SimDuration>,
     end_of_life: EndOfLife,
 }
 
-/// What happens when so much flash is worn out that a write finds no place.
+/// Consequence of so much worn-out flash that a write finds no place.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum EndOfLife {
-    /// The run ends.
     EndsRun,
     /// Writes fail from then on: the wear was asked for, to see its end.
     FailsWrites,
@@ -143,15 +140,15 @@ enum EndOfLife {
 
 /// An SSD.
 pub struct SsdDevice<T> {
-    translation: T,
+    pub(crate) translation: T,
     front: FrontEnd,
     state: State,
     in_flight: InFlight,
     /// Writes that wait for the write buffer, in order of arrival. A timer is set for the first.
-    waiting: VecDeque<WaitingRequest>,
+    waiting: VecDeque<WaitingWrite>,
     /// Writes that wait for their programs, by their number in the timing model. A timer is set for
     /// each.
-    programming: BTreeMap<u64, WaitingRequest>,
+    programming: BTreeMap<u64, WaitingWrite>,
     /// Requests in progress, and how long each waited for a recovery before.
     in_progress: Vec<(RequestId, Request, SimDuration)>,
 }
@@ -172,11 +169,6 @@ impl<T: Translation> SsdDevice<T> {
         Self { translation, front, state, in_flight, waiting, programming, in_progress }
     }
 
-    /// The translation, for tests.
-    pub const fn translation_mut(&mut self) -> &mut T {
-        &mut self.translation
-    }
-
     /// Serves a request at its arrival, or when recovery has ended.
     fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if self.state.end_of_life == EndOfLife::Reached && self.refuses(ctx, id, request) {
@@ -187,8 +179,8 @@ impl<T: Translation> SsdDevice<T> {
         let failed = self.ended(ctx, result);
         let scheduled = match outcome {
             Outcome::Scheduled(scheduled) => scheduled,
-            Outcome::Unreadable(timed) => return self.unreadable(ctx, id, timed),
-            Outcome::Refused(timed) => return self.refused(ctx, id, timed),
+            Outcome::Unreadable(timed) => return self.failed(ctx, id, timed, Ctx::fail_at),
+            Outcome::Refused(timed) => return self.failed(ctx, id, timed, Ctx::refuse_at),
             Outcome::InProgress(at) => return self.begin_progress(ctx, (id, request), at),
         };
         self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
@@ -204,29 +196,26 @@ impl<T: Translation> SsdDevice<T> {
                 ctx.fail_request(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, queued));
             }
             Scheduled::Completes(timed) => complete(ctx, (id, queued), timed),
-            Scheduled::Waits(until) => self.wait(ctx, WaitingRequest { id, queued }, until),
+            Scheduled::Waits(until) => self.wait(ctx, (id, queued), until),
             Scheduled::Programs { number, until, .. } => {
-                self.await_programs(ctx, (number, WaitingRequest { id, queued }), until);
+                self.await_programs(ctx, (number, (id, queued)), until);
             }
         }
         self.report_after(ctx);
     }
 
-    /// Fails a request whose data cannot be read.
+    /// Ends a request whose data cannot be read, or that the device does not accept.
     #[cold]
-    fn unreadable(&mut self, ctx: &mut Ctx<'_>, id: RequestId, timed: Timed) {
+    fn failed<'c>(
+        &mut self,
+        ctx: &mut Ctx<'c>,
+        id: RequestId,
+        timed: Timed,
+        end: fn(&mut Ctx<'c>, RequestId, SimTime, LatencyBreakdown),
+    ) {
         self.state.busy_until = self.state.busy_until.max(timed.idle_from);
         let queued = ctx.now().since(ctx.issued(id));
-        ctx.fail_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
-        self.report_after(ctx);
-    }
-
-    /// Fails a request that the device does not accept.
-    #[cold]
-    fn refused(&mut self, ctx: &mut Ctx<'_>, id: RequestId, timed: Timed) {
-        self.state.busy_until = self.state.busy_until.max(timed.idle_from);
-        let queued = ctx.now().since(ctx.issued(id));
-        ctx.refuse_at(id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
+        end(ctx, id, timed.end, timed.breakdown.plus(LatencyPhase::Queue, queued));
         self.report_after(ctx);
     }
 
@@ -244,7 +233,7 @@ impl<T: Translation> SsdDevice<T> {
         self.report_after(ctx);
     }
 
-    /// What is reported after each request, and the timer of background work.
+    /// Reports busy intervals and free blocks after a request, and sets the idle timer.
     #[inline]
     fn report_after(&mut self, ctx: &mut Ctx<'_>) {
         self.translation.back_end().report_busy(ctx, false);
@@ -257,7 +246,6 @@ impl<T: Translation> SsdDevice<T> {
         ctx.wake_at(at.max(ctx.now()), CONTINUES + u64::from(id.0));
     }
 
-    /// Continues request `id`.
     fn resume(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
         let Some(at) = self.in_progress.iter().position(|it| it.0 == id) else { return };
         let (_, request, queued) = self.in_progress[at];
@@ -449,7 +437,7 @@ impl<T: Translation> Component for SsdDevice<T> {
             RECOVERED => self.recovered(ctx),
             BUFFER_FREED => self.buffer_freed(ctx),
             // Delayed requests are served below.
-            PACED => {}
+            DELAYED => {}
             BACKGROUND_DUE => {
                 self.state.due_timer_set = false;
                 self.set_idle_timer(ctx);

@@ -6,7 +6,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Component, ComponentInfo, SimDuration, Stream};
+use hybridsim_engine::{ComponentInfo, SimDuration, Stream};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::event::SLC_ENDURANCE;
 use hybridsim_flash::event::joules::VICTIM_SEARCH;
@@ -29,7 +29,7 @@ const SSD: ComponentEntry = ComponentEntry::new(
         origin: "structure of flashsim (FlashSim), section 3; SSD extensions of DiskSim",
         params: SsdParams::PARAMS,
     },
-    build,
+    |input| Ok(Box::new(build_ssd(input)?)),
 )
 .with_memory(|settings, _| SsdParams::from_settings(settings).table_bytes())
 .with_capacity(capacity_bytes);
@@ -63,10 +63,6 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    Ok(Box::new(build_ssd(input)?))
-}
-
 /// Bits of a page in the map, of which every FTL has at most one that grows with the device.
 const MAP_BITS_PER_PAGE: f64 = u32::BITS as f64;
 /// Page states, as bits.
@@ -74,7 +70,7 @@ const STATE_BITS_PER_PAGE: f64 = 2.0;
 /// State of a block, and its place in lists of the FTL and its policies.
 const BYTES_PER_BLOCK: u64 = 64;
 
-/// What the tables of a device take in memory once every page has been written, rounded up.
+/// Memory for the tables of a device once every page has been written, rounded up.
 fn table_bytes(geometry: &Geometry, exported_pages: u32) -> u64 {
     let owner = f64::from(width_for(exported_pages.saturating_sub(1)));
     let bits = f64::from(geometry.pages()) * (owner + STATE_BITS_PER_PAGE)
@@ -194,7 +190,7 @@ impl SsdParams {
         })
     }
 
-    /// What of them is needed when the run begins: most memory is taken only as pages are written.
+    /// Memory for the tables when the run begins: most is taken only as pages are written.
     fn initial_table_bytes(&self, exported_pages: u32) -> u64 {
         let written = match self.precondition {
             Precondition::None => 0.0,
@@ -231,7 +227,7 @@ impl SsdParams {
             Recovery::Blocks => u64::from(geometry.blocks()),
             Recovery::Pages => u64::from(geometry.pages()),
         };
-        self.drive.timing.chip.read_time * reads.div_ceil(u64::from(geometry.dies()))
+        self.drive.timing.read_time * reads.div_ceil(u64::from(geometry.dies()))
     }
 
     fn info(&self, mut constants: Vec<(&'static str, f64)>, ftl: &Properties) -> ComponentInfo {

@@ -1,8 +1,7 @@
-//! What a translation of an SSD does: it serves requests by recording flash operations in its back
-//! end, has them executed, and says what becomes of each request.
+//! The interfaces of a translation, which serves requests by recording flash operations, and of the
+//! back end, which executes them.
 
-use super::back_end::BackEnd;
-use hybridsim_engine::{Ctx, Request, SimDuration, SimTime};
+use hybridsim_engine::{Ctx, Injected, Request, SimDuration, SimTime};
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
 use hybridsim_flash::ftl::FtlError;
@@ -28,6 +27,41 @@ pub struct StatePeriod {
     pub now: SimTime,
     /// Report up to `now` even if the device is busy.
     pub everything: bool,
+}
+
+/// The flash of a device below its translation, and its clock.
+pub trait BackEnd: SavedState {
+    /// The run begins, or goes on from a saved state.
+    fn start(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    /// Completes or schedules a write that waited, if there is one: write `number`, which waits for
+    /// its programs, or else the first of those that wait for the write buffer.
+    fn continue_write(&mut self, _now: SimTime, _number: Option<u64>) -> Option<Scheduled> {
+        None
+    }
+
+    /// Time of the next background work, if it is only a matter of time.
+    fn next_background(&self) -> Option<SimTime> {
+        None
+    }
+
+    /// Reports power states of a period. Returns false to defer the report.
+    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: StatePeriod) -> bool;
+
+    /// Reports busy intervals of dies and channels where they are not reported with operations.
+    fn report_busy(&mut self, _ctx: &mut Ctx<'_>, _everything: bool) {}
+
+    /// Energy of the operations reported since the last call, where the temperature is simulated.
+    fn take_energy(&mut self) -> f64 {
+        0.0
+    }
+
+    /// The power failed at `now`; writes that wait are scheduled no more. Returns until when
+    /// operations under way still occupy the flash.
+    fn power_lost(&mut self, now: SimTime, busy_until: SimTime) -> SimTime;
+
+    /// A fault of the flash occurs.
+    fn inject(&mut self, _fault: &Injected) {}
 }
 
 /// The mapping of an SSD: where data are on its flash.

@@ -2,6 +2,7 @@
 //! instead of timed. The translation layer, its policies and the array are those of a simulated
 //! SSD; there are no messages, events or background work.
 
+use super::FrontEnd;
 use super::ftl_translation::{FtlTranslation, Ssd};
 use super::split::{first_page, split, write_run};
 use hybridsim_engine::{Arrival, Fault, Op, Request};
@@ -34,7 +35,7 @@ impl Served {
         self.reads + self.writes + self.trims + self.flushes
     }
 
-    /// What was served since `earlier`.
+    /// Requests and pages served since `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -53,12 +54,8 @@ impl Served {
 pub struct Untimed<'a> {
     ftl: &'a mut dyn Ftl,
     flash: &'a mut FlashOps,
-    sectors_per_page: u32,
-    translation: &'static str,
-    capacity: u64,
+    front: &'a FrontEnd,
     path: &'a str,
-    /// Whether prefetching pays.
-    looks_ahead: bool,
     before: OpCounts,
     served: Served,
 }
@@ -68,20 +65,10 @@ impl Ssd {
     /// device in errors.
     pub fn untimed<'a>(&'a mut self, path: &'a str) -> Untimed<'a> {
         let FtlTranslation { ftl, back_end, .. } = &mut self.translation;
-        let sectors_per_page = back_end.sectors_per_page();
-        let flash = &mut back_end.flash;
+        let (flash, front) = (&mut back_end.flash, &self.front);
         flash.set_recording(false);
-        Untimed {
-            ftl: &mut **ftl,
-            capacity: self.front.capacity,
-            translation: self.front.translation,
-            path,
-            sectors_per_page,
-            looks_ahead: flash.array().geometry().outgrows_caches(),
-            before: *flash.counts(),
-            served: Served::default(),
-            flash,
-        }
+        let (before, served) = (*flash.counts(), Served::default());
+        Untimed { ftl: &mut **ftl, flash, front, path, before, served }
     }
 }
 
@@ -93,7 +80,7 @@ impl Untimed<'_> {
 
     /// Pages exported to the host.
     pub fn exported_pages(&self) -> u32 {
-        (self.capacity / u64::from(self.sectors_per_page)) as u32
+        (self.front.capacity / u64::from(self.front.sectors_per_page)) as u32
     }
 
     /// Pages programmed for the host by the requests so far.
@@ -122,7 +109,7 @@ impl Untimed<'_> {
     }
 
     fn serve_batch(&mut self, batch: &[Arrival]) -> Result<(), Fault> {
-        let per_page = self.sectors_per_page;
+        let FrontEnd { sectors_per_page: per_page, capacity, .. } = *self.front;
         let mut lpns = [Lpn(0); EXPECTED_MAX];
         let lpns = &mut lpns[..batch.len()];
         let mut whole_pages = true;
@@ -131,10 +118,10 @@ impl Untimed<'_> {
             *lpn = Lpn(u32::try_from(page).unwrap_or(u32::MAX));
             whole_pages &= request.op == Op::Write
                 && (offset, request.sectors) == (0, per_page)
-                && request.end().0 <= self.capacity;
+                && request.end().0 <= capacity;
         }
         let Self { ftl, flash, .. } = self;
-        if self.looks_ahead {
+        if self.front.looks_ahead {
             ftl.expect(lpns, flash);
         }
         let served = if whole_pages {
@@ -151,7 +138,7 @@ impl Untimed<'_> {
         };
         match self.flash.violation() {
             Some(violation) => {
-                let (path, name) = (self.path, self.translation);
+                let (path, name) = (self.path, self.front.translation);
                 Err(Fault::Invariant(format!("{path}: translation layer `{name}`: {violation}")))
             }
             None => served,
@@ -159,11 +146,11 @@ impl Untimed<'_> {
     }
 
     fn serve_one(&mut self, request: &Request) -> Result<(), Fault> {
-        if request.op != Op::Flush && request.end().0 > self.capacity {
+        if request.op != Op::Flush && request.end().0 > self.front.capacity {
             return Err(Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
-                capacity: self.capacity,
+                capacity: self.front.capacity,
                 device: self.path.to_owned(),
             });
         }
@@ -197,8 +184,8 @@ impl Untimed<'_> {
     }
 
     fn read(&mut self, request: &Request) {
-        let Self { ftl, flash, sectors_per_page, .. } = self;
-        for part in split(request, *sectors_per_page) {
+        let Self { ftl, flash, front, .. } = self;
+        for part in split(request, front.sectors_per_page) {
             let before = flash.counts().reads(Cause::Host);
             ftl.read(part.lpn, flash);
             self.served.unwritten_reads += u64::from(flash.counts().reads(Cause::Host) == before);
@@ -206,11 +193,12 @@ impl Untimed<'_> {
     }
 
     fn write(&mut self, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, flash, sectors_per_page, .. } = self;
-        let run = write_run(request, *sectors_per_page);
+        let Self { ftl, flash, front, .. } = self;
+        let per_page = front.sectors_per_page;
+        let run = write_run(request, per_page);
         ftl.begin_write(run);
-        for part in split(request, *sectors_per_page) {
-            part.read_rest(&mut **ftl, flash, *sectors_per_page);
+        for part in split(request, per_page) {
+            part.read_rest(&mut **ftl, flash, per_page);
             ftl.write(part.lpn, Hint { request_pages: run.pages }, flash)?;
         }
         Ok(())
@@ -218,9 +206,9 @@ impl Untimed<'_> {
 
     /// Trims the whole pages of a request.
     fn trim(&mut self, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, flash, sectors_per_page, .. } = self;
-        let whole = |sectors| sectors == *sectors_per_page;
-        for part in split(request, *sectors_per_page).filter(|part| whole(part.sectors)) {
+        let Self { ftl, flash, front, .. } = self;
+        let per_page = front.sectors_per_page;
+        for part in split(request, per_page).filter(|part| part.sectors == per_page) {
             ftl.trim(part.lpn, flash)?;
             self.served.trimmed_pages += 1;
         }

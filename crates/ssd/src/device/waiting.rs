@@ -1,35 +1,27 @@
 //! Writes that wait for entries of the write buffer or for their programs, and the completion of
 //! requests.
 
-use super::{BUFFER_FREED, BackEnd, PROGRAMMED, SsdDevice, Translation, UnfinishedWrite};
+use super::{BUFFER_FREED, BackEnd, PROGRAMMED, SsdDevice, Translation};
 use hybridsim_engine::{Ctx, Durable, LatencyPhase, RequestId, SimDuration, SimTime};
 use hybridsim_flash::timing::{Scheduled, Timed};
 
-/// A write that waits for the write buffer, or for its programs.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitingRequest {
-    pub id: RequestId,
-    /// How long it waited for a recovery before.
-    pub queued: SimDuration,
-}
+/// A write that waits for the write buffer, or for its programs, and the time for which it waited
+/// for a recovery before.
+pub type WaitingWrite = (RequestId, SimDuration);
 
 impl<T: Translation> SsdDevice<T> {
     /// `write` waits for the write buffer, whose first waiting write gets an entry at `until`.
-    pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingRequest, until: SimTime) {
+    pub(super) fn wait(&mut self, ctx: &mut Ctx<'_>, write: WaitingWrite, until: SimTime) {
         if self.waiting.is_empty() {
             ctx.wake_at(until, BUFFER_FREED);
         }
         self.waiting.push_back(write);
     }
 
-    fn continue_write(&mut self, ctx: &Ctx<'_>, write: UnfinishedWrite) -> Option<Scheduled> {
-        self.translation.back_end().continue_write(ctx.now(), write)
-    }
-
     /// Entries of the write buffer are free, unless reads have delayed the programs that free them.
     pub(super) fn buffer_freed(&mut self, ctx: &mut Ctx<'_>) {
         self.report_states(ctx, false);
-        while let Some(scheduled) = self.continue_write(ctx, UnfinishedWrite::Buffer) {
+        while let Some(scheduled) = self.translation.back_end().continue_write(ctx.now(), None) {
             self.state.busy_until = self.state.busy_until.max(scheduled.busy_until());
             let timed = match scheduled {
                 Scheduled::Completes(timed) => timed,
@@ -41,9 +33,9 @@ impl<T: Translation> SsdDevice<T> {
             };
             let write = self.waiting.pop_front().expect("it waits here as well");
             if ctx.power_may_fail() {
-                self.in_flight.settle(write.id, timed.end);
+                self.in_flight.settle(write.0, timed.end);
             }
-            complete(ctx, (write.id, write.queued), timed);
+            complete(ctx, write, timed);
         }
         self.translation.back_end().report_busy(ctx, false);
         self.set_idle_timer(ctx);
@@ -54,7 +46,7 @@ impl<T: Translation> SsdDevice<T> {
     pub(super) fn await_programs(
         &mut self,
         ctx: &mut Ctx<'_>,
-        (number, write): (u64, WaitingRequest),
+        (number, write): (u64, WaitingWrite),
         until: SimTime,
     ) {
         self.programming.insert(number, write);
@@ -64,11 +56,11 @@ impl<T: Translation> SsdDevice<T> {
     /// The programs of the request `number` of the timing model have ended, unless reads have
     /// delayed them.
     pub(super) fn programmed(&mut self, ctx: &mut Ctx<'_>, number: u64) {
-        match self.continue_write(ctx, UnfinishedWrite::Programs(number)) {
+        match self.translation.back_end().continue_write(ctx.now(), Some(number)) {
             Some(Scheduled::Programs { until, .. }) => ctx.wake_at(until, PROGRAMMED + number),
             Some(Scheduled::Completes(Timed { end, breakdown, .. })) => {
-                let WaitingRequest { id, queued } =
-                    self.programming.remove(&number).expect("it waits here as well");
+                let write = self.programming.remove(&number);
+                let (id, queued) = write.expect("it waits here as well");
                 if ctx.power_may_fail() {
                     self.in_flight.settle(id, end);
                 }
@@ -81,7 +73,7 @@ impl<T: Translation> SsdDevice<T> {
 
 /// Completes a request, which waited for a recovery for `queued` before it was served.
 #[inline]
-pub fn complete(ctx: &mut Ctx<'_>, (id, queued): (RequestId, SimDuration), timed: Timed) {
+pub fn complete(ctx: &mut Ctx<'_>, (id, queued): WaitingWrite, timed: Timed) {
     let mut breakdown = timed.breakdown;
     if !queued.is_zero() {
         breakdown.add(LatencyPhase::Queue, queued);
@@ -89,7 +81,7 @@ pub fn complete(ctx: &mut Ctx<'_>, (id, queued): (RequestId, SimDuration), timed
     ctx.complete_at(id, timed.end, breakdown);
 }
 
-/// When the data of a write are durable: when it completes, which is not known while it waits.
+/// Durability of the data of a write: when it completes, which is not known while it waits.
 pub fn durable_from(id: RequestId, scheduled: &Scheduled) -> Durable {
     match scheduled {
         Scheduled::Completes(timed) => Durable::At(timed.end),

@@ -9,11 +9,11 @@
 //! first page when the block was opened; recovery rebuilds all tables from these.
 
 use super::NONE;
-use super::lru_list::LruList;
 use super::operations::{Command, Medium, Operations, Statistic};
 use super::trim_record::TrimRecord;
 use hybridsim_engine::Contents;
 use hybridsim_engine::state::{Loader, Saver, StateError};
+use hybridsim_flash::LruList;
 use hybridsim_flash::array::Array;
 use hybridsim_flash::event::Cause;
 use hybridsim_flash::ftl::FtlError;
@@ -147,7 +147,6 @@ impl BlockChains {
         self.in_order[block as usize] = true;
     }
 
-    /// The logical block of logical page `lpn`.
     #[inline]
     pub const fn logical_block(&self, lpn: u32) -> u32 {
         lpn / self.pages_per_block
@@ -162,7 +161,7 @@ impl BlockChains {
         if self.dense[logical as usize] { Medium::DenseMlc } else { Medium::Mlc }
     }
 
-    /// When the data of logical page `lpn` on the MLC flash were written; 0 for never.
+    /// Time at which the data of `lpn` on the MLC flash were written; 0 for never.
     pub fn written_at(&self, lpn: u32) -> u64 {
         match self.page_map[lpn as usize] {
             NONE => 0,
@@ -179,7 +178,6 @@ impl BlockChains {
         })
     }
 
-    /// The logs of `logical`, in order.
     pub fn logs(&self, logical: u32) -> impl Iterator<Item = u32> + '_ {
         self.chain(logical).filter(|block| !self.headers[*block as usize].is_data)
     }
@@ -229,7 +227,7 @@ impl BlockChains {
     /// for long).
     pub fn victim(&self) -> Option<u32> {
         let mut longest = None;
-        for logical in self.logged.least_recent_first().take(CANDIDATES) {
+        for logical in self.logged.iter().take(CANDIDATES) {
             let used = self.array.next_page(BlockId(self.last_log[logical as usize]));
             if used * 2 < self.pages_per_block {
                 return Some(logical);
@@ -262,15 +260,9 @@ impl BlockChains {
         u64::from(page) * u64::from(self.sectors_per_page)
     }
 
-    /// Copies versions from page to page.
     pub fn move_versions(&mut self, from: u32, to: u32) {
-        for sector in 0..u64::from(self.sectors_per_page) {
-            let version = self.versions.get(self.first_sector(from) + sector);
-            let at = self.first_sector(to) + sector;
-            if version != 0 || self.versions.get(at) != 0 {
-                self.versions.write(at, &[version]);
-            }
-        }
+        let (from, to) = (self.first_sector(from), self.first_sector(to));
+        self.versions.copy(from, to, u64::from(self.sectors_per_page));
     }
 
     /// Replaces the chain of `logical` by data block `target` and erases the other blocks of the
@@ -338,7 +330,7 @@ impl BlockChains {
                 self.wear.retired(0, id);
                 return;
             }
-            let Some(BlockId(cold)) = self.wear.erased(0, id, erases, true) else {
+            let Some(BlockId(cold)) = self.wear.erased(0, id, erases) else {
                 self.free.put(id, erases);
                 return;
             };
@@ -406,8 +398,6 @@ impl BlockChains {
         to.put(&(self.erases, self.opened_last, self.dense_count));
     }
 
-    /// # Errors
-    /// When the state is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.array.restore(from)?;
         let (blocks, pages) = (self.next.len(), self.written.len());
@@ -442,9 +432,6 @@ impl BlockChains {
     }
 
     /// Checks the tables against each other.
-    ///
-    /// # Errors
-    /// The first inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         self.array.audit()?;
         let mut mapped = 0u64;

@@ -6,8 +6,8 @@
 //! periodically; a block with enough accesses is converted while there is space, or in exchange for
 //! one that is rarely accessed by now.
 
-use super::lru_list::LruList;
 use hybridsim_engine::state::{Loader, Saver, StateError};
+use hybridsim_flash::LruList;
 use hybridsim_flash::restore;
 
 #[derive(Clone, Debug)]
@@ -76,8 +76,6 @@ impl DensityControl {
         to.put(&(&self.accesses_of, &self.dense, self.accesses));
     }
 
-    /// # Errors
-    /// When the state is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the access counters", &mut self.accesses_of)?;
         self.dense.restore(from)?;

@@ -275,8 +275,6 @@ impl HashTable {
         to.put(&(&self.keys, &self.values, self.regular, &self.overflow));
     }
 
-    /// # Errors
-    /// When the table has another size or is inconsistent.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the keys of the hash table", &mut self.keys)?;
         restore::table(from, "the values of the hash table", &mut self.values)?;

@@ -146,8 +146,6 @@ impl HotDataFilter {
         to.put(&(self.counters, self.left, self.threshold));
     }
 
-    /// # Errors
-    /// When the state is of another filter.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.counters, self.left, self.threshold) = from.take()?;
         restore::check((1..=self.every).contains(&self.left), "the filter has another interval")

@@ -25,7 +25,6 @@ mod density;
 mod hash_table;
 mod hot_data_filter;
 mod hybrid_ftl;
-mod lru_list;
 pub mod model;
 mod nvram;
 mod operations;

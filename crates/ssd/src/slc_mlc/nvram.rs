@@ -4,9 +4,9 @@
 //! recently written page is written to flash.
 
 use super::hybrid_ftl::HybridFtl;
-use super::lru_list::LruList;
 use super::operations::Statistic;
 use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
+use hybridsim_flash::LruList;
 use hybridsim_flash::ftl::FtlError;
 use hybridsim_flash::restore;
 use rustc_hash::FxHashMap;
@@ -52,9 +52,6 @@ impl NvramBuffer {
     }
 
     /// Reads a range, from `ftl` where it is not buffered.
-    ///
-    /// # Errors
-    /// As [`HybridFtl::read`].
     pub fn read(
         &mut self,
         ftl: &mut HybridFtl,
@@ -83,8 +80,6 @@ impl NvramBuffer {
         Ok(())
     }
 
-    /// # Errors
-    /// As [`HybridFtl::write`].
     pub fn write(
         &mut self,
         ftl: &mut HybridFtl,
@@ -197,8 +192,6 @@ impl NvramBuffer {
         to.put(&(pages, &self.lru, &self.free));
     }
 
-    /// # Errors
-    /// When the state is of another buffer or inconsistent.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let pages: Vec<(u32, u64)> = from.take()?;
         same_length("the list of buffered pages", pages.len(), self.pages.len())?;

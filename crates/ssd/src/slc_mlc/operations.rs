@@ -44,50 +44,40 @@ pub struct Batch {
     pub erases: u32,
 }
 
-/// Declares statistics by variant and name in results.
-macro_rules! statistics {
-    ($($variant:ident = $name:literal),* $(,)?) => {
-        /// Numbers reported as custom events. `docs/models/slc-mlc.md` describes each.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Statistic { $($variant),* }
-
-        /// Names of the statistics in results.
-        pub const STATISTIC_NAMES: &[&str] = &[$($name),*];
-    };
-}
-
-statistics! {
-    Threshold = "threshold_sectors",
-    SlcWrite = "slc_write_sectors",
-    MlcWrite = "mlc_write_sectors",
-    HashReject = "hash_reject_sectors",
-    ThrottleReject = "throttle_reject_sectors",
-    TailValid = "tail_valid_pages",
-    TailKept = "tail_kept_pages",
-    Scan = "scan_pages",
-    ReadScan = "read_scan_pages",
-    FoldErases = "fold_erases",
-    Switch = "switches",
-    LogBlocks = "log_space_blocks",
-    WriteBack = "write_back_active",
-    SlcWear = "slc_wear",
-    MlcWear = "mlc_wear",
-    SlcReads = "slc_user_read_pages",
-    SlcPrograms = "slc_user_write_pages",
-    SlcGcReads = "slc_gc_read_pages",
-    SlcGcPrograms = "slc_gc_write_pages",
-    MlcReads = "mlc_user_read_pages",
-    MlcPrograms = "mlc_user_write_pages",
-    MlcGcReads = "mlc_gc_read_pages",
-    MlcGcPrograms = "mlc_gc_write_pages",
-    WearPrograms = "wear_levelling_pages",
-    SlcErases = "slc_erased_blocks",
-    MlcErases = "mlc_erased_blocks",
-    MlcChain = "mlc_write_block",
-    Dense = "dense_blocks",
-    BufferWrite = "buffer_write_sectors",
-    GcScan = "gc_scan_pages",
+crate::statistics! {
+    /// Numbers reported as custom events. `docs/models/slc-mlc.md` describes each.
+    enum Statistic {
+        Threshold = "threshold_sectors",
+        SlcWrite = "slc_write_sectors",
+        MlcWrite = "mlc_write_sectors",
+        HashReject = "hash_reject_sectors",
+        ThrottleReject = "throttle_reject_sectors",
+        TailValid = "tail_valid_pages",
+        TailKept = "tail_kept_pages",
+        Scan = "scan_pages",
+        ReadScan = "read_scan_pages",
+        FoldErases = "fold_erases",
+        Switch = "switches",
+        LogBlocks = "log_space_blocks",
+        WriteBack = "write_back_active",
+        SlcWear = "slc_wear",
+        MlcWear = "mlc_wear",
+        SlcReads = "slc_user_read_pages",
+        SlcPrograms = "slc_user_write_pages",
+        SlcGcReads = "slc_gc_read_pages",
+        SlcGcPrograms = "slc_gc_write_pages",
+        MlcReads = "mlc_user_read_pages",
+        MlcPrograms = "mlc_user_write_pages",
+        MlcGcReads = "mlc_gc_read_pages",
+        MlcGcPrograms = "mlc_gc_write_pages",
+        WearPrograms = "wear_levelling_pages",
+        SlcErases = "slc_erased_blocks",
+        MlcErases = "mlc_erased_blocks",
+        MlcChain = "mlc_write_block",
+        Dense = "dense_blocks",
+        BufferWrite = "buffer_write_sectors",
+        GcScan = "gc_scan_pages",
+    }
 }
 
 /// Operations and statistics since the last report.
@@ -152,7 +142,6 @@ impl Operations {
     }
 }
 
-/// Operation times of a medium.
 #[derive(Clone, Copy, Debug)]
 pub struct MediumTimes {
     pub read: SimDuration,
@@ -163,7 +152,6 @@ pub struct MediumTimes {
 }
 
 impl MediumTimes {
-    /// Duration of `count` operations.
     #[inline]
     pub fn of(&self, command: Command, count: u32) -> SimDuration {
         let rounds = if self.ways > 1 { count.div_ceil(self.ways) } else { count };

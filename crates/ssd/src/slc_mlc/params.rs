@@ -17,7 +17,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{ComponentInfo, PowerState, SECTOR_BYTES, SimDuration};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::geometry::{Geometry, Shape};
 use hybridsim_flash::wear::{WearEntry, WearInput};
@@ -29,7 +29,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
         origin: "chang-slc-mlc (Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
         params: Parameters::PARAMS,
     },
-    build,
+    |input| Ok(Box::new(build_slc_mlc(input)?)),
 )
 .with_memory(|settings, _| table_bytes(settings))
 .with_capacity(|settings| settings.bytes("capacity"));
@@ -65,7 +65,6 @@ const SINGLE_BIT: &[Needs] =
     &[Needs::Any(&[Needs::above_zero("slc_size"), Needs::above_zero("density_size")])];
 
 hybridsim_config::params! {
-    /// Sizes of the device and its media.
     struct Sizes {
         capacity: u64 = Kind::Bytes, default "\"20480MiB\"",
             "Exported capacity, in whole MLC blocks.";
@@ -79,7 +78,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// The MLC flash.
     struct Mlc {
         mlc_page_size: u64 = Kind::Bytes, default "\"4KiB\"", "Data bytes of an MLC page.";
         mlc_pages_per_block: u64 = PAGES, default "128", "Pages per MLC block.";
@@ -171,7 +169,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Dynamic density control.
     struct Density {
         density_up: u16 = Kind::Count { min: 1, max: 60_000 }, default "64",
             "Accesses after which a logical block is converted (assumed).";
@@ -181,7 +178,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of a hybrid SSD.
     struct Parameters includes {
         sizes: Sizes,
         mlc: Mlc,
@@ -215,10 +211,6 @@ hybridsim_config::params! {
 /// The parameters of a hybrid SSD.
 pub const PARAMS: &[Param] = Parameters::PARAMS;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    Ok(Box::new(build_slc_mlc(input)?))
-}
-
 /// The geometry of one medium: one plane, as all its dies work as one.
 fn geometry(
     (size, bytes): (&'static str, u64),
@@ -243,7 +235,6 @@ fn geometry(
     Geometry::new(&shape).map_err(|problems| problems.into_iter().take(1).map(rename).collect())
 }
 
-/// The number of logical blocks.
 fn logical_blocks(params: &Parameters, mlc: &Geometry) -> Result<u32, Vec<Problem>> {
     let block_bytes = block_bytes(mlc);
     let Sizes { capacity, density_size, .. } = params.sizes;

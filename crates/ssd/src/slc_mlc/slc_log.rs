@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug)]
 pub struct SectorWrite {
     pub sector: u32,
-    /// When the host wrote the data.
+    /// Time at which the host wrote the data.
     pub written: u64,
     /// In verified runs.
     pub version: u64,
@@ -118,7 +118,6 @@ impl SlcLog {
         slot / self.slots_per_block()
     }
 
-    /// The slot of `sector` if that is in the tail block.
     pub fn slot_in_tail(&self, sector: u32) -> Option<u32> {
         self.hash.slot(sector).filter(|slot| self.block_of(*slot) == self.ring.tail)
     }
@@ -228,11 +227,6 @@ impl SlcLog {
         }
     }
 
-    /// Whether `sector` has an entry, regular or virtual.
-    pub fn contains(&self, sector: u32) -> bool {
-        self.hash.get(sector).is_some()
-    }
-
     /// Collects the valid sectors of the tail block in `into`, in ascending order.
     pub fn tail_sectors(&self, into: &mut Vec<u32>) {
         into.clear();
@@ -298,8 +292,6 @@ impl SlcLog {
         to.put(&(self.ring, self.erases, self.opened_last));
     }
 
-    /// # Errors
-    /// When the state is of another log.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.array.restore(from)?;
         self.hash.restore(from)?;
@@ -320,9 +312,6 @@ impl SlcLog {
     }
 
     /// Checks the ring and the tables against each other.
-    ///
-    /// # Errors
-    /// The first inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         self.array.audit()?;
         let mut valid_slots = vec![0u8; self.valid_slots.len()];

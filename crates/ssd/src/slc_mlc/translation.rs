@@ -12,11 +12,7 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
-use hybridsim_flash::event::Cause;
-use hybridsim_flash::event::FlashAct;
-use hybridsim_flash::event::FlashBusy;
-use hybridsim_flash::event::FlashEvent;
-use hybridsim_flash::event::FlashUnit;
+use hybridsim_flash::event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_flash::ftl::FtlError;
 use hybridsim_flash::geometry::BlockId;
 use hybridsim_flash::timing::{Scheduled, Timed};

@@ -46,7 +46,7 @@ impl TrimRecord {
         }
     }
 
-    /// When `page` was trimmed last, if it was not written since; 0 for never.
+    /// Time of the last trim of `page`, if it was not written since; 0 for never.
     pub fn trimmed_at(&self, page: u32) -> u64 {
         let single = self.pages.get(&page).copied().unwrap_or(0);
         single.max(self.blocks[(page / self.per_block) as usize])
@@ -57,8 +57,6 @@ impl TrimRecord {
         to.put(&(&self.blocks, pages));
     }
 
-    /// # Errors
-    /// When the state is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the record of trims", &mut self.blocks)?;
         self.pages = from.take()?;

@@ -1,26 +1,15 @@
 //! Work of a zoned device without a request: moving data whose bit errors would become too many,
 //! erasing blocks of zones that were reset, and filling zones before a run.
 
-use super::NONE;
 use super::stripe::Stripe;
-use super::translation::{NO_OWNER, ZoneTranslation};
+use super::translation::{Refresh, ZoneTranslation};
 use super::zone::{Zone, ZoneState};
+use super::{NO_OWNER, NONE};
 use crate::device::FlashBackEnd;
 use hybridsim_engine::SimTime;
 use hybridsim_flash::event::Cause;
 use hybridsim_flash::geometry::{BlockId, Ppn};
 use hybridsim_flash::ops::After;
-use serde::{Deserialize, Serialize};
-
-/// The data of a zone on their way to another group of blocks.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Refresh {
-    pub zone: u32,
-    /// The group that they are moved to.
-    pub to: u32,
-    /// The page to move next.
-    next: u32,
-}
 
 impl ZoneTranslation {
     /// These groups belong to no zone any more.
@@ -173,7 +162,6 @@ impl ZoneTranslation {
 }
 
 impl Stripe {
-    /// The group that `block` belongs to.
     fn group_of(&self, block: BlockId) -> u32 {
         (block.0 % self.geometry.blocks_per_plane()) / self.rows
     }

@@ -17,5 +17,9 @@ pub use params::{ENTRY, ZONE_SECTORS, ZnsParams, build_zns};
 pub use translation::ZnsSsd;
 pub use zone::{STATISTIC_NAMES, ZoneState, is_status};
 
+use hybridsim_flash::geometry::Lpn;
+
+/// The spare area names no logical page, as no table has to be rebuilt from it.
+const NO_OWNER: Lpn = Lpn(0);
 /// No group of blocks.
 const NONE: u32 = u32::MAX;

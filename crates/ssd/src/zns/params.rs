@@ -8,7 +8,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Component, ComponentInfo, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{ComponentInfo, SECTOR_BYTES, SimDuration};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::geometry::Geometry;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
         origin: "NVMe Zoned Namespace Command Set Specification 1.1",
         params: ZnsParams::PARAMS,
     },
-    build,
+    |input| Ok(Box::new(build_zns(input)?)),
 )
 .with_memory(|settings, _| ZnsParams::from_settings(settings).table_bytes())
 .with_capacity(capacity_bytes)
@@ -35,7 +35,7 @@ const ZONES: Kind = Kind::Count { min: 1, max: 1 << 24 };
 const TIMED: &[Needs] = &[Needs::Not("timing", &["none"])];
 
 hybridsim_config::choices! {
-    /// When the blocks of a zone are erased.
+    /// Time at which the blocks of a zone are erased.
     enum Erased { AtReset = "reset", AtOpen = "open" }
 }
 
@@ -89,10 +89,6 @@ hybridsim_config::params! {
         precondition: Filled = Kind::Choice(Filled::NAMES), default "none",
             "Written before the run, without simulated time: `fill`, zones in order.";
     }
-}
-
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    Ok(Box::new(build_zns(input)?))
 }
 
 /// Sizes that follow from the settings.
@@ -220,7 +216,6 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
     Ok(ZnsSsd::new(front, translation))
 }
 
-/// Checks that the good blocks hold the zones.
 fn check_holds(good: &Stripe, zones: u32) -> Result<(), Vec<Problem>> {
     let fits = good.groups();
     if fits >= zones {

@@ -21,7 +21,6 @@ impl Stripe {
         Self { geometry, pages, rows: u64::from(zone_pages).div_ceil(row_pages) as u32 }
     }
 
-    /// Groups that the flash has.
     pub const fn groups(&self) -> u32 {
         self.geometry.blocks_per_plane() / self.rows
     }

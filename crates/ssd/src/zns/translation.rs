@@ -1,10 +1,9 @@
 //! The translation of kind `zns-ssd`: checks requests against the state of their zone and places
 //! pages on the flash.
 
-use super::NONE;
-use super::background::Refresh;
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, ZoneState, Zones};
+use super::{NO_OWNER, NONE};
 use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
 use hybridsim_engine::{
     CommonEvent, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request,
@@ -18,18 +17,19 @@ use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::After;
 use hybridsim_flash::restore;
 use hybridsim_flash::timing::{Scheduled, Timed};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Time of the controller for appends and zone management.
 #[derive(Clone, Copy, Debug)]
 pub struct ActionTimes {
-    /// Of an append, beyond that of a write.
+    /// Time of an append beyond that of a write.
     pub append: SimDuration,
     pub reset: SimDuration,
-    /// Of a reset, per MiB that the host has written.
+    /// Time of a reset per MiB that the host has written.
     pub reset_data: SimDuration,
-    /// Of ending a zone that is not full: by a finish, or a reset.
+    /// Time to end a zone that is not full: by a finish, or a reset.
     pub finish: SimDuration,
     pub open: SimDuration,
     pub close: SimDuration,
@@ -44,9 +44,9 @@ pub(super) struct ZoneOperation {
     began: SimTime,
     /// Time of the controller: padding begins after it, erases beside it.
     overhead: SimDuration,
-    /// When the steps begin, and the end of the last one scheduled.
+    /// End of the last step scheduled; before the first, the time at which it begins.
     until: SimTime,
-    /// What is erased; pages are padded without.
+    /// Blocks to erase; pages are padded without.
     erase: Option<Erase>,
 }
 
@@ -60,6 +60,16 @@ struct Erase {
     written: u32,
     /// Whether none of them is worn out.
     usable: bool,
+}
+
+/// The data of a zone on their way to another group of blocks.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Refresh {
+    pub zone: u32,
+    /// The group that they are moved to.
+    pub to: u32,
+    /// The page to move next.
+    pub next: u32,
 }
 
 /// Zones on flash.
@@ -79,15 +89,11 @@ pub struct ZoneTranslation {
     pub(super) operations: Vec<ZoneOperation>,
     /// The zone whose data are being moved.
     pub(super) refresh: Option<Refresh>,
-    /// Pages that preconditioning writes.
     pub(super) precondition_pages: u64,
 }
 
 /// The SSD of kind `zns-ssd`.
 pub type ZnsSsd = SsdDevice<ZoneTranslation>;
-
-/// The spare area names no logical page, as no table has to be rebuilt from it.
-pub(super) const NO_OWNER: Lpn = Lpn(0);
 
 impl ZoneTranslation {
     pub(super) fn sectors_per_page(&self) -> u64 {
@@ -216,7 +222,7 @@ impl ZoneTranslation {
         }
     }
 
-    /// Where a write or an append goes: its zone, its first page there, and its number of pages.
+    /// Target of a write or an append: zone, first page there, and number of pages.
     fn target(&self, request: &Request) -> Result<(u32, u32, u32), Statistic> {
         let per_page = self.sectors_per_page();
         let (zone, named) = self.place(request.lba)?;
@@ -252,7 +258,7 @@ impl ZoneTranslation {
         let group = self.zones.get(zone).group;
         self.back_end.begin(ctx, request);
         if request.flags.contains(Flags::APPEND) {
-            self.back_end.timing.work(self.times.append);
+            self.back_end.timing.work(self.times.append, LatencyPhase::Overhead);
         }
         let lpn = Lpn(first);
         for index in 0..pages {
@@ -297,7 +303,7 @@ impl ZoneTranslation {
 
     fn timed_command(&mut self, ctx: &mut Ctx<'_>, time: SimDuration) -> Timed {
         self.back_end.timing.begin(ctx.now(), Op::Trim, 0);
-        self.back_end.timing.work(time);
+        self.back_end.timing.work(time, LatencyPhase::Overhead);
         self.back_end.execute_all(ctx);
         match self.back_end.timing.end() {
             Scheduled::Completes(timed) => timed,
@@ -324,7 +330,7 @@ impl ZoneTranslation {
             return Ok(self.command(ctx, time));
         }
         let erase = Erase { group, row: 0, written, usable: true };
-        Ok(self.begin_work(ctx, zone, (time, Some(erase))))
+        Ok(self.begin_operation(ctx, zone, (time, Some(erase))))
     }
 
     /// Controller time of the reset of a zone: one that is neither full nor finished is ended
@@ -344,13 +350,13 @@ impl ZoneTranslation {
         self.abandon_refresh(zone);
         self.report_open(ctx, before);
         match pads {
-            true => Ok(self.begin_work(ctx, zone, (self.times.finish, None))),
+            true => Ok(self.begin_operation(ctx, zone, (self.times.finish, None))),
             false => Ok(self.command(ctx, self.times.finish)),
         }
     }
 
-    /// Begins work that takes the controller `time`.
-    fn begin_work(
+    /// Begins an operation that takes the controller `time`.
+    fn begin_operation(
         &mut self,
         ctx: &mut Ctx<'_>,
         zone: u32,
@@ -363,7 +369,7 @@ impl ZoneTranslation {
         Outcome::InProgress(until)
     }
 
-    /// Schedules one more step of work number `at`.
+    /// Schedules one more step of operation `at`.
     fn step(&mut self, ctx: &mut Ctx<'_>, at: usize) -> Outcome {
         let ZoneOperation { zone, began, overhead, until, erase } = self.operations[at];
         self.back_end.timing.begin_background(ctx.now());

@@ -20,38 +20,28 @@ pub enum ZoneState {
     Offline,
 }
 
-/// Declares what the device reports as custom events: variant and name in results.
-macro_rules! statistics {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// A status with which the device fails a request, or another number that it reports.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Statistic { $($(#[$doc])* $variant),* }
-
-        /// Names of the statistics in results.
-        pub const STATISTIC_NAMES: &[&str] = &[$($name),*];
-    };
-}
-
-statistics! {
-    /// A write crosses the end of a zone or its capacity.
-    BoundaryError = "zone_boundary_error",
-    /// A write to a full zone.
-    ZoneIsFull = "zone_is_full",
-    ZoneIsOffline = "zone_is_offline",
-    /// A write that does not begin at the write pointer.
-    InvalidWrite = "zone_invalid_write",
-    TooManyActive = "too_many_active_zones",
-    TooManyOpen = "too_many_open_zones",
-    InvalidTransition = "invalid_zone_state_transition",
-    /// Not a whole number of pages, or not one whole zone.
-    InvalidField = "invalid_field",
-    /// The device closes a zone, so that it can open another.
-    ImplicitClose = "implicitly_closed_zones",
-    /// Pages programmed to finish a zone.
-    Padding = "padding_pages",
-    /// Zones open from now on.
-    Open = "open_zones",
+crate::statistics! {
+    /// A status with which the device fails a request, or another number that it reports.
+    enum Statistic {
+        /// A write crosses the end of a zone or its capacity.
+        BoundaryError = "zone_boundary_error",
+        /// A write to a full zone.
+        ZoneIsFull = "zone_is_full",
+        ZoneIsOffline = "zone_is_offline",
+        /// A write that does not begin at the write pointer.
+        InvalidWrite = "zone_invalid_write",
+        TooManyActive = "too_many_active_zones",
+        TooManyOpen = "too_many_open_zones",
+        InvalidTransition = "invalid_zone_state_transition",
+        /// Not a whole number of pages, or not one whole zone.
+        InvalidField = "invalid_field",
+        /// The device closes a zone, so that it can open another.
+        ImplicitClose = "implicitly_closed_zones",
+        /// Pages programmed to finish a zone.
+        Padding = "padding_pages",
+        /// Zones open from now on.
+        Open = "open_zones",
+    }
 }
 
 /// Whether the statistic with this name counts requests that fail with a status.
@@ -59,17 +49,16 @@ pub fn is_status(name: &str) -> bool {
     STATISTIC_NAMES[..Statistic::ImplicitClose as usize].contains(&name)
 }
 
-/// A zone.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Zone {
     pub state: ZoneState,
-    /// Its group of blocks, or [`NONE`].
+    /// Group of blocks, or [`NONE`].
     pub group: u32,
     /// Pages written by the host: the write pointer, until the zone is finished.
     pub written: u32,
     /// Pages programmed, padding included.
     pub programmed: u32,
-    /// When it was last opened or written, in requests.
+    /// Number of the request that last opened or wrote it.
     used: u64,
 }
 
@@ -84,7 +73,6 @@ pub struct Limits {
     pub active_max: u32,
 }
 
-/// All zones.
 #[derive(Debug)]
 pub struct Zones {
     all: Vec<Zone>,
@@ -119,9 +107,6 @@ impl Zones {
     }
 
     /// Checks a write of `pages` pages at `first`, without a change of state.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn check_write(&self, zone: u32, first: u32, pages: u32) -> Result<(), Statistic> {
         let Zone { state, written, .. } = *self.get(zone);
         match state {
@@ -137,9 +122,6 @@ impl Zones {
 
     /// Checks that a zone can be opened, without a change of state. Returns the implicitly open
     /// zone to close for it, if one has to be: the least recently used.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn check_open(&self, zone: u32) -> Result<Option<u32>, Statistic> {
         let state = self.get(zone).state;
         match state {
@@ -158,9 +140,6 @@ impl Zones {
     }
 
     /// Opens a zone: explicitly, or for a write. Returns whether another was closed for it.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn open(&mut self, zone: u32, explicitly: bool) -> Result<bool, Statistic> {
         let closes = self.check_open(zone)?;
         if let Some(closed) = closes {
@@ -229,10 +208,6 @@ impl Zones {
         self.all[zone as usize].programmed += pages;
     }
 
-    /// Closes an open zone.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn close(&mut self, zone: u32) -> Result<(), Statistic> {
         match self.get(zone).state {
             ZoneState::Closed => {}
@@ -246,9 +221,6 @@ impl Zones {
 
     /// Makes a zone full. Returns whether the rest of it has to be padded: that of an empty zone
     /// has not.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn finish(&mut self, zone: u32) -> Result<bool, Statistic> {
         match self.get(zone).state {
             ZoneState::Offline => Err(Statistic::InvalidTransition),
@@ -261,9 +233,6 @@ impl Zones {
     }
 
     /// Empties a zone. Returns what it was; the group is no longer its.
-    ///
-    /// # Errors
-    /// The status it fails with.
     pub fn reset(&mut self, zone: u32) -> Result<Zone, Statistic> {
         let before = *self.get(zone);
         if before.state == ZoneState::Offline {
@@ -291,7 +260,6 @@ impl Zones {
         free
     }
 
-    /// The state to save.
     pub fn state(&self) -> (&[Zone], u64) {
         (&self.all, self.clock)
     }

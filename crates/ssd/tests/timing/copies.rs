@@ -10,7 +10,7 @@ use hybridsim_flash::timing::{
     ChipPages, CopyBack, DieScheduling, Queued, Scheduled, SuspendPoints, TimingModel, WriteBuffer,
 };
 
-/// When host reads that arrive at these times complete, and then when a copy ends that begins at
+/// Completions of host reads that arrive at these times, and then the end of a copy that begins at
 /// zero on their die, in microseconds.
 fn reads_beside_a_copy(scheduling: DieScheduling, reach: CopyBack, reads: &[u64]) -> Vec<u64> {
     let (geometry, times) = two_dies(reach);

@@ -1,13 +1,12 @@
 //! One operation at a time: a chip that reads several pages at once.
 
 use super::*;
+use hybridsim_engine::Slowdown;
 
-/// What [`timed`] is for a chip that does one operation at a time and reads `pages` at once.
+/// Time of background operations on a chip that does one operation at a time and reads `pages` at once.
 fn serial(reach: CopyBack, pages: u32, ops: impl FnOnce(&mut FlashOps)) -> u64 {
     let (geometry, times) = two_dies(reach);
-    let chip = ChipPages::new(times.read, 1, 0.0, pages);
-    let mut clock = Serial::new(geometry, times, chip);
-    timed(&mut clock, geometry, ops)
+    timed(&mut Serial::new(geometry.with_chip_pages(pages, 1), times), geometry, ops)
 }
 
 #[test]
@@ -69,4 +68,20 @@ fn copies_within_a_plane_read_a_page_of_the_chip_once() {
     };
     let copy = 310_000 + 2_000;
     assert_eq!([1, 2, 4].map(took), [3 * copy, 3 * copy - 25_000, 3 * copy - 2 * 25_000]);
+}
+
+#[test]
+fn a_copy_between_dies_reads_at_the_speed_of_the_die_of_its_source() {
+    let (geometry, times) = two_dies(CopyBack::None);
+    let took = |slow_die| {
+        let mut clock = Serial::new(geometry, times);
+        let (_, slow) = clock.slowdowns().expect("it has dies");
+        slow.set(geometry.dies(), Some(slow_die), Slowdown::by(2.0));
+        // From die 0 to die 1.
+        timed(&mut clock, geometry, |flash| {
+            flash.copy(Ppn(0), Ppn(4 * 8), Cause::Gc, After::NOTHING);
+        })
+    };
+    let transfers = 1_000 + 2_000 + 10_000 + 1_000 + 10_000;
+    assert_eq!([0, 1].map(took), [transfers + 50_000 + 300_000, transfers + 25_000 + 600_000]);
 }

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-/// A slot of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
@@ -90,7 +89,6 @@ impl MappingCache {
         (lpn.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// The slot of `lpn`, if it is cached.
     #[inline]
     pub fn find(&self, lpn: Lpn) -> Option<Slot> {
         let mut at = self.buckets[self.bucket(lpn.0)];
@@ -109,7 +107,6 @@ impl MappingCache {
         self.vacant == NONE && self.entries.len() as u32 == self.capacity
     }
 
-    /// The logical page of `slot`.
     #[inline]
     pub fn lpn(&self, slot: Slot) -> Lpn {
         Lpn(self.entries[slot.0 as usize].lpn)
@@ -129,7 +126,6 @@ impl MappingCache {
         (oldest != NONE).then_some(Slot(oldest))
     }
 
-    /// Records a use of `slot`.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
         let segment = usize::from(self.entries[slot.0 as usize].protected);
@@ -208,7 +204,6 @@ impl MappingCache {
         }
     }
 
-    /// Marks the entry of `slot` as clean.
     #[inline]
     pub fn clean(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot.0 as usize];
@@ -267,9 +262,6 @@ impl MappingCache {
     }
 
     /// Checks the lists against the counts.
-    ///
-    /// # Errors
-    /// The first contradiction.
     pub fn audit(&self) -> Result<(), String> {
         let cached = self.entries.len() as u32 - u32::from(self.vacant != NONE);
         let (mut found, mut dirty) = (0, 0);

@@ -2,7 +2,7 @@
 
 use super::{Dftl, Frontier, Plane, TranslationPool, frontier};
 use crate::event::Cause;
-use crate::ftl::FtlError;
+use crate::ftl::{FtlError, Maintenance};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 
@@ -93,10 +93,8 @@ impl Dftl {
 
     /// Pages of `plane` that data can be copied to.
     fn free_pages(&self, plane: usize) -> u64 {
-        let pages_per_block = self.geometry.pages_per_block();
-        let Plane { frontier, .. } = &self.planes[plane];
-        let blocks = u64::from(self.planes[plane].free_for_data());
-        u64::from(pages_per_block - frontier.next) + blocks * u64::from(pages_per_block)
+        let plane = &self.planes[plane];
+        plane.frontier.room(plane.free_for_data() as usize, &self.geometry)
     }
 
     /// Copies the data of `victim`, no candidate of the policy any more, and erases it.
@@ -126,41 +124,11 @@ impl Dftl {
         self.update_copied(flash)
     }
 
-    /// Moves the data or translation pages of `block` to others at once, to refresh them. Returns
-    /// false if it is still written, has no valid page, or too few pages are free.
-    pub(super) fn refresh_block(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
-        let array = flash.array();
-        let closed = array.next_page(block) == self.geometry.pages_per_block();
-        let Some(first) = array.next_valid(block, 0).filter(|_| closed && !self.read_only) else {
-            return false;
-        };
-        let (valid, plane) = (u64::from(array.valid(block)), self.geometry.plane_of(block).0);
-        let owner = array.owner(self.geometry.page(block, first)).0;
-        if let Some(page) = owner.checked_sub(self.map.len() as u32) {
-            let pool = page as usize % self.pools.len();
-            let fits = valid <= self.free_translation_pages(pool);
-            if fits {
-                self.policy.removed(self.planes.len() + pool, block);
-                self.move_translations(pool, block, Cause::Refresh, flash);
-            }
-            return fits;
-        }
-        let fits = valid <= self.free_pages(plane as usize);
-        if fits {
-            self.policy.removed(plane as usize, block);
-            // Where entries of the map cannot be written, the device takes no more writes.
-            let _ = self.move_data(plane as usize, block, Cause::Refresh, flash);
-        }
-        fits
-    }
-
     /// Pages that translation pages of `pool` can be copied to.
     fn free_translation_pages(&self, pool: usize) -> u64 {
         let TranslationPool { plane, frontier } = &self.pools[pool];
         let Plane { free, reserved, .. } = &self.planes[*plane];
-        let blocks = u64::from(*reserved).min(free.len() as u64);
-        let pages_per_block = self.geometry.pages_per_block();
-        u64::from(pages_per_block - frontier.next) + blocks * u64::from(pages_per_block)
+        frontier.room(free.len().min(*reserved as usize), &self.geometry)
     }
 
     /// Erases `victim`; if that wears it out the plane takes a block less of data.
@@ -313,5 +281,41 @@ impl Dftl {
         // The pool keeps its share; a worn-out block reduces the blocks for data.
         self.planes[plane].reserved += 1;
         self.erase(plane, victim, cause, flash);
+    }
+}
+
+impl Maintenance for Dftl {
+    /// Moves the data or translation pages of `block` to others at once. Returns false if it is still
+    /// written, has no valid page, or too few pages are free.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let array = flash.array();
+        let closed = array.next_page(block) == self.geometry.pages_per_block();
+        let Some(first) = array.next_valid(block, 0).filter(|_| closed && !self.read_only) else {
+            return false;
+        };
+        let (valid, plane) = (u64::from(array.valid(block)), self.geometry.plane_of(block).0);
+        let owner = array.owner(self.geometry.page(block, first)).0;
+        if let Some(page) = owner.checked_sub(self.map.len() as u32) {
+            let pool = page as usize % self.pools.len();
+            let fits = valid <= self.free_translation_pages(pool);
+            if fits {
+                self.policy.removed(self.planes.len() + pool, block);
+                self.move_translations(pool, block, Cause::Refresh, flash);
+            }
+            return fits;
+        }
+        let fits = valid <= self.free_pages(plane as usize);
+        if fits {
+            self.policy.removed(plane as usize, block);
+            // Where entries of the map cannot be written, the device takes no more writes.
+            let _ = self.move_data(plane as usize, block, Cause::Refresh, flash);
+        }
+        fits
+    }
+
+    fn power_lost(&mut self) {
+        if let Some(host) = &mut self.host {
+            host.power_lost();
+        }
     }
 }

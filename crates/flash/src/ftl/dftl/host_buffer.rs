@@ -5,20 +5,16 @@
 //! copy in flash is dirty, and is programmed when it is evicted.
 
 use crate::geometry::Lpn;
-use crate::lists::Lists;
+use crate::lists::LruList;
 use serde::{Deserialize, Serialize};
 
 /// Entries that one access brings: 64 bytes of 4 each.
 const ENTRIES_PER_ACCESS: u32 = 16;
 
-/// The list of pages held, in LRU order.
-const HELD: usize = 0;
-
 /// Translation pages in the memory of the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HostBuffer {
-    held: Lists,
-    count: u32,
+    held: LruList,
     /// Pages it holds at most; at least one.
     capacity: u32,
     /// By translation page.
@@ -31,8 +27,7 @@ impl HostBuffer {
     /// A buffer for `capacity` of `pages` translation pages.
     pub fn new(capacity: u32, pages: u32) -> Self {
         Self {
-            held: Lists::new(1, pages as usize),
-            count: 0,
+            held: LruList::new(pages),
             capacity,
             is_dirty: vec![false; pages as usize],
             brought: None,
@@ -41,7 +36,7 @@ impl HostBuffer {
 
     #[inline]
     pub fn holds(&self, page: u32) -> bool {
-        self.held.list_of(page).is_some()
+        self.held.contains(page)
     }
 
     #[inline]
@@ -53,7 +48,7 @@ impl HostBuffer {
     /// the last one may have brought it.
     #[inline]
     pub fn access(&mut self, page: u32, lpn: Lpn) -> bool {
-        self.held.move_to(HELD, page);
+        self.held.touch(page);
         let entries = lpn.0 / ENTRIES_PER_ACCESS;
         self.brought.replace(entries) != Some(entries)
     }
@@ -61,20 +56,19 @@ impl HostBuffer {
     /// Writes entries of `page`, which it holds.
     #[inline]
     pub fn update(&mut self, page: u32) {
-        self.held.move_to(HELD, page);
+        self.held.touch(page);
         self.is_dirty[page as usize] = true;
     }
 
     /// The page that is evicted before another is inserted.
     pub fn victim(&self) -> Option<u32> {
-        if self.count < self.capacity { None } else { self.held.first(HELD) }
+        if self.held.len() < self.capacity { None } else { self.held.least_recent() }
     }
 
     /// Inserts `page`, as it is in flash, into a buffer that is not full.
     pub fn insert(&mut self, page: u32) {
-        debug_assert!(self.count < self.capacity && !self.holds(page), "no place for the page");
-        self.held.push(HELD, page);
-        self.count += 1;
+        debug_assert!(self.held.len() < self.capacity && !self.holds(page), "no place for it");
+        self.held.touch(page);
     }
 
     /// `page` was programmed.
@@ -83,30 +77,24 @@ impl HostBuffer {
         self.is_dirty[page as usize] = false;
     }
 
-    /// Removes `page`, which is clean.
     pub fn remove(&mut self, page: u32) {
         debug_assert!(!self.is_dirty(page), "a dirty page would be lost");
         self.held.remove(page);
-        self.count -= 1;
     }
 
     /// The power failed: the memory of the host is lost. Entries that flash does not have are
     /// rebuilt from the spare areas of the data, with those of the controller's memory, and are in
     /// the buffer again after the recovery.
     pub fn power_lost(&mut self) {
-        let held: Vec<u32> = self.held.iter(HELD).filter(|page| !self.is_dirty(*page)).collect();
+        let held: Vec<u32> = self.held.iter().filter(|page| !self.is_dirty(*page)).collect();
         held.into_iter().for_each(|page| self.remove(page));
         self.brought = None;
     }
 
-    /// Checks the counts.
-    ///
-    /// # Errors
-    /// The first contradiction.
+    /// Checks the pages held.
     pub fn audit(&self) -> Result<(), String> {
-        let held = self.held.iter(HELD).count() as u32;
-        if held != self.count || held > self.capacity {
-            return Err(format!("{held} pages in the host's memory, {} counted", self.count));
+        if self.held.len() > self.capacity {
+            return Err(format!("{} pages in the host's memory", self.held.len()));
         }
         let lost = (0..).zip(&self.is_dirty).find(|(page, dirty)| **dirty && !self.holds(*page));
         match lost {

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
-use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::geometry::{Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder};
@@ -59,7 +59,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of DFTL.
     struct Parameters {
         cache_entries: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "8192",
             "Mapping entries cached in memory, 8 bytes each.";
@@ -155,7 +154,7 @@ struct Dftl {
     stored: Vec<Ppn>,
 }
 
-/// How data and translation pages share the blocks of a device.
+/// Shares of data and translation pages in the blocks of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     entries_per_page: u32,
@@ -180,12 +179,10 @@ impl Shares {
         Some(Self { entries_per_page, translation_pages, pools, blocks_per_pool: blocks(pools) })
     }
 
-    /// The plane of translation pool `pool`.
     fn plane(&self, pool: u32, geometry: &Geometry) -> usize {
         (u64::from(pool) * u64::from(geometry.planes()) / u64::from(self.pools)) as usize
     }
 
-    /// The planes of a new device.
     fn planes(&self, geometry: &Geometry) -> Vec<Plane> {
         let blocks = geometry.blocks_per_plane();
         let plane = |plane| {
@@ -390,7 +387,6 @@ impl Dftl {
         }
     }
 
-    /// Invalidates data page `page`.
     #[inline]
     fn invalidate(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
@@ -405,31 +401,19 @@ impl Dftl {
     }
 }
 
-impl Maintenance for Dftl {
-    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
-        self.refresh_block(block, flash)
-    }
-
-    fn power_lost(&mut self) {
-        if let Some(host) = &mut self.host {
-            host.power_lost();
-        }
-    }
-}
-
 impl SavedState for Dftl {
     fn save(&self, to: &mut Saver) {
         to.put(&(&self.map, &self.directory, &self.cache));
-        to.put(&(&self.planes, &self.pools, self.rotation.place(), self.read_only));
+        to.put(&(&self.planes, &self.pools, self.rotation, self.read_only));
         to.put(&self.host);
         self.policy.save(to);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.map, self.directory, self.cache) = from.take()?;
-        let place;
-        (self.planes, self.pools, place, self.read_only) = from.take()?;
-        self.rotation.restore(place)?;
+        let rotation;
+        (self.planes, self.pools, rotation, self.read_only) = from.take()?;
+        self.rotation.restore(rotation)?;
         self.host = from.take()?;
         if !self.stored.is_empty() {
             // Differs from the translation pages in the dirty entries, which are never compared.

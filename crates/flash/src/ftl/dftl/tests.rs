@@ -1,7 +1,7 @@
 use super::*;
 use crate::array::{Array, ProgramOrder};
 use crate::defaults;
-use crate::geometry::Shape;
+use crate::geometry::{BlockId, Shape};
 use crate::ops::OpKind;
 use hybridsim_config::param::{Settings, Value};
 

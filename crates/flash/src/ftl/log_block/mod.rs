@@ -115,7 +115,6 @@ struct LogBlock {
     buffer: BlockBuffer,
 }
 
-/// The number of log blocks.
 fn log_blocks(
     input: &FtlInput<'_>,
     wanted: Option<u32>,

@@ -3,7 +3,7 @@
 use super::{Frontier, Log, PageMap, Pool, Victim, frontier};
 use crate::array::{Array, WORD_PAGES};
 use crate::event::Cause;
-use crate::ftl::EXPECTED_MAX;
+use crate::ftl::{EXPECTED_MAX, Maintenance};
 use crate::geometry::{BlockId, Ppn};
 use crate::ops::{After, FlashOps};
 
@@ -56,7 +56,6 @@ impl Prefetch {
 pub(super) enum Collected {
     /// The budget is used up before the end of the victim.
     Partly,
-    /// A block was erased.
     Block,
     /// No block gains anything, or there are too few free pages to copy its valid pages.
     Nothing,
@@ -152,7 +151,7 @@ impl PageMap {
             *limit = limit.saturating_sub(self.geometry.pages_per_block());
             return;
         }
-        let Some(cold) = self.wear.erased(pool, block, erases, true) else {
+        let Some(cold) = self.wear.erased(pool, block, erases) else {
             self.pools[pool].free.put(block, erases);
             return;
         };
@@ -180,12 +179,10 @@ impl PageMap {
         Some(self.take(pool, block, Cause::Gc, flash))
     }
 
-    /// How many pages fit the free pages for copies.
+    /// Free pages for copies.
     fn copies_max(&self, pool: usize) -> u64 {
-        let pages_per_block = self.geometry.pages_per_block();
         let Pool { open, free, .. } = &self.pools[pool];
-        let target = open[self.log_of(Cause::Gc) as usize];
-        u64::from(pages_per_block - target.next) + free.len() as u64 * u64::from(pages_per_block)
+        open[self.log_of(Cause::Gc) as usize].room(free.len(), &self.geometry)
     }
 
     /// Takes `block`, no candidate of the policy any more, as a victim.
@@ -194,30 +191,6 @@ impl PageMap {
         let valid = flash.array().valid(block);
         let gained = (self.geometry.pages_per_block() - valid).max(1);
         Victim { block, next: 0, pace: valid.div_ceil(gained), cause }
-    }
-
-    /// Makes `block` the victim of its pool, to refresh its data. Returns false if it is still
-    /// written or another block is being collected, and for a block without data.
-    pub(super) fn take_for_refresh(&mut self, block: BlockId, flash: &FlashOps) -> bool {
-        let array = flash.array();
-        let pool = self.geometry.plane_of(block).0 as usize;
-        let valid = array.valid(block);
-        let closed = array.next_page(block) == self.geometry.pages_per_block();
-        let is_victim = self.pools[pool].victim.is_some();
-        let frontier = self.pools[pool].open[Log::Host as usize];
-        if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
-            return false;
-        }
-        self.policy.removed(pool, block);
-        let victim = self.take(pool, block, Cause::Refresh, flash);
-        // It ends before the host needs another block, which could not be collected meanwhile.
-        let host_pages = match array.geometry().pages_per_block() - frontier.next {
-            0 => array.geometry().pages_per_block(),
-            left => left,
-        };
-        let pace = valid.div_ceil(host_pages);
-        self.pools[pool].victim = Some(Victim { pace, ..victim });
-        true
     }
 
     /// Paces incremental garbage collection with host writes.
@@ -293,5 +266,31 @@ impl PageMap {
             }
             self.map.prefetch(copies.lpns());
         }
+    }
+}
+
+impl Maintenance for PageMap {
+    /// Makes `block` the victim of its pool. Returns false if it is still written or another block
+    /// is being collected, and for a block without data.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let array = flash.array();
+        let pool = self.geometry.plane_of(block).0 as usize;
+        let valid = array.valid(block);
+        let closed = array.next_page(block) == self.geometry.pages_per_block();
+        let is_victim = self.pools[pool].victim.is_some();
+        let frontier = self.pools[pool].open[Log::Host as usize];
+        if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
+            return false;
+        }
+        self.policy.removed(pool, block);
+        let victim = self.take(pool, block, Cause::Refresh, flash);
+        // It ends before the host needs another block, which could not be collected meanwhile.
+        let host_pages = match array.geometry().pages_per_block() - frontier.next {
+            0 => array.geometry().pages_per_block(),
+            left => left,
+        };
+        let pace = valid.div_ceil(host_pages);
+        self.pools[pool].victim = Some(Victim { pace, ..victim });
+        true
     }
 }

@@ -46,12 +46,11 @@ pub const ENTRY: FtlEntry = FtlEntry {
 };
 
 hybridsim_config::choices! {
-    /// When pages are copied.
+    /// Pace of garbage collection.
     enum Pace { Incremental = "incremental", Blocking = "blocking" }
 }
 
 hybridsim_config::params! {
-    /// Parameters of the page-mapped FTL.
     struct Parameters {
         gc: EntryChoice = Kind::Entry("gc-policy"), default "\"greedy\"",
             "The victim policy of garbage collection.";
@@ -311,16 +310,10 @@ impl PageMap {
     }
 }
 
-impl Maintenance for PageMap {
-    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
-        self.take_for_refresh(block, flash)
-    }
-}
-
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation.place()));
+        to.put(&(&self.pools, self.rotation));
         self.policy.save(to);
         self.wear.save(to);
         self.classifier.save(to);
@@ -328,9 +321,9 @@ impl SavedState for PageMap {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        let place;
-        (self.pools, place) = from.take()?;
-        self.rotation.restore(place)?;
+        let rotation;
+        (self.pools, rotation) = from.take()?;
+        self.rotation.restore(rotation)?;
         self.policy.restore(from)?;
         self.wear.restore(from)?;
         self.classifier.restore(from)

@@ -70,7 +70,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the FTL with an SLC cache.
     struct Parameters {
         bits_per_cell: u32 = Kind::Count { min: 2, max: 4 }, default "3",
             "Bits per cell in native mode (TLC 3, QLC 4): a block in SLC mode holds this fraction \
@@ -152,9 +151,9 @@ struct Pool {
     free: FreeBlocks,
     /// Full blocks of the cache, the oldest first.
     full: VecDeque<BlockId>,
-    /// Of the cache.
+    /// The block of the cache being folded.
     folding: Option<Moving>,
-    /// Of native blocks.
+    /// The native block being collected.
     collecting: Option<Moving>,
     /// Blocks of the dynamic cache that are not erased.
     dynamic: u32,
@@ -163,7 +162,7 @@ struct Pool {
     limit: u32,
 }
 
-/// Where the next host page of a pool goes.
+/// Destination of the next host page of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Cache,
@@ -313,7 +312,6 @@ impl SlcCache {
         true
     }
 
-    /// Takes the page of `target` for the host.
     fn take_page(&mut self, pool: usize, target: Target) -> (Ppn, Option<BlockId>) {
         let pool = &mut self.pools[pool];
         if target == Target::Direct {
@@ -348,15 +346,15 @@ impl SlcCache {
 impl SavedState for SlcCache {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation.place()));
+        to.put(&(&self.pools, self.rotation));
         self.policy.save(to);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        let place;
-        (self.pools, place) = from.take()?;
-        self.rotation.restore(place)?;
+        let rotation;
+        (self.pools, rotation) = from.take()?;
+        self.rotation.restore(rotation)?;
         self.policy.restore(from)
     }
 }

@@ -14,8 +14,7 @@ impl SlcCache {
     /// Pages of `pool` that data can be moved to.
     fn room(&self, pool: usize) -> u64 {
         let Pool { moved, free, .. } = &self.pools[pool];
-        let pages_per_block = self.geometry.pages_per_block();
-        u64::from(pages_per_block - moved.next) + free.len() as u64 * u64::from(pages_per_block)
+        moved.room(free.len(), &self.geometry)
     }
 
     /// Moves up to `budget` pages of `moving`, for which there is room. Returns whether no valid

@@ -9,7 +9,7 @@ use hybridsim_flash::geometry::BlockId;
 
 use std::ops::Range;
 
-/// How an MLC page is assembled.
+/// Sources of an MLC page that is assembled.
 struct Assembly {
     lpn: u32,
     /// Sectors of the page that the host is writing.

@@ -16,7 +16,6 @@ use super::hot_data_filter::HotDataFilter;
 use super::operations::{Command, Medium, Operations, Statistic};
 use super::slc_log::{SectorWrite, SlcLog};
 use super::throttle::{UtilisationThrottle, WriteBackPolicy};
-use hybridsim_flash::array::Violation;
 use hybridsim_flash::event::Cause;
 use hybridsim_flash::ftl::FtlError;
 use hybridsim_flash::geometry::Ppn;
@@ -87,7 +86,7 @@ pub struct HybridFtl {
     slc_pages: Vec<u32>,
 }
 
-/// Where filter and throttle direct a write.
+/// Destination of a write, by filter and throttle.
 enum WriteTarget {
     Mlc,
     Slc,
@@ -131,11 +130,6 @@ impl HybridFtl {
     /// The slot of `sector` if its newest data are on the SLC flash.
     fn slc_slot(&self, sector: u32) -> Option<u32> {
         self.slc.as_ref().and_then(|slc| slc.log.hash.slot(sector))
-    }
-
-    pub fn violation(&self) -> Option<Violation> {
-        let slc = self.slc.as_ref().and_then(|slc| slc.log.array.violation());
-        self.mlc.array.violation().or(slc)
     }
 
     /// Reads a range; in verified runs `into` receives the versions.
@@ -268,7 +262,7 @@ impl HybridFtl {
             WriteTarget::Slc
         } else {
             throttle.count();
-            if (first..first + sectors).all(|sector| log.contains(sector)) {
+            if (first..first + sectors).all(|sector| log.hash.get(sector).is_some()) {
                 return WriteTarget::Slc;
             }
             log.ring.k = throttle.rejected(before);
@@ -362,8 +356,6 @@ impl HybridFtl {
         }
     }
 
-    /// # Errors
-    /// When the state is of another device or inconsistent.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.mlc.restore(from)?;
         self.writes = from.take()?;
@@ -380,9 +372,6 @@ impl HybridFtl {
     }
 
     /// Checks all tables.
-    ///
-    /// # Errors
-    /// The first inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         self.mlc.audit()?;
         let Some(slc) = &self.slc else { return Ok(()) };

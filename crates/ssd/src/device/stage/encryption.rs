@@ -1,6 +1,6 @@
 //! Encryption of data at rest by an engine of the controller, as self-encrypting drives have it.
 
-use super::stage::{Stage, StageEntry, StageInput};
+use super::{Stage, StageEntry, StageInput};
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
@@ -20,7 +20,6 @@ pub const ENTRY: StageEntry = StageEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of an encryption engine.
     struct Parameters {
         rate: u64 = Kind::Rate, default "0MB/s",
             "Rate of the engine; 0 where it keeps up with the host link.";

@@ -1,7 +1,8 @@
 //! Throttling: what delays requests before the device serves them.
 
-use super::thermal;
-use super::{BackEnd, PACED, SsdDevice, Translation};
+mod thermal;
+
+use super::{BackEnd, DELAYED, SsdDevice, Translation};
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
@@ -83,18 +84,17 @@ const NONE: ThrottleEntry = ThrottleEntry {
 pub struct Throttled {
     model: Box<dyn Throttle>,
     /// In order of arrival; a timer is set for the first.
-    paced: VecDeque<(RequestId, Request)>,
-    /// When that timer expires.
+    delayed: VecDeque<(RequestId, Request)>,
     timer: Option<SimTime>,
 }
 
 impl Throttled {
     pub fn new(model: Box<dyn Throttle>) -> Self {
-        Self { model, paced: VecDeque::new(), timer: None }
+        Self { model, delayed: VecDeque::new(), timer: None }
     }
 
     pub(super) fn holds_requests(&self) -> bool {
-        !self.paced.is_empty()
+        !self.delayed.is_empty()
     }
 
     /// Sets the timer to `until`, unless it expires before.
@@ -102,13 +102,13 @@ impl Throttled {
         let pending = self.timer.filter(|timer| *timer > ctx.now());
         if pending.is_none_or(|timer| until < timer) {
             self.timer = Some(until);
-            ctx.wake_at(until, PACED);
+            ctx.wake_at(until, DELAYED);
         }
     }
 
     /// The power failed: delayed requests never complete, and timers are lost.
     pub(super) fn power_lost(&mut self) {
-        self.paced.clear();
+        self.delayed.clear();
         self.timer = None;
     }
 
@@ -148,7 +148,7 @@ impl<T: Translation> SsdDevice<T> {
     #[cold]
     pub(super) fn arrive_throttled(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if let Some(throttled) = &mut self.front.throttled {
-            throttled.paced.push_back((id, *request));
+            throttled.delayed.push_back((id, *request));
         }
         self.serve_delayed(ctx);
     }
@@ -159,13 +159,13 @@ impl<T: Translation> SsdDevice<T> {
         loop {
             self.advance_throttle(ctx);
             let Some(throttled) = &mut self.front.throttled else { return };
-            if throttled.paced.is_empty() {
+            if throttled.delayed.is_empty() {
                 return;
             }
             if let Some(until) = throttled.model.held_until(ctx.now(), self.state.busy_until) {
                 return throttled.set_timer(ctx, until);
             }
-            if let Some((id, request)) = throttled.paced.pop_front() {
+            if let Some((id, request)) = throttled.delayed.pop_front() {
                 throttled.model.begin(ctx.now(), &request);
                 self.serve(ctx, id, &request);
             }

@@ -17,7 +17,7 @@
 //! its own. What a controller does to cool down is left to vendors; here requests are spaced so
 //! that their data have a limited rate, which is what measurements of drives show.
 
-use super::throttle::{End, Throttle, ThrottleEntry};
+use super::{End, Throttle, ThrottleEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem};
 use hybridsim_config::registry::Description;
@@ -47,7 +47,6 @@ const LIGHT: &[Needs] = &[Needs::given("tmt1_celsius")];
 const HEAVY: &[Needs] = &[Needs::given("tmt1_celsius"), Needs::given("tmt2_celsius")];
 
 hybridsim_config::params! {
-    /// The parameters of temperature and throttling.
     struct Parameters {
         thermal_resistance: f64 = Kind::Number { min: 0.001, max: 10_000.0 }, required,
             "Thermal resistance between drive and ambient air in K/W. The drive begins at the \
@@ -94,7 +93,7 @@ struct Constants {
     capacity: f64,
     idle: f64,
     active: f64,
-    /// Of light and heavy throttling.
+    /// Thresholds of light and heavy throttling.
     thresholds: [Option<Threshold>; 2],
 }
 
@@ -105,21 +104,20 @@ struct State {
     /// Energy of operations that has not become heat.
     joules: f64,
     throttling: Throttling,
-    /// When the last request of this period of throttling began, and its bytes of data.
+    /// Begin and bytes of the last request of this period of throttling.
     last: Option<(SimTime, u64)>,
     /// The last report: throttling, and temperature in thousandths of a kelvin.
     reported: (Throttling, u32),
-    /// The instant of that report.
     reported_at: SimTime,
 }
 
 /// The temperature of a drive.
+#[derive(Clone, Copy)]
 struct Thermal {
     constants: Constants,
     state: State,
 }
 
-/// A change of throttling.
 struct Change {
     /// Seconds until then.
     after: f64,
@@ -137,7 +135,7 @@ impl Constants {
         self.thresholds[(of as usize).checked_sub(1)?].as_ref()
     }
 
-    /// Where throttling becomes heavier, and lighter.
+    /// Temperatures at which throttling becomes heavier, and lighter.
     fn bounds(&self, throttling: Throttling) -> (f64, f64) {
         let above = match throttling {
             Throttling::None => Throttling::Light,
@@ -152,7 +150,6 @@ impl Constants {
         self.threshold(throttling).map_or(f64::NEG_INFINITY, |it| it.end)
     }
 
-    /// The time constant in seconds.
     fn time_constant(&self) -> f64 {
         self.resistance * self.capacity
     }
@@ -181,78 +178,6 @@ impl Constants {
 }
 
 impl State {
-    /// The temperature `time` from now, with constant power. Reports what is on the way, at `now`.
-    fn pass(
-        &mut self,
-        constants: &Constants,
-        (time, power): (SimDuration, f64),
-        (now, emit): (SimTime, &mut dyn FnMut(FlashEvent)),
-    ) {
-        let (target, tau) = (constants.target(power), constants.time_constant());
-        let end = self.at + time;
-        loop {
-            let before = *self;
-            let left = end.since(self.at).as_s_f64();
-            let is_far = (self.celsius - target).abs() * 1e3 > f64::from(REPORTED_CHANGE_MK);
-            let step = if is_far { left.min(tau * REPORTED_SHARE) } else { left };
-            let change = constants.next_change(self.celsius, self.throttling, target);
-            match change.filter(|it| it.after <= step) {
-                Some(change) => {
-                    self.at = end.min(self.at + SimDuration::from_ns_f64(change.after * 1e9));
-                    (self.celsius, self.throttling) = (change.celsius, change.to);
-                    if self.throttling == Throttling::None {
-                        self.last = None;
-                    }
-                }
-                None => {
-                    self.celsius = target + (self.celsius - target) * libm::exp(-step / tau);
-                    self.at = match step < left {
-                        true => end.min(self.at + SimDuration::from_ns_f64(step * 1e9)),
-                        false => end,
-                    };
-                }
-            }
-            self.report_begin(&before, now, emit);
-            if self.at == end {
-                return;
-            }
-            self.report(now, emit);
-        }
-    }
-
-    /// Brings the temperature up to `now`, of a device that is active until `busy_until`, and whose
-    /// operations of the last instant take `joules`.
-    fn advance(
-        &mut self,
-        constants: &Constants,
-        (now, busy_until): (SimTime, SimTime),
-        joules: f64,
-        emit: &mut dyn FnMut(FlashEvent),
-    ) {
-        self.joules += joules;
-        if now <= self.at {
-            return;
-        }
-        let active_until = busy_until.clamp(self.at, now);
-        let active = active_until.since(self.at);
-        if active.is_zero() {
-            self.celsius += std::mem::take(&mut self.joules) / constants.capacity;
-        } else {
-            // The same power for every `now`, so that throttling changes when it was foreseen.
-            let whole = busy_until.since(self.at).as_s_f64();
-            let power = constants.active + self.joules / whole;
-            let is_whole = active_until == busy_until;
-            self.joules *= if is_whole { 0.0 } else { 1.0 - active.as_s_f64() / whole };
-            self.pass(constants, (active, power), (now, emit));
-        }
-        if active_until < now {
-            // Here it begins to cool: the highest temperature for a while.
-            self.report(now, emit);
-            self.pass(constants, (now.since(active_until), constants.idle), (now, emit));
-        }
-        self.report(now, emit);
-    }
-
     fn millikelvin(celsius: f64) -> u32 {
         libm::round((celsius + 273.15) * 1e3) as u32
     }
@@ -338,6 +263,45 @@ impl Thermal {
         };
         Ok(Box::new(Self { constants, state }))
     }
+
+    /// The temperature `time` from now, with constant power. Reports what is on the way, at `now`.
+    fn pass(
+        &mut self,
+        (time, power): (SimDuration, f64),
+        (now, emit): (SimTime, &mut dyn FnMut(FlashEvent)),
+    ) {
+        let Self { constants, state } = self;
+        let (target, tau) = (constants.target(power), constants.time_constant());
+        let end = state.at + time;
+        loop {
+            let before = *state;
+            let left = end.since(state.at).as_s_f64();
+            let is_far = (state.celsius - target).abs() * 1e3 > f64::from(REPORTED_CHANGE_MK);
+            let step = if is_far { left.min(tau * REPORTED_SHARE) } else { left };
+            let change = constants.next_change(state.celsius, state.throttling, target);
+            match change.filter(|it| it.after <= step) {
+                Some(change) => {
+                    state.at = end.min(state.at + SimDuration::from_ns_f64(change.after * 1e9));
+                    (state.celsius, state.throttling) = (change.celsius, change.to);
+                    if state.throttling == Throttling::None {
+                        state.last = None;
+                    }
+                }
+                None => {
+                    state.celsius = target + (state.celsius - target) * libm::exp(-step / tau);
+                    state.at = match step < left {
+                        true => end.min(state.at + SimDuration::from_ns_f64(step * 1e9)),
+                        false => end,
+                    };
+                }
+            }
+            state.report_begin(&before, now, emit);
+            if state.at == end {
+                return;
+            }
+            state.report(now, emit);
+        }
+    }
 }
 
 impl Throttle for Thermal {
@@ -347,7 +311,29 @@ impl Throttle for Thermal {
         joules: f64,
         emit: &mut dyn FnMut(FlashEvent),
     ) {
-        self.state.advance(&self.constants, (now, busy_until), joules, emit);
+        let Self { constants, state } = self;
+        state.joules += joules;
+        if now <= state.at {
+            return;
+        }
+        let (idle, active_until) = (constants.idle, busy_until.clamp(state.at, now));
+        let active = active_until.since(state.at);
+        if active.is_zero() {
+            state.celsius += std::mem::take(&mut state.joules) / constants.capacity;
+        } else {
+            // The same power for every `now`, so that throttling changes when it was foreseen.
+            let whole = busy_until.since(state.at).as_s_f64();
+            let power = constants.active + state.joules / whole;
+            let is_whole = active_until == busy_until;
+            state.joules *= if is_whole { 0.0 } else { 1.0 - active.as_s_f64() / whole };
+            self.pass((active, power), (now, emit));
+        }
+        if active_until < now {
+            // Here it begins to cool: the highest temperature for a while.
+            self.state.report(now, emit);
+            self.pass((now.since(active_until), idle), (now, emit));
+        }
+        self.state.report(now, emit);
     }
 
     /// The report is no change of the temperature: a run that continues from a saved state goes on
@@ -360,14 +346,14 @@ impl Throttle for Thermal {
         emit: &mut dyn FnMut(FlashEvent),
     ) {
         self.state.joules += joules;
-        let mut state = self.state;
-        state.advance(&self.constants, (now, busy_until), 0.0, &mut |event| {
+        let mut ahead = *self;
+        ahead.advance((now, busy_until), 0.0, &mut |event| {
             // At the start, they are of the run before.
             if end == End::Finish {
                 emit(event);
             }
         });
-        emit(state.event(now));
+        emit(ahead.state.event(now));
     }
 
     fn held_until(&self, now: SimTime, busy_until: SimTime) -> Option<SimTime> {
@@ -378,8 +364,8 @@ impl Throttle for Thermal {
         if next <= now {
             return None;
         }
-        let (mut until, mut ahead) = (next, self.state);
-        ahead.advance(&self.constants, (next, busy_until), 0.0, &mut |event| {
+        let (mut until, mut ahead) = (next, *self);
+        ahead.advance((next, busy_until), 0.0, &mut |event| {
             if let FlashEvent::Temperature { throttling: to, ago, .. } = event
                 && to < throttling
             {
@@ -407,15 +393,15 @@ impl Throttle for Thermal {
     }
 }
 
-/// The parameters of a threshold, as far as they are given.
+/// Parameters of a threshold, as far as they are given.
 #[derive(Clone, Copy, Default)]
-struct Given {
+struct ThresholdParams {
     begin: Option<f64>,
     end: Option<f64>,
     rate: Option<u64>,
 }
 
-impl Given {
+impl ThresholdParams {
     fn complete(&self) -> Option<Threshold> {
         Some(Threshold { begin: self.begin?, end: self.end?, rate: self.rate? })
     }
@@ -440,7 +426,7 @@ impl Parameters {
                 self.tmt2_rate,
             ),
         ];
-        let mut all = [Given::default(); 2];
+        let mut all = [ThresholdParams::default(); 2];
         for ((given, [begin, end, rate]), value) in all.iter_mut().zip(KEYS).zip(values) {
             let (Some(from), to, limit) = value else { break };
             for (key, is_given) in [(end, to.is_some()), (rate, limit.is_some())] {
@@ -458,7 +444,11 @@ impl Parameters {
                 let message = "must be above 0, as requests would never be served";
                 problems.push(Problem::new(rate, message));
             }
-            *given = Given { begin: Some(from), end: to, rate: limit.filter(|rate| *rate > 0) };
+            *given = ThresholdParams {
+                begin: Some(from),
+                end: to,
+                rate: limit.filter(|rate| *rate > 0),
+            };
         }
         let [light, heavy] = all;
         let [celsius, end, rate] = KEYS[1];

@@ -1,6 +1,7 @@
 //! Stages: hardware of the controller that the pages of a request pass between host and flash.
 
-use super::encryption;
+mod encryption;
+
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{Loader, Saver, SimDuration, StateError};

@@ -1,0 +1,21 @@
+//! Properties of write requests that translation layers and their policies see.
+
+use crate::geometry::Lpn;
+
+/// Properties of the request a written page belongs to, for FTLs that place data by them (LAST and
+/// the SLC/MLC chains classify writes as sequential or random by request size).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// Pages the request touches.
+    pub request_pages: u32,
+}
+
+/// The pages of a write request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRun {
+    pub first: Lpn,
+    /// Number of consecutive pages, at least 1.
+    pub pages: u32,
+    /// Whether the last page is written in full; if not, its old data are read before the write.
+    pub last_whole: bool,
+}
