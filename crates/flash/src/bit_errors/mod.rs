@@ -148,7 +148,6 @@ struct State {
     lost: BTreeSet<u32>,
     last_read: u32,
     stream: Stream,
-    /// Blocks to refresh.
     due: VecDeque<BlockId>,
     /// Blocks that could not be refreshed when it was their turn.
     deferred: Vec<BlockId>,

@@ -202,11 +202,8 @@ impl Anand {
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
-        let mut unit = self.chains[chain as usize].first;
-        while unit != NONE {
-            self.buffer.load(BlockId(unit), flash);
-            unit = self.next[unit as usize];
-        }
+        let units: Vec<BlockId> = self.units(chain).collect();
+        units.into_iter().for_each(|unit| self.buffer.load(unit, flash));
         let last = self.buffer.store(target, pending, flash);
         self.shrink(chain, Some(target), last, flash);
         Ok(())

@@ -8,7 +8,7 @@ use crate::ops::{FlashOps, OpKind};
 use hybridsim_config::param::Value;
 
 /// A flash operation and its page or block.
-pub type Did = (OpKind, u32);
+pub type Operation = (OpKind, u32);
 
 pub struct Bench {
     pub ftl: Box<dyn Ftl>,
@@ -65,18 +65,18 @@ impl Bench {
         self
     }
 
-    fn did(&self) -> Vec<Did> {
+    fn did(&self) -> Vec<Operation> {
         assert_eq!(self.flash.violation(), None);
         self.flash.list().iter().map(|op| (op.kind, op.page)).collect()
     }
 
-    pub fn try_write(&mut self, page: u32) -> Result<Vec<Did>, FtlError> {
+    pub fn try_write(&mut self, page: u32) -> Result<Vec<Operation>, FtlError> {
         self.flash.clear();
         self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash)?;
         Ok(self.did())
     }
 
-    pub fn write(&mut self, page: u32) -> Vec<Did> {
+    pub fn write(&mut self, page: u32) -> Vec<Operation> {
         self.try_write(page).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -86,13 +86,13 @@ impl Bench {
         }
     }
 
-    pub fn read(&mut self, page: u32) -> Vec<Did> {
+    pub fn read(&mut self, page: u32) -> Vec<Operation> {
         self.flash.clear();
         self.ftl.read(Lpn(page), &mut self.flash);
         self.did()
     }
 
-    pub fn trim(&mut self, page: u32) -> Vec<Did> {
+    pub fn trim(&mut self, page: u32) -> Vec<Operation> {
         self.flash.clear();
         self.ftl.trim(Lpn(page), &mut self.flash).expect("nothing to write");
         self.did()
@@ -108,21 +108,21 @@ impl Bench {
     }
 }
 
-fn count(did: &[Did], kinds: &[OpKind]) -> usize {
+fn count(did: &[Operation], kinds: &[OpKind]) -> usize {
     did.iter().filter(|(kind, _)| kinds.contains(kind)).count()
 }
 
 /// Pages copied.
-pub fn copies(did: &[Did]) -> usize {
+pub fn copies(did: &[Operation]) -> usize {
     count(did, &[OpKind::Copy])
 }
 
 /// Blocks erased.
-pub fn erases(did: &[Did]) -> usize {
+pub fn erases(did: &[Operation]) -> usize {
     count(did, &[OpKind::Erase])
 }
 
 /// Pages programmed, copies not counted.
-pub fn writes(did: &[Did]) -> usize {
+pub fn writes(did: &[Operation]) -> usize {
     count(did, &[OpKind::Program])
 }

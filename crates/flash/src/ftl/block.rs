@@ -126,7 +126,7 @@ impl Ftl for BlockMap {
 mod tests {
     use super::*;
     use crate::array::ProgramOrder::{self, Any, Ascending, Sequential};
-    use crate::ftl::bench::{Bench, Did};
+    use crate::ftl::bench::{Bench, Operation};
     use crate::geometry::Shape;
     use crate::ops::OpKind::{Copy, Erase, Program};
     use hybridsim_config::param::Settings;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// Operations of the last of the writes of `pages`.
-    fn last_write(order: ProgramOrder, pages: &[u32]) -> Vec<Did> {
+    fn last_write(order: ProgramOrder, pages: &[u32]) -> Vec<Operation> {
         let mut bench = bench(order);
         let (last, before) = pages.split_last().expect("a page at least");
         bench.write_all(before);

@@ -311,7 +311,7 @@ impl Ftl for Fmax {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::bench::{Bench, Did, copies, erases, writes};
+    use crate::ftl::bench::{Bench, Operation, copies, erases, writes};
     use crate::ops::OpKind::{Copy, Erase, Program, Read};
     use ProgramOrder::{Any, Ascending, Sequential};
 
@@ -320,7 +320,7 @@ mod tests {
         Bench::new(&ENTRY, order, (8, 4), 20, &[])
     }
 
-    fn check(order: ProgramOrder, pages: &[u32], expected: &[Did]) {
+    fn check(order: ProgramOrder, pages: &[u32], expected: &[Operation]) {
         let mut bench = bench(order);
         let (last, before) = pages.split_last().expect("a page at least");
         bench.write_all(before);

@@ -218,7 +218,7 @@ impl Maintenance for InPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::bench::{Bench, Did};
+    use crate::ftl::bench::{Bench, Operation};
     use crate::ops::OpKind::{Erase, Program, Read};
     use ProgramOrder::{Any, Sequential};
     use hybridsim_config::param::Value;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     /// Operations of a request of `pages` pages from `first` on, after writes of `before`.
-    fn request(order: ProgramOrder, before: &[u32], first: u32, pages: u32) -> Vec<Did> {
+    fn request(order: ProgramOrder, before: &[u32], first: u32, pages: u32) -> Vec<Operation> {
         let mut bench = bench(order);
         bench.write_all(before);
         bench.ftl.begin_write(WriteRun { first: Lpn(first), pages, last_whole: true });

@@ -184,7 +184,6 @@ impl Last {
         }
     }
 
-    /// Erases the full random log block `block`.
     fn release(&mut self, block: BlockId, after: After, flash: &mut FlashOps) {
         let log = &mut self.logs[block.0 as usize];
         self.full.remove(block.0);
@@ -337,7 +336,7 @@ impl Ftl for Last {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Did, copies, erases};
+    use super::super::bench::{Bench, Operation, copies, erases};
     use super::*;
     use crate::array::ProgramOrder;
     use crate::ops::OpKind::{Copy, Erase, Program};
@@ -357,7 +356,7 @@ mod tests {
         bench
     }
 
-    fn write_large(bench: &mut Bench, page: u32) -> Vec<Did> {
+    fn write_large(bench: &mut Bench, page: u32) -> Vec<Operation> {
         bench.flash.clear();
         let hint = Hint { request_pages: 4 };
         bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("a device that is not full");
@@ -389,7 +388,7 @@ mod tests {
     #[test]
     fn hot_pages_become_invalid_together_without_a_merge() {
         let mut bench = filled(1.0);
-        let did: Vec<Did> = (0..100).flat_map(|_| bench.write(5)).collect();
+        let did: Vec<Operation> = (0..100).flat_map(|_| bench.write(5)).collect();
         assert_eq!(copies(&did), 0);
         assert!(erases(&did) > 20, "each is erased when its last page is old");
         bench.audit();
@@ -419,7 +418,7 @@ mod tests {
         bench.write_all(&[1, 2, 3, 5]); // The second one.
         bench.write_all(&[0, 1, 2, 3, 4, 5]); // In place, so the second holds no valid page.
         // The third, and one more.
-        let did: Vec<Did> =
+        let did: Vec<Operation> =
             [1, 2, 3, 1, 2].into_iter().flat_map(|page| bench.write(page)).collect();
         assert_eq!((copies(&did), erases(&did)), (0, 1), "{did:?}");
         bench.audit();

@@ -102,7 +102,6 @@ impl LogMap {
         self.usable.saturating_sub(self.logical_blocks() + SPARE_BLOCKS)
     }
 
-    /// Logical block and offset of `lpn`.
     #[inline]
     pub const fn split(&self, lpn: Lpn) -> (u32, u32) {
         self.geometry.split(lpn)

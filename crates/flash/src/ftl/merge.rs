@@ -29,7 +29,6 @@ pub fn is_open(block: BlockId, offset: u32, flash: &FlashOps) -> bool {
     }
 }
 
-/// Whether `block` is usable after another erase.
 pub fn survives_erase(block: BlockId, flash: &FlashOps) -> bool {
     flash.array().erases(block) + 1 < flash.array().endurance_of(block)
 }

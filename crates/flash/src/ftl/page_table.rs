@@ -52,7 +52,6 @@ impl PageTable {
         self.groups.len()
     }
 
-    /// Bytes of memory it takes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.groups.bytes()

@@ -77,7 +77,6 @@ struct Superblock {
     usable: u32,
     /// Superblocks with update blocks, the one that took one longest ago first.
     extended: Lists,
-    /// Superblocks whose maps are cached.
     cached_maps: LruList,
     cached_max: u32,
 }
@@ -151,7 +150,6 @@ impl Superblock {
         self.groups[group].count > self.logical_blocks(group)
     }
 
-    /// Adds a free block to `group`.
     fn extend(&mut self, group: usize, flash: &FlashOps) -> Result<(), FtlError> {
         let block = self.free.take(false).ok_or_else(|| self.worn_out(flash))?;
         let Group { count, open, .. } = &mut self.groups[group];

@@ -29,7 +29,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The number of blocks drawn.
 #[derive(Serialize, Deserialize)]
 struct Choices(u32);
 

@@ -37,7 +37,6 @@ const LISTED_MOST: u32 = 16;
 struct Greedy {
     /// For each pool, a list for each number of valid pages and a list of unlisted candidates.
     lists: Lists,
-    /// The length of each list.
     lengths: Vec<u32>,
     pools: Vec<Pool>,
     /// By block, when it was closed or lost a page, as counted by `now`.

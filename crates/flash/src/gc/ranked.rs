@@ -51,7 +51,6 @@ impl Ranked {
         }
     }
 
-    /// Number of candidates of `pool`.
     pub(super) fn len(&self, pool: usize) -> u32 {
         self.pools[pool].blocks.len() as u32
     }
@@ -88,7 +87,6 @@ impl Ranked {
         self.candidates[block.0 as usize].valid = valid;
     }
 
-    /// Removes `block`, if it is a candidate.
     pub(super) fn remove(&mut self, pool: usize, block: BlockId) {
         let Candidate { position, valid } = self.candidates[block.0 as usize];
         if position == NONE {

@@ -204,7 +204,6 @@ impl Untimed<'_> {
         Ok(())
     }
 
-    /// Trims the whole pages of a request.
     fn trim(&mut self, request: &Request) -> Result<(), FtlError> {
         let Self { ftl, flash, front, .. } = self;
         let per_page = front.sectors_per_page;

@@ -211,7 +211,6 @@ impl BlockChains {
         self.free.len().saturating_sub(1 + self.dense_count as usize)
     }
 
-    /// Appends a log to the chain of `logical`.
     pub fn add_log(&mut self, logical: u32) -> Option<u32> {
         let block = self.open(false)?;
         match self.chain(logical).last() {
@@ -431,7 +430,6 @@ impl BlockChains {
         Ok(())
     }
 
-    /// Checks the tables against each other.
     pub fn audit(&self) -> Result<(), String> {
         self.array.audit()?;
         let mut mapped = 0u64;

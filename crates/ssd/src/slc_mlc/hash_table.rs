@@ -10,7 +10,6 @@ use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_flash::restore;
 
 hybridsim_config::choices! {
-    /// The probe sequence.
     pub enum Probing {
         /// Adjacent buckets.
         Linear = "linear",

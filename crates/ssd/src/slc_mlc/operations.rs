@@ -97,7 +97,6 @@ impl Default for Operations {
 }
 
 impl Operations {
-    /// Records `count` page reads or programs.
     #[inline]
     pub fn pages(&mut self, medium: Medium, command: Command, cause: Cause, count: u32) {
         if count == 0 {

@@ -24,7 +24,6 @@ impl TrimRecord {
         Self { blocks: vec![0; blocks as usize], pages: FxHashMap::default(), per_block }
     }
 
-    /// Records that `pages` were trimmed at `now`.
     pub fn record(&mut self, pages: Range<u32>, now: u64) {
         let blocks = pages.start.div_ceil(self.per_block)..pages.end / self.per_block;
         if blocks.is_empty() {

@@ -98,7 +98,6 @@ impl ZoneTranslation {
         }
     }
 
-    /// Invalidates all pages of `group`.
     pub(super) fn invalidate(&mut self, group: u32) {
         for (block, _) in self.stripe.blocks(group, 0..self.stripe.rows) {
             self.back_end.flash.invalidate_block(block);

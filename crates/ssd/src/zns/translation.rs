@@ -320,9 +320,7 @@ impl ZoneTranslation {
         let Zone { group, written, .. } = reset;
         self.report_open(ctx, before);
         if group != NONE {
-            for (block, _) in self.stripe.blocks(group, 0..self.stripe.rows) {
-                self.back_end.flash.invalidate_block(block);
-            }
+            self.invalidate(group);
         }
         let time = self.reset_time(&reset);
         if written == 0 || self.erase_at_open {

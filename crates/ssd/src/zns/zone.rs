@@ -183,7 +183,6 @@ impl Zones {
         self.active -= u32::from(is_active);
     }
 
-    /// Gives the zone a group of blocks.
     pub fn assign(&mut self, zone: u32, group: u32) {
         self.all[zone as usize].group = group;
     }
@@ -203,7 +202,6 @@ impl Zones {
         }
     }
 
-    /// The device pads `pages` more.
     pub fn pad(&mut self, zone: u32, pages: u32) {
         self.all[zone as usize].programmed += pages;
     }

@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 pub struct Slot(u32);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Entry {
+struct CachedEntry {
     lpn: u32,
     /// The next entry of the same hash bucket.
     chain: u32,
@@ -40,7 +40,7 @@ struct Segment {
 /// The cached mapping table; the FTL holds the addresses.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MappingCache {
-    entries: Vec<Entry>,
+    entries: Vec<CachedEntry>,
     buckets: Vec<u32>,
     shift: u32,
     /// Probationary, protected.
@@ -147,7 +147,7 @@ impl MappingCache {
     pub fn insert(&mut self, lpn: Lpn) -> Slot {
         debug_assert!(!self.is_full() && self.find(lpn).is_none(), "the cache is full or holds it");
         let bucket = self.bucket(lpn.0);
-        let entry = Entry {
+        let entry = CachedEntry {
             lpn: lpn.0,
             chain: self.buckets[bucket],
             newer: NONE,
@@ -174,7 +174,7 @@ impl MappingCache {
     #[inline]
     pub fn remove(&mut self, slot: Slot) {
         debug_assert!(self.vacant == NONE && !self.is_dirty(slot), "a dirty entry would be lost");
-        let Entry { lpn, chain, .. } = self.entries[slot.0 as usize];
+        let CachedEntry { lpn, chain, .. } = self.entries[slot.0 as usize];
         let bucket = self.bucket(lpn);
         if self.buckets[bucket] == slot.0 {
             self.buckets[bucket] = chain;
@@ -244,7 +244,7 @@ impl MappingCache {
 
     #[inline]
     fn unlink(&mut self, at: u32) {
-        let Entry { newer, older, protected, .. } = self.entries[at as usize];
+        let CachedEntry { newer, older, protected, .. } = self.entries[at as usize];
         let segment = &mut self.segments[usize::from(protected)];
         segment.count -= 1;
         if newer == NONE {
@@ -261,7 +261,6 @@ impl MappingCache {
         }
     }
 
-    /// Checks the lists against the counts.
     pub fn audit(&self) -> Result<(), String> {
         let cached = self.entries.len() as u32 - u32::from(self.vacant != NONE);
         let (mut found, mut dirty) = (0, 0);

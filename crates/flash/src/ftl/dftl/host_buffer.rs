@@ -71,7 +71,6 @@ impl HostBuffer {
         self.held.touch(page);
     }
 
-    /// `page` was programmed.
     #[inline]
     pub fn clean(&mut self, page: u32) {
         self.is_dirty[page as usize] = false;
@@ -91,7 +90,6 @@ impl HostBuffer {
         self.brought = None;
     }
 
-    /// Checks the pages held.
     pub fn audit(&self) -> Result<(), String> {
         if self.held.len() > self.capacity {
             return Err(format!("{} pages in the host's memory", self.held.len()));

@@ -1,7 +1,7 @@
 //! Hand-worked cases of the log-block scheme and of BAST.
 
 use super::*;
-use crate::ftl::bench::{Bench, Did, copies, erases};
+use crate::ftl::bench::{Bench, Operation, copies, erases};
 use crate::ftl::{FtlEntry, bast};
 use crate::ops::OpKind::{Copy, Erase, Program, Read};
 use ProgramOrder::Sequential;
@@ -12,7 +12,7 @@ fn bench(entry: &FtlEntry, params: &[(&'static str, Value)]) -> Bench {
     Bench::new(entry, Sequential, (8, 4), 12, params)
 }
 
-fn check(entry: &FtlEntry, pages: &[u32], expected: &[Did]) {
+fn check(entry: &FtlEntry, pages: &[u32], expected: &[Operation]) {
     let mut bench = bench(entry, &[]);
     let (last, before) = pages.split_last().expect("a page at least");
     bench.write_all(before);

@@ -91,7 +91,6 @@ struct Victim {
     next: u32,
     /// Pages to copy after each host write so that the block is free in time.
     pace: u32,
-    /// Why it is collected.
     cause: Cause,
 }
 
@@ -109,7 +108,6 @@ struct Pool {
 }
 
 impl Pool {
-    /// Opens a free block for `log`.
     #[inline(never)]
     fn begin_block(&mut self, log: Log) {
         let worn = if log == Log::Wear { self.worn.take() } else { None };

@@ -59,9 +59,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-/// There is a dynamic cache.
 const DYNAMIC: Needs = Needs::Not("dynamic_size", &["0"]);
-/// There is a cache.
 const CACHE: &[Needs] = &[Needs::Any(&[Needs::above_zero("static_size"), DYNAMIC])];
 
 hybridsim_config::choices! {
@@ -336,7 +334,6 @@ impl SlcCache {
         }
     }
 
-    /// Whether `block` belongs to the static cache.
     fn is_static(&self, block: BlockId) -> bool {
         let first = self.geometry.first_block(self.geometry.plane_of(block)).0;
         block.0 - first < self.sizes.fixed

@@ -407,7 +407,6 @@ impl ThresholdParams {
     }
 }
 
-/// Names of the parameters of a threshold.
 const KEYS: [[&str; 3]; 2] = [
     ["throttle.tmt1_celsius", "throttle.tmt1_end_celsius", "throttle.tmt1_rate"],
     ["throttle.tmt2_celsius", "throttle.tmt2_end_celsius", "throttle.tmt2_rate"],

@@ -371,7 +371,6 @@ impl HybridFtl {
         self.audit().map_err(StateError)
     }
 
-    /// Checks all tables.
     pub fn audit(&self) -> Result<(), String> {
         self.mlc.audit()?;
         let Some(slc) = &self.slc else { return Ok(()) };
