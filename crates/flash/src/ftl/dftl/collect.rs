@@ -285,8 +285,8 @@ impl Dftl {
 }
 
 impl Maintenance for Dftl {
-    /// Moves the data or translation pages of `block` to others at once. Returns false if it is still
-    /// written, has no valid page, or too few pages are free.
+    /// Moves the data or translation pages of `block` to others at once. Returns false if it is
+    /// still written, has no valid page, or too few pages are free.
     fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
         let array = flash.array();
         let closed = array.next_page(block) == self.geometry.pages_per_block();
