@@ -102,6 +102,11 @@ fn totals<'a>(events: impl IntoIterator<Item = &'a EventRecord>) -> BTreeMap<(u1
 }
 
 fn resumed_equals_uninterrupted(system: &str) {
+    resumed_after(SimTime::ZERO, system);
+}
+
+/// As [`resumed_equals_uninterrupted`]; the second run has its first request at `pause`.
+fn resumed_after(pause: SimTime, system: &str) {
     // A disk takes some twenty times as long as flash.
     let is_flash = system.contains("ssd") || system.contains("constant-device");
     let pace = if system.contains("preset") || !is_flash { 20 } else { 1 };
@@ -112,9 +117,14 @@ fn resumed_equals_uninterrupted(system: &str) {
     let state = before.state.expect("the run came to its end");
     let base = first_events.last().expect("something happened").time;
     let mut second = String::new();
-    requests(&mut second, 0, 1_500, 2, pace);
-    let (after, resumed) = run_with(folder.path(), &second, system, Some(&state));
-    requests(&mut first, base.as_ns(), 1_500, 2, pace);
+    requests(&mut second, pause.as_ns(), 1_500, 2, pace);
+    requests(&mut first, base.as_ns() + pause.as_ns(), 1_500, 2, pace);
+    // A trace begins with its first request: the pause before it is in the whole trace alone.
+    let (trace, from) = match pause {
+        SimTime::ZERO => (&second, String::new()),
+        _ => (&first, format!("from = \"{}ns\"\n", base.as_ns())),
+    };
+    let (after, resumed) = run_with(folder.path(), trace, &(from + system), Some(&state));
     let (_, whole) = run_with(folder.path(), &first, system, None);
     assert_eq!(totals(&whole), totals(first_events.iter().chain(&resumed)), "{system}");
     // At the instant of the break the last completion and the next arrival come in any order.
@@ -389,4 +399,37 @@ fn with_every_timing_model_and_inside_volumes() {
         "[component.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\
          {first}{second}"
     ));
+}
+
+/// A disk below a host that has one request at the device at a time and this scheduler.
+fn scheduled_by(choice: &str) -> String {
+    format!("[host]\nqueue_depth = 1\nscheduler = {choice}\n{}", component("it", DISK))
+}
+
+#[test]
+fn with_every_scheduler_of_the_host() {
+    for entry in standard().iter::<SchedulerEntry>() {
+        let choice = format!("{:?}", entry.description.name);
+        // Without the pause, the last completion and the next arrival might change places.
+        resumed_after(SimTime::from_ns(780_000), &scheduled_by(&choice));
+    }
+}
+
+#[test]
+fn a_host_with_another_scheduler_starts_it_afresh() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut trace = String::new();
+    requests(&mut trace, 0, 300, 1, 20);
+    let (before, _) = run_with(folder.path(), &trace, &scheduled_by("\"scan\""), None);
+    let resumed = |choice: &str| {
+        let state = before.state.as_deref();
+        let (done, _) = run_with(folder.path(), &trace, &scheduled_by(choice), state);
+        done.results.fingerprint
+    };
+    assert_ne!(resumed("\"scan\""), resumed("\"deadline\""));
+    assert_eq!(
+        resumed("\"scan\""),
+        resumed("{ kind = \"scan\", by = \"lbn\" }"),
+        "a default written out is the same scheduler"
+    );
 }

@@ -532,7 +532,9 @@ fn assemble(
         Submitter::One { host, scheduler, source } => {
             let positioner = system.component.positioner();
             let root = Host::new(host, metered(source, progress), scheduler);
-            let root = root.with_positioner(positioner);
+            let root = root
+                .with_positioner(positioner)
+                .configured_as(resolve::scheduler(scenario, registry));
             (ComponentTree::inner("host", root, vec![system]), host.mode)
         }
         Submitter::Tenants(shared, tenants) => {

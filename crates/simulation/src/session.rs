@@ -11,7 +11,7 @@ use crate::error::{RunError, plugin_fault};
 use crate::faults::{self, FaultOrder};
 use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, resolve};
 use crate::state::{self, PreconditionCache};
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
@@ -132,7 +132,8 @@ impl Session {
         let (pair, capacity) = (QueuePair::default(), system.component.capacity());
         let positioner = system.component.positioner();
         let host = Host::attached(host, pair.clone(), options.versions, scheduler)
-            .with_positioner(positioner);
+            .with_positioner(positioner)
+            .configured_as(resolve::scheduler(scenario, registry));
         let root = ComponentTree::inner("host", host, vec![system]);
         let versions = options.versions || scenario.run.verify;
         let mut assembled =

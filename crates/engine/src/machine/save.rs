@@ -9,7 +9,8 @@ use crate::time::SimTime;
 use crate::timer::TimerPhase;
 
 impl Machine {
-    /// The state of everything below the root, after a run that settled.
+    /// The state of every component, after a run that settled. Of the root it holds what a later
+    /// run continues, its scheduler for example, but not its workload.
     ///
     /// # Errors
     /// When requests are in flight, or a component cannot save itself.
@@ -34,11 +35,16 @@ impl Machine {
             let saved = checkpoint(component.as_mut()).and_then(|state| state.save(&mut saver));
             saved.map_err(|error| located(&position.path, &error))?;
         }
+        let mut root = Saver::default();
+        if let Some(state) = self.components[0].checkpoint() {
+            state.save(&mut root).map_err(|error| located(&self.core.tree[0].path, &error))?;
+        }
+        saver.put_bytes(&root.into_bytes());
         Ok(saver.into_bytes())
     }
 
-    /// Goes on from `state`: everything below the root takes its own back, and it is the time it
-    /// was then. The root begins afresh.
+    /// Continues from `state`, at the time of the save. The root takes back its own part too, but
+    /// begins its workload afresh.
     ///
     /// # Errors
     /// When the state is not of this system; the machine must not be used afterwards.
@@ -50,7 +56,13 @@ impl Machine {
                 checkpoint(component.as_mut()).and_then(|state| state.restore(&mut loader));
             restored.map_err(|error| located(&position.path, &error))?;
         }
+        let root = loader.take_bytes()?;
         loader.end()?;
+        if let Some(own) = self.components[0].checkpoint().filter(|_| !root.is_empty()) {
+            let mut loader = Loader::new(root);
+            let restored = own.restore(&mut loader).and_then(|()| loader.end());
+            restored.map_err(|error| located(&self.core.tree[0].path, &error))?;
+        }
         self.core.now = now;
         for (time, node, token) in wakes {
             if time < now || usize::from(node) >= self.components.len() {

@@ -19,8 +19,8 @@ use crate::scheduler;
 use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba, Op, Outcome,
-    PowerFailure, Request, RequestId, SimTime, Source,
+    Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba,
+    Loader, Op, Outcome, PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
 };
 use queue_pair::Outside;
 use std::collections::VecDeque;
@@ -75,6 +75,8 @@ pub struct Host {
     chose: bool,
     /// A request was not issued when it arrived.
     waited: bool,
+    /// See [`Host::configured_as`].
+    configuration: String,
 }
 
 /// What [`ComponentInfo::idle_policies`] has of `latency_from`, which matters once a request waits.
@@ -116,6 +118,7 @@ impl Host {
             outside: None,
             chose: false,
             waited: false,
+            configuration: String::new(),
         }
     }
 
@@ -141,6 +144,13 @@ impl Host {
     pub fn with_positioner(mut self, positioner: Option<Rc<dyn Positioner>>) -> Self {
         self.positioner = positioner;
         self
+    }
+
+    /// Describes the scheduler with its settings. A saved state restores the scheduler only in a
+    /// host with the same description; in any other it starts afresh.
+    #[must_use]
+    pub fn configured_as(self, configuration: String) -> Self {
+        Self { configuration, ..self }
     }
 
     /// Open loop: lets every due request arrive, and sets the timer for the next.
@@ -389,8 +399,34 @@ impl Component for Host {
         }
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+}
+
+impl Checkpoint for Host {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let mut own = Saver::default();
+        own.put(&self.last.0);
+        self.scheduler.save(&mut own)?;
+        to.put(&self.configuration);
+        to.put_bytes(&own.into_bytes());
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let configuration: String = from.take()?;
+        let mut own = Loader::new(from.take_bytes()?);
+        if configuration != self.configuration {
+            return Ok(());
+        }
+        self.last = Lba(own.take()?);
+        self.scheduler.restore(&mut own)?;
+        own.end()
     }
 }
 

@@ -2,6 +2,8 @@
 //! (section "Command Arbitration"): round robin, and weighted round robin with an urgent priority
 //! class. The specification assigns weights to three priority classes; here each queue has its own.
 
+use hybridsim_engine::{Loader, Saver, StateError};
+
 hybridsim_config::choices! {
     /// How the host chooses the queue that the next request is taken from.
     #[derive(Default)]
@@ -48,6 +50,29 @@ impl Arbiter {
         let last = queues.len().saturating_sub(1);
         let turns = [Turn { queue: last, left: 0 }; 2];
         Self { arbitration, burst, queues: queues.iter().map(queue).collect(), turns }
+    }
+
+    /// Writes whose turn it is, and the credits left.
+    pub fn save(&self, to: &mut Saver) {
+        self.turns.iter().for_each(|turn| to.put(&(turn.queue, turn.left)));
+        self.queues.iter().for_each(|queue| to.put(&queue.credits));
+    }
+
+    /// Reads back what [`Arbiter::save`] wrote.
+    ///
+    /// # Errors
+    /// When the state belongs to other queues.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        for turn in &mut self.turns {
+            (turn.queue, turn.left) = from.take()?;
+            if turn.queue >= self.queues.len() {
+                return Err(StateError(format!("there is no submission queue {}", turn.queue)));
+            }
+        }
+        for queue in &mut self.queues {
+            queue.credits = from.take()?;
+        }
+        Ok(())
     }
 
     /// The queue to take the next request from: one of those that are `ready`.

@@ -28,6 +28,11 @@ impl RateLimit {
         self.next
     }
 
+    /// Continues from the `next` of an earlier run.
+    pub const fn set_next(&mut self, next: SimTime) {
+        self.next = next;
+    }
+
     /// `request` is issued at `now`.
     pub fn issued(&mut self, request: &Request, now: SimTime) {
         let per = |amount: u64, rate: Option<u64>| {

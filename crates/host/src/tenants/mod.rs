@@ -25,8 +25,8 @@ use crate::driver::{
     latency_from, not_completed, report_completed,
 };
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, PowerFailure, Request,
-    RequestId, SimTime, Source,
+    Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, Loader,
+    PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
 };
 use std::collections::VecDeque;
 
@@ -119,6 +119,16 @@ impl TenantHost {
             check: None,
             waited: false,
         }
+    }
+
+    /// The settings that the arbiter and the rate limits depend on.
+    fn configuration(&self) -> String {
+        let tenants = self.tenants.iter().map(|tenant| {
+            let TenantOptions { weight, urgent, iops_max, bandwidth_max, .. } = tenant.options;
+            (weight, urgent, iops_max, bandwidth_max)
+        });
+        let Shared { arbitration, burst, .. } = self.shared;
+        format!("{arbitration:?} {burst} {:?}", tenants.collect::<Vec<_>>())
     }
 
     /// Open loop: lets every due request of a tenant arrive, and sets the timer for its next.
@@ -329,8 +339,38 @@ impl Component for TenantHost {
         }
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+}
+
+/// The arbiter and the rate limits. In a host with other tenants, or others of their settings, they
+/// start afresh.
+impl Checkpoint for TenantHost {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let mut own = Saver::default();
+        self.arbiter.save(&mut own);
+        self.tenants.iter().for_each(|tenant| own.put(&tenant.limit.next()));
+        to.put(&self.configuration());
+        to.put_bytes(&own.into_bytes());
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let configuration: String = from.take()?;
+        let mut own = Loader::new(from.take_bytes()?);
+        if configuration != self.configuration() {
+            return Ok(());
+        }
+        self.arbiter.restore(&mut own)?;
+        for tenant in &mut self.tenants {
+            tenant.limit.set_next(own.take()?);
+        }
+        own.end()
     }
 }
 

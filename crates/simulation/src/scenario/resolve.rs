@@ -97,6 +97,12 @@ pub fn component(component: &ScenarioComponent, registry: &Registry) -> String {
     text(&keys(component, registry))
 }
 
+/// The scheduler of the host with all its settings.
+pub fn scheduler(scenario: &Scenario, registry: &Registry) -> String {
+    let host = write(&scenario.host, HOST, registry);
+    host.get("scheduler").map_or_else(String::new, Toml::to_string)
+}
+
 /// An absolute path, so that the resolved scenario means the same in any folder.
 fn absolute(path: &Path) -> Toml {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
