@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
+import threading
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from . import _core, _run
 from ._run import ScenarioLike
-from .errors import ArgumentError
+from .errors import ArgumentError, Error
 from .results import Result
 
 Operation = Literal[
@@ -41,13 +44,31 @@ class Completion(NamedTuple):
     returned, plus 1; 0 where nothing was written."""
 
 
+class _Open(threading.local):
+    """The open sessions of this thread, which alone may use and drop them."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, _core.Session] = {}
+        # Numbers of sessions without a reference in any thread.
+        self.abandoned: deque[int] = deque()
+
+    def drop_abandoned(self) -> None:
+        while self.abandoned:
+            self.by_number.pop(self.abandoned.popleft(), None)
+
+
+_open = _Open()
+_numbers = itertools.count()
+
+
 class Session:
     """A simulated system that takes requests one by one, with simulated time between them.
 
     `scenario` is what `hybridsim.run` takes; its workload is ignored and may be missing. The
     results are those of a run that reads the same requests at the same times from a trace.
 
-    `power_may_fail` is needed for `cut_power`. A session is used by the thread that created it.
+    `power_may_fail` is needed for `cut_power`. Only the thread that created a session can use it;
+    in any other thread its methods raise `Error`.
     """
 
     def __init__(
@@ -65,22 +86,40 @@ class Session:
         sets = _run._sets(overrides, seed, False)
         source = _run._source(scenario)
         full = detail == "full"
-        self._core = _core.Session(source, sets, full, versions, power_may_fail)
+        _open.drop_abandoned()
+        core = _core.Session(source, sets, full, versions, power_may_fail)
+        self._number = next(_numbers)
+        self._abandoned = _open.abandoned
+        _open.by_number[self._number] = core
+
+    def __del__(self) -> None:
+        # A session that was refused has no number.
+        if hasattr(self, "_number"):
+            self._abandoned.append(self._number)
+            if self._abandoned is _open.abandoned:
+                _open.drop_abandoned()
+
+    @property
+    def _own(self) -> _core.Session:
+        core = _open.by_number.get(self._number)
+        if core is None:
+            raise Error("a session can be used only by the thread that created it")
+        return core
 
     @property
     def capacity_bytes(self) -> int:
         """Capacity of the system."""
-        return self._core.capacity_bytes()
+        return self._own.capacity_bytes()
 
     @property
     def now_ns(self) -> int:
         """Simulated time since the start of the session."""
-        return self._core.now_ns()
+        return self._own.now_ns()
 
     @property
     def outstanding(self) -> int:
         """Requests submitted that have not ended."""
-        return self._core.outstanding()
+        return self._own.outstanding()
 
     def submit(
         self,
@@ -99,15 +138,15 @@ class Session:
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
-        return Submitted(*self._core.submit(op, (offset, length), at_ns, (fua, append)))
+        return Submitted(*self._own.submit(op, (offset, length), at_ns, (fua, append)))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""
-        return _completions(self._core.advance_to(_time("time_ns", time_ns)))
+        return _completions(self._own.advance_to(_time("time_ns", time_ns)))
 
     def next_completion(self) -> Completion | None:
         """Simulates until a request ends; `None` when none is outstanding."""
-        return next(iter(_completions(self._core.next_completion())), None)
+        return next(iter(_completions(self._own.next_completion())), None)
 
     def cut_power(self, at_ns: int | None = None) -> list[Completion]:
         """The power fails just after `at_ns`, or now, and comes back.
@@ -115,7 +154,7 @@ class Session:
         Returns the requests that ended; those that had arrived are lost.
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
-        return _completions(self._core.cut_power(at_ns))
+        return _completions(self._own.cut_power(at_ns))
 
     def inject(
         self,
@@ -143,11 +182,11 @@ class Session:
             text = json.dumps(fault, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"a fault takes numbers and names: {error}") from error
-        return self._core.inject(text, at_ns)
+        return self._own.inject(text, at_ns)
 
     def finish(self) -> Result:
         """Serves what is outstanding and returns the results."""
-        done = self._core.finish()
+        done = self._own.finish()
         result = Result.from_json(done["json"], done["resolved"], done["pictures"], done["files"])
         _run._raise_fault(done, result)
         return result

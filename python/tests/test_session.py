@@ -1,5 +1,9 @@
 """A session gives the results of a run, and power failures on request."""
 
+import gc
+import sys
+import threading
+
 import hybridsim
 import pytest
 
@@ -160,3 +164,33 @@ def test_faults_that_cannot_occur_are_refused():
     session.finish()
     with pytest.raises(hybridsim.Error, match="finished"):
         session.inject("fill")
+
+
+def test_only_the_thread_that_created_a_session_uses_it():
+    session = hybridsim.Session(SSD)
+    raised, warned = [], []
+
+    def elsewhere(session):
+        for call in (session.next_completion, session.finish, lambda: session.now_ns):
+            try:
+                call()
+            except hybridsim.Error as error:
+                raised.append(str(error))
+
+    def drop(held):
+        held.pop()
+        gc.collect()
+
+    hook, sys.unraisablehook = sys.unraisablehook, warned.append
+    try:
+        for act, argument in ((elsewhere, session), (drop, [hybridsim.Session(SSD)])):
+            thread = threading.Thread(target=act, args=(argument,))
+            thread.start()
+            thread.join()
+    finally:
+        sys.unraisablehook = hook
+    assert len(raised) == 3 and all("only by the thread" in text for text in raised)
+    assert warned == []
+    session.submit("read", 0, 4096)
+    assert session.next_completion().outcome == "done"
+    session.finish()
