@@ -119,7 +119,7 @@ fn a_results_folder_holds_what_other_tools_read() {
     let failed_path = failed.to_str().expect("UTF-8");
     let no_trace = ["--trace", "nowhere.csv", "--out", failed_path, "--requests"];
     refused(&[&["run", &toy][..], &no_trace].concat(), 3, &["nowhere"]);
-    assert_eq!(fs::read_dir(&failed).expect("a folder").count(), 0, "nothing half done is left");
+    assert!(!failed.exists(), "nothing half done is left");
     refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it starts"]);
 }
 

@@ -13,9 +13,8 @@ use hybridsim_sweep::{Job, Memory, Outcome, Plan, Point, Seeds};
 /// Runs every scenario at all seeds.
 pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> {
     let points = points(registry, args)?;
-    if let Some(out) = &args.simulate.out {
-        prepare(out, args.simulate.force)?;
-    }
+    let force = args.simulate.force;
+    let _folder = args.simulate.out.as_ref().map(|out| prepare(out, force)).transpose()?;
     let steps = Steps::new(args.simulate.progress, points.len());
     let job = Job {
         registry,

@@ -94,9 +94,7 @@ fn time(text: &str) -> Result<u64, String> {
 /// Plans.
 pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
     let prices = prices(args.prices.as_deref())?;
-    if let Some(out) = &args.out {
-        prepare(out, args.force)?;
-    }
+    let _folder = args.out.as_ref().map(|out| prepare(out, args.force)).transpose()?;
     let (profile, curves) = study(registry, args)?;
     let footprint = profile.footprint_bytes;
     if let Some(data) = args.data.filter(|data| *data < footprint) {

@@ -46,9 +46,7 @@ pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failur
     if args.list || args.ids.is_empty() {
         return print(&list(&experiments));
     }
-    if let Some(out) = &args.out {
-        prepare(out, args.force)?;
-    }
+    let _folder = args.out.as_ref().map(|out| prepare(out, args.force)).transpose()?;
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, experiments.len());
     let finished = |name: &str| steps.message(name);

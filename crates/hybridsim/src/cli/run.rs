@@ -16,7 +16,7 @@ use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
 use hybridsim_simulation::{text, workload};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,9 +96,7 @@ pub fn simulate(
         note(&text);
     }
     let names = names(paths);
-    if let Some(out) = &args.out {
-        prepare(out, args.force)?;
-    }
+    let _folder = args.out.as_ref().map(|out| prepare(out, args.force)).transpose()?;
     let has_results = Arc::new(AtomicBool::new(false));
     let interrupted = interrupts(args.json, Arc::clone(&has_results));
     let mut runs: Vec<RunOutput> = Vec::new();
@@ -210,7 +208,43 @@ pub(super) fn names(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// Checks before the run that results can be written.
-pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
+pub(super) fn prepare(out: &Path, force: bool) -> Result<OutFolder, Failure> {
+    let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made = out.ancestors().take_while(missing).map(Path::to_owned).collect();
+    fs::create_dir_all(out)
+        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))?;
+    let mut folder = OutFolder { made, lock: None };
+    folder.lock = lock(out)?;
+/// A folder for results, which no other program writes into meanwhile. If it is new and nothing is
+/// written, it is removed.
+pub(super) struct OutFolder {
+    /// The folder and those above it that did not exist, the innermost first.
+    made: Vec<PathBuf>,
+    /// Locked for as long as it is open.
+    lock: Option<File>,
+}
+
+impl Drop for OutFolder {
+    fn drop(&mut self) {
+        self.lock = None;
+        // Fails where something is in it.
+        let _ = self.made.iter().try_for_each(fs::remove_dir);
+    }
+}
+
+/// Locks `out`; `None` where folders cannot be locked.
+fn lock(out: &Path) -> Result<Option<File>, Failure> {
+    let Ok(folder) = File::open(out) else { return Ok(None) };
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another hybridsim writes into {}", out.display());
+            Err(Failure::usage(format!("{message}; wait for it, or choose another folder")))
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
+        Ok(()) => Ok(Some(folder)),
+    }
+}
+
     // Ignore the temporary files of interrupted runs.
     let partial = |name: &str| name.starts_with('.') && name.ends_with(".partial");
     let counts = |entry: &fs::DirEntry| !partial(&entry.file_name().to_string_lossy());
@@ -219,8 +253,7 @@ pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
         let message = format!("{} is not empty; add --force to write there", out.display());
         return Err(Failure::usage(message));
     }
-    fs::create_dir_all(out)
-        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))
+    Ok(folder)
 }
 
 pub(super) fn interrupt_flag() -> Arc<AtomicBool> {

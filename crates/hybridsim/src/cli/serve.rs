@@ -146,9 +146,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let addresses = args.nbd.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let control = args.control.as_ref().map(parse).transpose()?;
     let clock = args.clock()?;
-    if let Some(out) = &args.out {
-        run::prepare(out, args.force)?;
-    }
+    let _folder = args.out.as_ref().map(|out| run::prepare(out, args.force)).transpose()?;
     // Mistakes are reported before devices are preconditioned.
     Exports::parse(&args.exports, u64::MAX / SECTOR_BYTES).map_err(usage)?;
     let record = args.record.as_ref().map(|path| {

@@ -1,0 +1,82 @@
+//! Mistakes and rare conditions: what the program refuses, before anything runs where possible,
+//! and what it leaves behind.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{TOY, call, program, root, scenario, text};
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+
+/// Runs `args`, which fail with exit code `code`; returns what standard error has.
+fn fails(code: i32, args: &[&str]) -> String {
+    let output = call(args);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}\n{message}");
+    message
+}
+
+/// The document that `args` print, which succeed.
+fn document(args: &[&str]) -> Value {
+    let output = call(args);
+    assert!(output.status.success(), "{args:?}\n{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// An SSD with so many blocks in each of its planes, written at random.
+fn small_ssd(blocks: u32, precondition: &str) -> String {
+    format!(
+        "[workload]\ngenerator = {{ kind = \"uniform\", requests = 40000, read = 0.0, \
+         block = \"4KiB\", interarrival_ms = 0.02 }}\n\
+         [component.ssd]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
+         planes_per_die = 1\npage_size = \"4KiB\"\npages_per_block = 64\n\
+         blocks_per_plane = {blocks}\nover_provisioning = 0.28\n\
+         precondition = \"{precondition}\"\n"
+    )
+}
+
+#[test]
+fn an_invalid_scenario_leaves_no_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let bad = TOY.replace("latency = ", "latency = \"1us\"\nqueue_depht = 3 # ");
+    let bad = scenario(&folder, "bad.toml", &bad);
+    // Wrong only once it is built.
+    let worse = "[component.d]\nkind = \"ssd\"\nblocks_per_plane = 2\n\
+                 read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"2ms\"\n\
+                 [workload]\ngenerator = { kind = \"uniform\", requests = 70 }\n";
+    let worse = scenario(&folder, "worse.toml", worse);
+    let outer = folder.path().join("outer");
+    let out = outer.join("results").display().to_string();
+    for path in [bad, worse] {
+        fails(2, &["run", &path, "--out", &out]);
+        assert!(!outer.exists(), "{path}");
+    }
+    fs::create_dir(&outer).expect("one's own folder");
+    let worse = folder.path().join("worse.toml").display().to_string();
+    fails(2, &["run", &worse, "--out", &outer.display().to_string()]);
+    assert!(outer.exists(), "it was there before");
+}
+
+#[test]
+fn two_runs_do_not_write_into_one_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let out = folder.path().join("out").display().to_string();
+    let endless = "workload.generator.requests=4000000000";
+    let mut first = program(&["run", &toy, "--out", &out, "--set", endless])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    while !folder.path().join("out").exists() {
+        std::thread::yield_now();
+    }
+    // The lock is taken just after the folder is made.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let message = fails(2, &["run", &toy, "--out", &out, "--force"]);
+    first.kill().and_then(|()| first.wait()).expect("it runs");
+    assert!(message.contains("another hybridsim writes into"), "{message}");
+    assert!(call(&["run", &toy, "--out", &out, "--force"]).status.success());
+    fs::metadata(folder.path().join("out/results.json")).expect("results");
+}
