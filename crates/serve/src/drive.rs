@@ -97,8 +97,8 @@ pub struct Served {
 pub struct Ended {
     pub output: RunOutput,
     pub served: Served,
-    /// The contents as saved, if the state is.
-    pub contents: Option<Vec<u8>>,
+    /// The contents as saved, if the state is, or why not all of them could be stored.
+    pub contents: io::Result<Option<Vec<u8>>>,
     /// Whether the trace was completed.
     pub recorded: io::Result<()>,
 }
@@ -116,6 +116,10 @@ pub struct Drive {
     deferred: VecDeque<Job>,
     finished: Vec<Finished>,
     fault: Option<Fault>,
+    /// Requests that failed because the contents could not be read or written, and the first error.
+    contents_failed: (u64, Option<io::Error>),
+    /// Bytes of history above which the device is asked to flush.
+    history_max: u64,
     /// The power is failing: replies no longer reach clients.
     is_failing: bool,
     /// The client number of the drive's own requests.
@@ -142,6 +146,8 @@ impl Drive {
             deferred: VecDeque::new(),
             finished: Vec::new(),
             fault: None,
+            contents_failed: (0, None),
+            history_max: HISTORY_BYTES_MAX,
             is_failing: false,
             own_client: u64::MAX,
             served,
@@ -221,7 +227,7 @@ impl Drive {
         let id = self.jobs_begun;
         self.jobs_begun += 1;
         let (mut at_sector, end) = (job.first, job.first + job.sectors);
-        let mut left = 0;
+        let (mut left, mut failed) = (0, false);
         let flush = match &self.contents {
             Contents::History(history) => history.flush(),
             Contents::Plain(_) => 0,
@@ -234,7 +240,7 @@ impl Drive {
                     let part = Part { pending: id, at, first: at_sector, sectors };
                     self.parts.insert(number, part);
                     left += 1;
-                    self.store(&mut job.kind, number, at_sector, sectors);
+                    failed |= !self.store(&mut job.kind, number, at_sector, sectors);
                 }
                 Err(message) => self.fail(Fault::Invariant(message)),
             }
@@ -243,7 +249,7 @@ impl Drive {
                 break;
             }
         }
-        self.jobs.insert(id, Pending { job, left, failed: false, flush });
+        self.jobs.insert(id, Pending { job, left, failed, flush });
         if self.fault.is_some() {
             self.fail_all();
         }
@@ -257,8 +263,9 @@ impl Drive {
         Ok(submitted)
     }
 
-    /// Stores what a part writes, and takes the bytes out of `kind`.
-    fn store(&mut self, kind: &mut Kind, number: u64, first: u64, sectors: u64) {
+    /// Stores what a part writes, and takes the bytes out of `kind`. Returns whether that was
+    /// possible.
+    fn store(&mut self, kind: &mut Kind, number: u64, first: u64, sectors: u64) -> bool {
         let stored = match (&mut self.contents, &mut *kind) {
             (Contents::Plain(store), Kind::Write(Data::Bytes(bytes))) => store.write(first, bytes),
             (Contents::Plain(store), Kind::Write(Data::Zeros) | Kind::Trim) => {
@@ -274,9 +281,21 @@ impl Drive {
         if let Kind::Write(data) = kind {
             *data = Data::Zeros;
         }
-        if let Err(error) = stored {
-            self.fail(Fault::Workload(of_contents(error)));
+        match stored {
+            Ok(()) => true,
+            Err(error) => {
+                self.note_contents(error);
+                false
+            }
         }
+    }
+
+    /// The contents could not be read or written, because the disk is full for example: a request
+    /// fails, and the device continues.
+    fn note_contents(&mut self, error: io::Error) {
+        let (count, first) = &mut self.contents_failed;
+        *count += 1;
+        first.get_or_insert(error);
     }
 
     fn fail(&mut self, fault: Fault) {
@@ -379,7 +398,7 @@ impl Drive {
     fn limit_history(&mut self) {
         let Contents::History(history) = &self.contents else { return };
         let is_flushing = || self.jobs.values().any(|it| it.job.client == self.own_client);
-        if history.kept_bytes() > HISTORY_BYTES_MAX && !is_flushing() {
+        if history.kept_bytes() > self.history_max && !is_flushing() {
             let job = Job {
                 client: self.own_client,
                 number: 0,
@@ -454,7 +473,13 @@ impl Drive {
         match stored {
             Ok(Ok(())) => {}
             Ok(Err(_stale)) => pending.failed = true,
-            Err(error) => self.fail(Fault::Workload(of_contents(error))),
+            Err(error) => {
+                pending.failed = true;
+                if let Contents::History(history) = &self.contents {
+                    self.history_max = history.kept_bytes() + HISTORY_BYTES_MAX;
+                }
+                self.note_contents(error);
+            }
         }
         if last && let Some(pending) = self.jobs.remove(&part.pending) {
             match answer.outcome {
@@ -535,19 +560,22 @@ impl Drive {
         }
         let faults = self.session.faults();
         let recorded = self.record.map_or(Ok(()), |record| record.finish(faults));
-        let problem = |error: io::Error| RunError::Trace(of_contents(error));
-        let contents = match &mut self.contents {
+        let (contents, settled) = match &mut self.contents {
             Contents::History(history) => {
                 self.served.lost_sectors = history.lost_sectors();
-                history.settle_all().map_err(problem)?;
-                history.store()
+                let settled = history.settle_all();
+                (history.store(), settled)
             }
-            Contents::Plain(store) => store,
+            Contents::Plain(store) => (store, Ok(())),
         };
-        let saved = (saves && self.fault.is_none()).then(|| contents.save()).transpose();
-        let saved = saved.map_err(problem)?;
+        let saves = saves && self.fault.is_none();
+        let saved = settled.and_then(|()| saves.then(|| contents.save()).transpose());
         self.served.lateness_ns = self.clock.lateness();
-        let warnings = self.clock.warning().into_iter().collect();
+        let mut warnings: Vec<String> = self.clock.warning().into_iter().collect();
+        if let (count, Some(error)) = self.contents_failed {
+            let error = of_contents(error);
+            warnings.push(format!("{count} parts of requests failed: {error}"));
+        }
         let output = self.session.finish(registry, self.fault, warnings)?;
         Ok(Ended { output, served: self.served, contents: saved, recorded })
     }

@@ -179,7 +179,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let Ended { output, served, contents, recorded } = &ended;
     // State and trace are kept also where the results cannot be shown.
     let kept = match (&args.state, &output.state, contents) {
-        (Some(path), Some(machine), Some(contents)) => {
+        (Some(path), Some(machine), Ok(Some(contents))) => {
             let system = Resolved::new(&scenario, registry).system();
             written(path, hybridsim_serve::save(path, &system, machine, contents))
         }
@@ -194,12 +194,15 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
             note(&replay(args, path, served.faults > 0));
         }
     }
+    if let Some(path) = args.contents.as_ref().or(args.state.as_ref()) {
+        written(path, contents.as_ref())?;
+    }
     run::verdict(std::slice::from_ref(output))
 }
 
 /// A file that could not be written at the end.
-fn written(path: &Path, result: Result<(), impl Display>) -> Result<(), Failure> {
-    result.map_err(|error| {
+fn written<T>(path: &Path, result: Result<T, impl Display>) -> Result<(), Failure> {
+    result.map(drop).map_err(|error| {
         Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
     })
 }

@@ -164,6 +164,18 @@ impl History {
         let Some(write) = self.recent.remove(&version) else { return Ok(()) };
         self.by_sector.remove(&(write.first, version));
         self.kept_bytes -= write.kept();
+        let stored = self.store_settled(version, &write);
+        if stored.is_err() {
+            // It is still known, and may be settled once the file can be written again.
+            self.kept_bytes += write.kept();
+            self.by_sector.insert((write.first, version));
+            self.recent.insert(version, write);
+        }
+        stored
+    }
+
+    /// Stores the sectors of `write` that no later settled write covers.
+    fn store_settled(&mut self, version: u64, write: &Write) -> io::Result<()> {
         let (mut sector, end) = (write.first, write.first + write.sectors);
         while sector < end {
             // A forced write may have been settled before an earlier one that was flushed later.
