@@ -11,8 +11,8 @@ use hybridsim_observe::Detail;
 use hybridsim_report::terminal::Style;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Ended, Exports, Limits, Outcome, Served, TraceFile, faults_beside,
-    unpack,
+    Address, Clock, Drive, Ended, Exports, Limits, Lock, Outcome, Served, TraceFile, faults_beside,
+    hold, unpack,
 };
 use hybridsim_simulation::run::{RunOutput, RunProgress};
 use hybridsim_simulation::scenario::resolve::Resolved;
@@ -146,6 +146,16 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let addresses = args.nbd.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let control = args.control.as_ref().map(parse).transpose()?;
     let clock = args.clock()?;
+    let locked = |path: &PathBuf| {
+        // A pipe, for example, is written to as it is.
+        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Ok(None);
+        }
+        let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        Lock::of(path).map(Some).map_err(failed)
+    };
+    let _state = args.state.as_ref().map(locked).transpose()?;
+    let _trace = args.record.as_ref().map(locked).transpose()?;
     let _folder = args.out.as_ref().map(|out| run::prepare(out, args.force)).transpose()?;
     // Mistakes are reported before devices are preconditioned.
     Exports::parse(&args.exports, u64::MAX / SECTOR_BYTES).map_err(usage)?;
@@ -259,6 +269,7 @@ fn open(
     let mut store = match &args.contents {
         Some(path) => {
             let failed = |error| Failure::usage(format!("cannot use {}: {error}", path.display()));
+            hold(&file).map_err(failed)?;
             let mut options = fs::File::options();
             options.read(true).write(true).create(true).truncate(false);
             let file = options.open(path).map_err(failed)?;

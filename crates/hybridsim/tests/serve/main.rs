@@ -627,3 +627,25 @@ fn wrong_options_are_refused() {
         assert!(message.contains(word), "{args:?}\n{message}");
     }
 }
+
+#[test]
+fn a_second_server_on_the_same_files_is_refused() {
+    let folder = folder();
+    let device = "[component.d]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\n";
+    for option in ["--state", "--contents", "--record"] {
+        let path = format!("drive{option}");
+        let first = Server::start(folder.path(), device, &[option, &path]);
+        let second = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+            .args(["serve", "served.toml", "--nbd", "unix:other.sock", option, &path])
+            .current_dir(folder.path())
+            .output()
+            .expect("the program starts");
+        let message = String::from_utf8_lossy(&second.stderr);
+        assert_eq!(second.status.code(), Some(2), "{option}: {message}");
+        assert!(message.contains("another hybridsim is using it"), "{option}: {message}");
+        first.stop();
+        // The first has left no lock behind.
+        Server::start(folder.path(), device, &[option, &path]).stop();
+        assert!(!folder.path().join(format!("{path}.lock")).exists());
+    }
+}
