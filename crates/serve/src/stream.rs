@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
@@ -36,10 +36,16 @@ impl Address {
     }
 }
 
-/// A listening socket. A Unix socket's file is removed at the end.
+/// A listening socket. A Unix socket's file is removed at the end, unless another server has put
+/// its own there meanwhile.
 pub enum Listener {
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, PathBuf, Option<(u64, u64)>),
     Tcp(TcpListener),
+}
+
+/// Which file is at `path`: its device and inode.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
 }
 
 /// Removes the socket that a server which did not end properly left at `path`.
@@ -72,7 +78,8 @@ impl Listener {
         Ok(match address {
             Address::Unix(path) => {
                 remove_stale(path)?;
-                Self::Unix(UnixListener::bind(path)?, path.clone())
+                let listener = UnixListener::bind(path)?;
+                Self::Unix(listener, path.clone(), identity(path))
             }
             Address::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
         })
@@ -81,7 +88,7 @@ impl Listener {
     /// The address, as clients write it.
     pub fn address(&self) -> String {
         match self {
-            Self::Unix(_, path) => format!("nbd+unix:///?socket={}", path.display()),
+            Self::Unix(_, path, _) => format!("nbd+unix:///?socket={}", path.display()),
             Self::Tcp(listener) => {
                 let address = listener.local_addr().map(|it| it.to_string());
                 format!("nbd://{}", address.unwrap_or_default())
@@ -91,7 +98,7 @@ impl Listener {
 
     pub async fn accept(&self) -> io::Result<Stream> {
         Ok(match self {
-            Self::Unix(listener, _) => Stream::Unix(listener.accept().await?.0),
+            Self::Unix(listener, ..) => Stream::Unix(listener.accept().await?.0),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
@@ -103,7 +110,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, path, own) = self
+            && own.is_some()
+            && identity(path) == *own
+        {
             drop(std::fs::remove_file(path));
         }
     }
@@ -148,5 +158,25 @@ impl Stream {
                 other => return other,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_socket_of_a_later_server_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("nbd.sock");
+        let address = Address::Unix(path.clone());
+        let first = Listener::bind(&address).await.expect("a socket");
+        // The socket is removed, and another server takes the name.
+        std::fs::remove_file(&path).expect("it is there");
+        let second = Listener::bind(&address).await.expect("a socket");
+        drop(first);
+        assert!(path.exists(), "it is of the second server");
+        drop(second);
+        assert!(!path.exists());
     }
 }
