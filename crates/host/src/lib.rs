@@ -9,5 +9,7 @@ pub mod driver;
 pub mod scheduler;
 pub mod tenants;
 
-pub use driver::{Answer, Answered, Host, HostOptions, Mode, QueuePair, not_completed};
+pub use driver::{
+    Answer, Answered, Host, HostOptions, Mode, QueuePair, WAITS_FOR_COMPLETIONS, not_completed,
+};
 pub use tenants::TenantHost;

@@ -22,12 +22,16 @@ fn run(system: &str, requests: u64, every: u64) -> RunOutput {
 }
 
 fn run_scenario(text: String) -> RunOutput {
-    let registry = standard();
+    run::run(&scenario(text), &standard(), Options::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn scenario(text: String) -> Scenario {
     let source = SourceText { name: "test".to_owned(), text };
-    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
-    let scenario =
-        Scenario::check(input, &registry).unwrap_or_else(|problems| panic!("{problems}"));
-    run::run(&scenario, &registry, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+    // For those that replay a trace.
+    let base = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let input = Input { source, base, sets: Vec::new(), trace: None };
+    Scenario::check(input, &standard()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// `docs/models/flash-backed.md` says that this command shows the loss.
@@ -82,13 +86,14 @@ fn power_failures_are_those_of_a_run_that_is_not_verified() {
              norandommap = true }}\n[host]\nmode = \"closed\"\nqueue_depth = 8\n\
              [run]\nverify = VERIFY\npower_cut_every = 300\n{system}"
         );
+        if let Err(error) = run::check(&scenario(text.replace("VERIFY", "true")), &standard()) {
+            assert!(error.to_string().contains("does not model power failures"), "{kind}: {error}");
+            continue;
+        }
         let (verified, plain) = (run(&text, true), run(&text, false));
         assert_eq!(verified, plain, "{kind}");
-        match plain.1 {
-            None => modelled += 1,
-            Some(Fault::PowerFailureUnsupported { .. }) => continue,
-            Some(fault) => panic!("{kind}: {fault}"),
-        }
+        assert_eq!(plain.1, None, "{kind}");
+        modelled += 1;
         assert!(plain.2 > 10 && plain.3 > plain.2, "{kind}: {} failures", plain.2);
     }
     assert!(modelled > 15, "{modelled}");
@@ -345,14 +350,23 @@ fn a_volatile_write_cache_keeps_what_was_flushed() {
 
 #[test]
 fn parts_that_do_not_model_it_say_so() {
-    let done = run(
-        "[component.v]\nkind = \"memory-cache\"\nsize = \"64KiB\"\ndevice = \"a\"\n\
-        [component.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
-        1000,
-        100,
+    let refused = |workload: &str, system: &str| {
+        let text = format!("[workload]\n{workload}[run]\npower_cut_every = 100\n{system}");
+        let error = run::check(&scenario(text), &standard()).err().expect("it is refused");
+        assert!(matches!(error, run::RunError::Scenario(_)), "{error}");
+        error.to_string()
+    };
+    let device = "[component.a]\nkind = \"constant-device\"\ncapacity = \"1GiB\"\n";
+    let cache = "[component.v]\nkind = \"memory-cache\"\nsize = \"64KiB\"\ndevice = \"a\"\n";
+    let generator = "generator = { kind = \"uniform\", requests = 10, interarrival_ms = 1 }\n";
+    let error = refused(generator, &format!("{cache}{device}"));
+    assert!(error.contains("`v`: a `memory-cache` does not model power failures"), "{error}");
+    let trace = "trace = \"mail.hst\"\nfit = true\ntimes = \"after-completions\"\n";
+    let error = refused(trace, device);
+    assert!(
+        error.contains("power_cut_every") && error.contains("waits for completions"),
+        "{error}"
     );
-    let fault = done.fault.expect("it cannot").to_string();
-    assert!(fault.contains("does not model power failures"), "{fault}");
 }
 
 /// An array of four devices, each described by `device`; a spare where `more` asks for it.

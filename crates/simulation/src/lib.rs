@@ -8,6 +8,7 @@ pub mod faults;
 pub mod memory;
 mod observer;
 pub mod parallel;
+mod power;
 pub mod presets;
 mod progress;
 pub mod registry;

@@ -7,6 +7,7 @@ use crate::error::{plugin_fault, section};
 use crate::faults;
 use crate::memory;
 use crate::observer;
+use crate::power;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::resolve::{self, Resolved};
@@ -416,15 +417,26 @@ enum Submitter {
     Tenants(Shared, Vec<(TenantOptions, Box<dyn Source>)>),
 }
 
+impl Submitter {
+    /// Whether a workload waits for completions.
+    fn waits(&self) -> bool {
+        match self {
+            Self::One { source, .. } => source.waits(),
+            Self::Tenants(_, tenants) => tenants.iter().any(|(_, source)| source.waits()),
+        }
+    }
+}
+
 /// Builds the system and the scheduler, and opens the workload.
 fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
-    let system = build::system(scenario, registry)?;
+    let mut system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let capacity = system.component.capacity();
     let (submitter, mut warnings) = match scenario.tenants.is_empty() {
         true => one_workload(scenario, registry, host, capacity)?,
         false => tenants(scenario, registry, host, capacity)?,
     };
+    power::check(scenario, &mut system, submitter.waits())?;
     warnings.before.extend(warnings::without_effect(scenario, registry));
     warnings.before.extend(memory::shortage(scenario, registry));
     Ok(Parts { system, submitter, warnings })

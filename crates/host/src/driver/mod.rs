@@ -28,8 +28,8 @@ use std::rc::Rc;
 
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
-/// Why a system cannot lose power under a workload.
-pub(crate) const WAITS_FOR_COMPLETIONS: &str = "a workload waits for completions, some of which a \
+/// The reason given where a power failure would meet a workload that waits for completions.
+pub const WAITS_FOR_COMPLETIONS: &str = "a workload waits for completions, some of which a \
     power failure would take away; use times that do not depend on them";
 
 /// The fault of a system that stops before it has completed all requests.
