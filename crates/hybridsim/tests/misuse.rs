@@ -37,6 +37,14 @@ fn small_ssd(blocks: u32, precondition: &str) -> String {
 }
 
 #[test]
+fn an_fqueue_unlike_the_nv_cache_is_refused_by_check() {
+    let example = root().join("examples/flash-backed.toml").display().to_string();
+    let set = "component.host-scheduler.fqueue=\"41KiB\"";
+    let message = fails(2, &["check", &example, "--set", set]);
+    assert!(message.contains("fqueue") && message.contains("82 sectors"), "{message}");
+}
+
+#[test]
 fn an_invalid_scenario_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bad = TOY.replace("latency = ", "latency = \"1us\"\nqueue_depht = 3 # ");
