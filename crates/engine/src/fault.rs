@@ -70,6 +70,12 @@ pub enum Fault {
     /// The workload asks for more than the system can serve.
     #[error("{0}")]
     Overload(String),
+    /// An event lies beyond the longest time that a run can simulate.
+    #[error(
+        "the run would go on beyond 584 years of simulated time (2^64 ns), the longest there can \
+         be: shorten latencies, pauses and arrival times"
+    )]
+    TimeExhausted,
     /// The simulator violated one of its own invariants.
     #[error("invariant broken: {0}; this is a defect of the simulator, please report it")]
     Invariant(String),

@@ -45,6 +45,24 @@ fn an_fqueue_unlike_the_nv_cache_is_refused_by_check() {
 }
 
 #[test]
+fn a_run_beyond_584_years_is_one_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let slow = "[workload]\ngenerator = { kind = \"uniform\", requests = 70 }\n\
+                [host]\nmode = \"closed\"\nqueue_depth = 1\n\
+                [component.d]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\n\
+                latency = \"3650d\"\n";
+    let path = scenario(&folder, "slow.toml", slow);
+    let output = call(&["run", &path, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert_eq!(message.matches("584 years").count(), 1, "{message}");
+    assert!(!message.contains("a check failed"), "{message}");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["complete"], false);
+    assert_eq!(json["violations"], serde_json::json!([]));
+}
+
+#[test]
 fn an_invalid_scenario_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bad = TOY.replace("latency = ", "latency = \"1us\"\nqueue_depht = 3 # ");

@@ -212,6 +212,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::Policy { .. } | Fault::Plugin(_) => "policy",
         Fault::Workload(_) => "workload",
         Fault::Overload(_) => "overload",
+        Fault::TimeExhausted => "time",
         Fault::Invariant(_) => "invariant",
         Fault::Interrupted => "interrupted",
     }

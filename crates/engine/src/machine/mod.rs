@@ -340,6 +340,9 @@ impl Machine {
         sink: &mut dyn EventSink,
     ) -> Result<(), Fault> {
         debug_assert!(time >= self.core.now, "time went back");
+        if time == SimTime::NEVER {
+            return Err(Fault::TimeExhausted);
+        }
         self.core.now = time;
         match event {
             // The inbox is empty, so it need not go through it, unless the power may fail before
