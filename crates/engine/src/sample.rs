@@ -90,8 +90,15 @@ pub fn standard_normal(stream: &mut Stream) -> f64 {
     radius * libm::cos(std::f64::consts::TAU * stream.unit())
 }
 
-/// Poisson by counting exponential gaps in chunks, so that any mean works without underflow.
+/// Mean from which Poisson counts are drawn by rejection.
+const POISSON_COUNTED_MAX: f64 = 1000.0;
+
+/// Poisson by counting exponential gaps, which takes a time proportional to the mean; above
+/// [`POISSON_COUNTED_MAX`] by rejection.
 fn poisson(stream: &mut Stream, mean: f64) -> f64 {
+    if mean > POISSON_COUNTED_MAX {
+        return poisson_by_rejection(stream, mean);
+    }
     let (mut left, mut count) = (mean, 0.0);
     while left > 0.0 {
         left -= standard_exponential(stream);
@@ -100,6 +107,30 @@ fn poisson(stream: &mut Stream, mean: f64) -> f64 {
         }
     }
     count
+}
+
+/// Poisson in constant time: transformed rejection (PTRS, Hormann 1993), exact for a mean of at
+/// least 10. The constants are those of the paper.
+fn poisson_by_rejection(stream: &mut Stream, mean: f64) -> f64 {
+    let b = 0.931 + 2.53 * libm::sqrt(mean);
+    let a = -0.059 + 0.024_83 * b;
+    let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    let quick = 0.9277 - 3.6224 / (b - 2.0);
+    loop {
+        let (u, v) = (stream.unit() - 0.5, stream.unit());
+        let distance = 0.5 - u.abs();
+        let count = libm::floor((2.0 * a / distance + b) * u + mean + 0.43);
+        if distance >= 0.07 && v <= quick {
+            return count;
+        }
+        if count < 0.0 || (distance < 0.013 && v > distance) {
+            continue;
+        }
+        let drawn = libm::log(v * inverse_alpha / (a / (distance * distance) + b));
+        if drawn <= count * libm::log(mean) - mean - libm::lgamma(count + 1.0) {
+            return count;
+        }
+    }
 }
 
 /// Zipf over ranks `0..n` with exponent `theta`: rank k has weight `(k + 1)^-theta`.
@@ -184,6 +215,23 @@ mod tests {
             let mean = sample_mean(&distribution);
             let error = (mean / distribution.mean() - 1.0).abs();
             assert!(error < 0.01, "{distribution:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn large_poisson_counts_take_constant_time_and_have_their_mean_and_variance() {
+        for mean in [1_001.0, 20_000.0, 1e6] {
+            let mut stream = Stream::new(4, "poisson");
+            let n = 40_000;
+            let counts: Vec<f64> = (0..n).map(|_| poisson(&mut stream, mean)).collect();
+            let average = counts.iter().sum::<f64>() / f64::from(n);
+            let variance =
+                counts.iter().map(|count| (count - average).powi(2)).sum::<f64>() / f64::from(n);
+            // Five standard deviations of either estimate.
+            let error = (average - mean).abs() / libm::sqrt(mean / f64::from(n));
+            assert!(error < 5.0, "mean {mean}: {average}");
+            let spread = (variance / mean - 1.0).abs();
+            assert!(spread < 5.0 * libm::sqrt(2.0 / f64::from(n)), "mean {mean}: {variance}");
         }
     }
 
