@@ -106,3 +106,22 @@ fn two_runs_do_not_write_into_one_folder() {
     assert!(call(&["run", &toy, "--out", &out, "--force"]).status.success());
     fs::metadata(folder.path().join("out/results.json")).expect("results");
 }
+
+#[test]
+fn blocks_that_the_ftl_keeps_are_reported_where_they_take_much_of_the_spare() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let warned = |blocks| {
+        let path = scenario(&folder, "ssd.toml", &small_ssd(blocks, "fill"));
+        let run = document(&["run", &path, "--json", "--no-cache"]);
+        let counted = document(&["write-amplification", &path, "--json", "--no-cache"]);
+        let left = |of: &Value| of["constants"]["effective_over_provisioning"].as_f64();
+        assert_eq!(left(&run["components"]["ssd"]), left(&counted));
+        let warns = |of: &Value| of["warnings"].to_string().contains("is left for garbage");
+        assert_eq!(warns(&run), warns(&counted));
+        (left(&counted).expect("a constant"), warns(&run))
+    };
+    let (few, many) = (warned(20), warned(100));
+    // Two blocks of each plane are kept.
+    assert!((few.0 - (18.0 / 20.0 * 1.28 - 1.0)).abs() < 0.01 && few.1, "{few:?}");
+    assert!((many.0 - (98.0 / 100.0 * 1.28 - 1.0)).abs() < 0.01 && !many.1, "{many:?}");
+}

@@ -438,6 +438,7 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
     };
     power::check(scenario, &mut system, submitter.waits())?;
     warnings.before.extend(warnings::without_effect(scenario, registry));
+    warnings.before.extend(warnings::small_spares(scenario, &system));
     warnings.before.extend(memory::shortage(scenario, registry));
     Ok(Parts { system, submitter, warnings })
 }

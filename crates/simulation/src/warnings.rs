@@ -2,15 +2,16 @@
 
 use crate::build;
 use crate::scenario::tenants::TENANT;
-use crate::scenario::{HOST, RunSettings, Scenario, Tenant, WORKLOAD};
+use crate::scenario::{HOST, RunSettings, Scenario, ScenarioComponent, Tenant, WORKLOAD};
 use crate::zones;
 use hybridsim_config::effect;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::ComponentInfo;
+use hybridsim_engine::{ComponentInfo, ComponentTree};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Component;
+use hybridsim_ssd::device::EFFECTIVE_OVER_PROVISIONING;
 
 /// Reads of unwritten data above this share cause a warning.
 const UNWRITTEN_SHARE_MAX: f64 = 0.2;
@@ -87,6 +88,38 @@ pub fn unused_weights(scenario: &Scenario) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+/// An SSD whose FTL leaves less than this share of the stated over-provisioning causes a warning.
+const SPARE_LEFT_MIN: f64 = 0.8;
+
+/// The warning about a component with these constants whose FTL keeps so many blocks for itself
+/// that little of the stated over-provisioning is left.
+pub fn small_spare(component: &ScenarioComponent, constants: &[(&str, f64)]) -> Option<String> {
+    let constant = |name: &str| constants.iter().find(|(it, _)| *it == name).map(|(_, it)| *it);
+    let left = constant(EFFECTIVE_OVER_PROVISIONING)?;
+    let stated = component.settings.number_opt("over_provisioning")?;
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    (left < SPARE_LEFT_MIN * stated).then(|| {
+        format!(
+            "component.{}: of {} over-provisioning, {} is left for garbage collection, as the FTL \
+             keeps some blocks of each plane for itself: write amplification is that of a drive \
+             with so much less; raise blocks_per_plane",
+            component.name,
+            percent(stated),
+            percent(left)
+        )
+    })
+}
+
+/// As [`small_spare`], for every component of `system`.
+pub fn small_spares(scenario: &Scenario, system: &ComponentTree) -> Vec<String> {
+    let paths = build::paths(scenario);
+    let own = scenario.components.iter().zip(&paths).find(|(_, path)| **path == system.path);
+    let info = system.component.info();
+    let mut found = Vec::from_iter(own.and_then(|(it, _)| small_spare(it, &info.constants)));
+    found.extend(system.children.iter().flat_map(|child| small_spares(scenario, child)));
+    found
 }
 
 /// Adds the warnings known after a run.

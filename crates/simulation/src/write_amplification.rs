@@ -170,9 +170,12 @@ pub fn count(
     drop(counting);
     results.label = label(scenario);
     results.component.clone_from(&path);
+    let component = &scenario.components[scenario.system];
+    let small_spare = warnings::small_spare(component, &constants);
     results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     let mut notes = warnings::without_effect_untimed(scenario, registry);
     notes.extend(warnings.list());
+    notes.extend(small_spare);
     notes.extend(memory::shortage(scenario, registry));
     let erased = |_: &str| erases > 0;
     notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));

@@ -170,6 +170,9 @@ pub struct Properties {
     /// Pages the host can write to a new device before garbage collection begins, in whatever
     /// order; `None` for an FTL that does not write them one after the other.
     pub pages_before_collection: Option<u64>,
+    /// Pages that can hold valid data at the same time: those left after the blocks that the FTL
+    /// keeps for itself; `None` where it does not keep a fixed number of blocks.
+    pub data_pages: Option<u64>,
     /// Whether preconditioning ends with its background work ([`Ftl::idle`]), until there is none.
     pub settles: bool,
     /// The reason why [`SavedState::save`] does not save its whole state. Without one, a restored

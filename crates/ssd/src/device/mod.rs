@@ -24,7 +24,7 @@ pub use back_end::FlashBackEnd;
 pub(crate) use drive::check_memory;
 pub use drive::{DriveParams, TranslationTraits};
 pub use ftl_translation::{FtlTranslation, Ssd};
-pub use params::{ENTRIES, SSD_KIND, SsdParams, build_ssd};
+pub use params::{EFFECTIVE_OVER_PROVISIONING, ENTRIES, SSD_KIND, SsdParams, build_ssd};
 pub(crate) use split::{PagePart, split};
 pub use translation::{BackEnd, Outcome, Recovery, StatePeriod, Translation};
 pub use untimed::{Served, Untimed};

@@ -103,6 +103,9 @@ fn check_drawn(pages: u32, before_collection: Option<u64>) -> Result<(), Vec<Pro
     Err(vec![Problem::new("precondition", message)])
 }
 
+/// Constant of an SSD: over-provisioning without the blocks that its FTL keeps for itself.
+pub const EFFECTIVE_OVER_PROVISIONING: &str = "effective_over_provisioning";
+
 /// Builds the concrete type.
 ///
 /// # Errors
@@ -148,7 +151,9 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     if params.precondition == Precondition::SteadyDrawn {
         check_drawn(precondition_pages, properties.pages_before_collection)?;
     }
-    let constants = drive.constants(&back_end, f64::from(exported_pages), bad);
+    let mut constants = drive.constants(&back_end, f64::from(exported_pages), bad);
+    let left = properties.data_pages.map(|pages| pages as f64 / f64::from(exported_pages) - 1.0);
+    constants.extend(left.map(|left| (EFFECTIVE_OVER_PROVISIONING, left)));
     let info = params.info(constants, &properties);
     let pages = u64::from(exported_pages);
     let front = FrontEnd {

@@ -500,6 +500,7 @@ impl Ftl for Dftl {
         let directory = self.directory.len() as u64 * u64::from(ENTRY_BYTES);
         Properties {
             mapping_ram_bytes: u64::from(self.cache.capacity()) * CACHED_BYTES + directory,
+            data_pages: Some(self.planes.iter().map(|plane| u64::from(plane.limit)).sum()),
             unsaveable: self.policy.check_saveable().err(),
             ..Properties::default()
         }

@@ -403,6 +403,7 @@ impl Ftl for PageMap {
         Properties {
             mapping_ram_bytes: self.map.pages() as u64 * 4 + policies,
             pages_before_collection: self.pages_before_collection(),
+            data_pages: Some(self.pools.iter().map(|pool| u64::from(pool.limit)).sum()),
             unsaveable: self.policy.check_saveable().err(),
             ..Properties::default()
         }

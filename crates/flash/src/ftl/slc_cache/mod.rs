@@ -412,6 +412,7 @@ impl Ftl for SlcCache {
                 pages_per_block: self.slc_pages,
                 static_per_plane: self.sizes.fixed,
             }),
+            data_pages: Some(self.pools.iter().map(|pool| u64::from(pool.limit)).sum()),
             settles: true,
             unsaveable: self.policy.check_saveable().err(),
             ..Properties::default()
