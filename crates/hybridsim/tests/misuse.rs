@@ -125,3 +125,16 @@ fn blocks_that_the_ftl_keeps_are_reported_where_they_take_much_of_the_spare() {
     assert!((few.0 - (18.0 / 20.0 * 1.28 - 1.0)).abs() < 0.01 && few.1, "{few:?}");
     assert!((many.0 - (98.0 / 100.0 * 1.28 - 1.0)).abs() < 0.01 && !many.1, "{many:?}");
 }
+
+#[test]
+fn write_amplification_of_a_new_drive_is_marked() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let warnings = |precondition: &str, command: &str| {
+        let path = scenario(&folder, "ssd.toml", &small_ssd(512, precondition));
+        document(&[command, &path, "--json", "--no-cache"])["warnings"].to_string()
+    };
+    assert!(warnings("none", "run").contains("is that of a new drive"));
+    assert!(!warnings("steady", "run").contains("is that of a new drive"));
+    assert!(warnings("none", "write-amplification").contains("was not constant"));
+    assert!(!warnings("steady", "write-amplification").contains("was not constant"));
+}

@@ -140,6 +140,7 @@ pub fn add(
     };
     warnings.extend(idle_flash_policies(scenario, registry, &erased));
     warnings.extend(unwritten_reads(scenario, results));
+    warnings.extend(fresh_drives(scenario, results));
     warnings.extend(failed_requests(failed, results));
     warnings.extend(lost_requests(scenario, results));
     results.warnings.extend(warnings);
@@ -282,4 +283,33 @@ fn fill_first(scenario: &Scenario, path: &str) -> &'static str {
              write the data first"
         }
     }
+}
+
+/// Pages programmed, in units of the flash, below which garbage collection of a new drive has not
+/// reached a steady state.
+const STEADY_WRITES_MIN: f64 = 3.0;
+
+/// The warnings about write amplification of drives that were new when the run began and collected
+/// garbage, but wrote their flash only a few times.
+fn fresh_drives(scenario: &Scenario, results: &RunResults) -> Vec<String> {
+    if scenario.run.state.is_some() {
+        return Vec::new();
+    }
+    let paths = build::paths(scenario);
+    let warning = |(component, path): (&ScenarioComponent, &String)| {
+        let is_new = component.settings.value("precondition")?.word() == "none";
+        let result = results.components.get(path).filter(|_| is_new)?;
+        let flash = result.flash.as_ref().filter(|flash| flash.erases > 0)?;
+        let amplification = flash.write_amplification?;
+        let writes = flash.programs as f64 / result.constants.get("physical_pages")?;
+        (writes < STEADY_WRITES_MIN).then(|| {
+            format!(
+                "write amplification of {path}, {amplification:.2}, is that of a new drive, whose \
+                 flash was written {writes:.1} times: that of a drive in use is higher; \
+                 precondition it (component.{}.precondition = \"steady\")",
+                component.name
+            )
+        })
+    };
+    scenario.components.iter().zip(&paths).filter_map(warning).collect()
 }

@@ -184,8 +184,35 @@ pub fn count(
         notes.push("the warm-up took all requests: nothing was counted".to_owned());
     }
     notes.extend(fault.as_ref().map(|fault| format!("the count ended early: {fault}")));
+    notes.extend(rising(&results));
     results.warnings = notes;
     Ok(Counted { results, fault, resolved: Resolved::new(scenario, registry).text() })
+}
+
+/// Write amplification at the end that differs by more than this share from the whole count's
+/// causes a warning.
+const CHANGE_MAX: f64 = 0.1;
+
+/// The warning that write amplification was not constant, as on a drive that is not full yet: its
+/// figure for the whole count is then not that of a drive in use.
+fn rising(results: &WriteAmplification) -> Option<String> {
+    let mean = results.write_amplification.filter(|_| results.curve.len() >= 8)?;
+    let from = results.curve.len() - results.curve.len().div_ceil(4);
+    let (before, last) = results.curve.split_at_checked(from)?;
+    let mut begin = before.last().map_or(0.0, |point| point.drive_writes);
+    let (mut programs, from) = (0.0, begin);
+    for point in last {
+        programs += point.write_amplification * (point.drive_writes - begin);
+        begin = point.drive_writes;
+    }
+    let end = ratio(programs, begin - from)?;
+    ((end / mean - 1.0).abs() > CHANGE_MAX).then(|| {
+        format!(
+            "write amplification was not constant: {end:.2} in the last quarter, {mean:.2} in \
+             all; for that of a drive in use precondition it (precondition = \"steady\"), count \
+             after a warm-up (run.warmup_requests), or write more"
+        )
+    })
 }
 
 /// Rejects what needs a clock or a whole system.
