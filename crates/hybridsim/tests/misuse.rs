@@ -138,3 +138,18 @@ fn write_amplification_of_a_new_drive_is_marked() {
     assert!(warnings("none", "write-amplification").contains("was not constant"));
     assert!(!warnings("steady", "write-amplification").contains("was not constant"));
 }
+
+#[test]
+fn flushes_and_trims_have_rows_of_their_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace.csv");
+    let head = "time_ns,op,volume,lba,sectors,flags,response_ns\n";
+    fs::write(&trace, format!("{head}0,write,0,0,8,0,\n9,flush,0,0,0,0,\n20,trim,0,0,8,0,\n"))
+        .expect("one's own folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let output = call(&["run", &toy, "--trace", &trace.display().to_string()]);
+    let table = text(&output.stdout);
+    for row in ["Write mean", "Flush mean", "Trim mean"] {
+        assert!(table.contains(row), "{row} is missing in\n{table}{}", text(&output.stderr));
+    }
+}

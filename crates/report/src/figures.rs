@@ -158,6 +158,18 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         group: "Latency",
+        label: "Flush mean",
+        units: TIME,
+        value: |run| run.latency_ns.flush.mean,
+    },
+    Kind {
+        group: "Latency",
+        label: "Trim mean",
+        units: TIME,
+        value: |run| run.latency_ns.trim.mean,
+    },
+    Kind {
+        group: "Latency",
         label: "Zone reset mean",
         units: TIME,
         value: |run| run.latency_ns.zone_reset.mean,
