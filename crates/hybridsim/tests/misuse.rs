@@ -153,3 +153,24 @@ fn flushes_and_trims_have_rows_of_their_own() {
         assert!(table.contains(row), "{row} is missing in\n{table}{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn the_diagram_of_a_trace_replayed_one_by_one_names_no_queue_depth() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let trace = root().join("workloads/mail.hst").display().to_string();
+    let drawn = |times: &str| {
+        let svg = folder.path().join("toy.svg").display().to_string();
+        let text = format!(
+            "[workload]\ntrace = {trace:?}\nfit = true\ntimes = \"{times}\"\n\
+             [component.device]\nkind = \"constant-device\"\ncapacity = \"1GiB\"\n"
+        );
+        fs::write(&toy, text).expect("one's own folder");
+        let output = call(&["draw", &toy, "--out", &svg]);
+        assert!(output.status.success(), "{}", self::text(&output.stderr));
+        fs::read_to_string(svg).expect("a picture")
+    };
+    let (replayed, recorded) = (drawn("after-completions"), drawn("recorded"));
+    assert!(recorded.contains("open loop") && recorded.contains("depth 32"));
+    assert!(replayed.contains("one request at a time") && !replayed.contains("open loop"));
+}

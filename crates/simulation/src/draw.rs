@@ -23,6 +23,9 @@ fn host(scenario: &Scenario, system: &ComponentTree) -> Item {
     gather(system, &mut capacities);
     let depth = format!("depth {}", scenario.host_word("queue_depth"));
     let lines = match scenario.tenants.len() {
+        0 if is_replayed_one_by_one(scenario) => {
+            vec!["one request at a time".to_owned(), scenario.host_word("scheduler")]
+        }
         0 => {
             let mode = format!("{} loop", scenario.host_word("mode"));
             vec![mode, depth, scenario.host_word("scheduler")]
@@ -37,6 +40,13 @@ fn host(scenario: &Scenario, system: &ComponentTree) -> Item {
     };
     let below = vec![item(scenario, &scenario.components[scenario.system], &capacities)];
     Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below }
+}
+
+/// Whether each request of the trace follows the completion of the one before, so that mode and
+/// queue depth of the host say nothing about it.
+fn is_replayed_one_by_one(scenario: &Scenario) -> bool {
+    let times = scenario.workload.value("times").map(Value::word);
+    scenario.source.trace.is_some() && times.as_deref() == Some("after-completions")
 }
 
 /// Capacities in sectors by part name.
