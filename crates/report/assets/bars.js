@@ -18,9 +18,9 @@ function textOn(colour) {
 }
 
 // sets: [{name, rows: [{run, name, pieces: [[key, value]], total, value}]}]; `most` scales rows to
-// each other; without it every row has full width.
-function bars(place, sets, colours, format, most) {
-  const grid = element("div", { className: "bars" }), hidden = new Set();
+// each other; without it every row has full width. `framed` shows the full width behind the bars.
+function bars(place, sets, colours, format, most, framed = false) {
+  const grid = element("div", { className: framed ? "bars framed" : "bars" }), hidden = new Set();
   let keys = element("ul", {});
   const show = (run, on) => grid.querySelectorAll(`[data-run="${run}"]`).forEach(part => { part.hidden = !on; part.style.display = on ? "" : "none"; });
   const fill = sets => {

@@ -34,15 +34,19 @@ function utilisation(grid) {
       return units.length > 1 ? [...rows, bar(group, `busiest, ${kind} ${first}`, value => value(units[first]))] : rows;
     }),
   })).filter(set => set.rows.length > 0);
+  // Bars of busy units are shares of the whole time; those of units that are idle nearly always
+  // would not be seen.
+  const most = Math.max(...sets.flatMap(set => set.rows.map(row => row.total)));
+  const whole = [.001, .002, .005, .01, .02, .05, .1].find(share => share >= most) || 1;
   const place = figure(grid, {
     id: "utilisation", title: "Utilisation of channels and dies", wide: true,
-    caption: "Share of the measured time, by cause. A die is busy from a command until it accepts the next one, a channel while it transfers a command or data.",
+    caption: `Share of the measured time, by cause; a full bar is ${percent(whole)}. A die is busy from a command until it accepts the next one, a channel while it transfers a command or data.`,
     table: () => ({
       head: ["Unit", "Busy", ...causes],
       rows: all.flatMap(group => group.units.map((unit, number) => [`${owner(group)}, ${group.kind} ${number}`, percent(unit.busy_fraction), ...causes.map(cause => percent(unit.busy_by_cause[cause] || 0))])),
     }),
   });
-  bars(place, sets, CAUSE_COLOURS, value => percent(value), Math.max(...sets.flatMap(set => set.rows.map(row => row.total))));
+  bars(place, sets, CAUSE_COLOURS, value => percent(value), whole, true);
   busyMaps(grid);
 }
 
