@@ -4,26 +4,43 @@ use super::format::bare;
 use super::statistics::{Estimate, may_be_equal};
 use super::table::{Cell, Row, Table};
 use hybridsim_report::sweep;
+use std::collections::BTreeSet;
 
 /// Ends of the names of statistics of which more is better.
 const MORE_IS_BETTER: &[&str] =
     &["iops", "bytes_per_s", "per_wall_s", "hit_ratio", "hits", "lifetime_s"];
+
+/// The note of a page without sensitivities.
+const NO_GRID: &str = "Sensitivities are shown for grids only, where every combination of values \
+    has run: elsewhere a difference between two values of one key may come from another key.";
+
+/// Whether there is a row for every combination of values.
+fn is_grid(keys: &[sweep::Key], rows: &[sweep::Row]) -> bool {
+    let combinations = keys.iter().map(|key| key.values.len()).try_fold(1, usize::checked_mul);
+    let places: BTreeSet<&[usize]> = rows.iter().map(|row| row.at.as_slice()).collect();
+    combinations == Some(places.len())
+}
 
 impl Table<'_> {
     /// The sweep as one self-contained HTML file, which names the file with the same figures.
     pub fn html(&self, title: &str, data_file: &str) -> String {
         let keys: Vec<sweep::Key> = self.keys.iter().enumerate().map(|it| self.key(it)).collect();
         let rows: Vec<sweep::Row> = self.rows.iter().map(|row| page_row(row, &keys)).collect();
+        let is_grid = is_grid(&keys, &rows);
         let columns = self.columns.iter().enumerate().map(|(at, column)| sweep::Column {
             name: column.name.clone(),
             is_shown: column.is_shown,
             more_is_better: MORE_IS_BETTER.iter().any(|end| column.name.ends_with(end)),
-            effects: (0..keys.len()).filter_map(|key| self.effect(at, key, &keys, &rows)).collect(),
+            // Elsewhere the change along a key would have in it that of other keys.
+            effects: (0..keys.len())
+                .filter(|_| is_grid)
+                .filter_map(|key| self.effect(at, key, &keys, &rows))
+                .collect(),
         });
         let (columns, title) = (columns.collect(), title.to_owned());
         sweep::page(&sweep::Sweep {
             title,
-            notes: Vec::new(),
+            notes: Vec::from_iter((!is_grid).then(|| NO_GRID.to_owned())),
             data_file: data_file.to_owned(),
             seeds: self.seeds(),
             keys,
@@ -104,5 +121,27 @@ fn page_row(row: &Row<'_>, keys: &[sweep::Key]) -> sweep::Row {
         at: keys.iter().zip(&row.point.values).map(index).collect(),
         cells: row.cells.iter().map(cell).collect(),
         error: row.error().map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sensitivities_need_every_combination() {
+        let key = |count: usize| sweep::Key {
+            name: "key".to_owned(),
+            values: (0..count).map(|value| value.to_string()).collect(),
+        };
+        let rows = |places: &[[usize; 2]]| -> Vec<sweep::Row> {
+            let row =
+                |at: &[usize; 2]| sweep::Row { at: at.to_vec(), cells: Vec::new(), error: None };
+            places.iter().map(row).collect()
+        };
+        let keys = [key(2), key(2)];
+        assert!(is_grid(&keys, &rows(&[[0, 0], [0, 1], [1, 0], [1, 1]])));
+        assert!(!is_grid(&keys, &rows(&[[0, 0], [1, 1]])));
+        assert!(!is_grid(&keys, &rows(&[[0, 0], [1, 1], [1, 1], [0, 1]])), "one twice");
     }
 }
