@@ -83,6 +83,7 @@ fn costs_and_rated_life_follow_from_the_prices() {
     let times = 0.5 * 365.25 * 86_400.0 / 19.99;
     close(&flash["tb_per_year"], 1000.0 * 4096.0 * times / 1e12);
     let bought = 100.0 * (1u64 << 30) as f64;
+    close(&flash["drive_bytes"], bought);
     close(&flash["dwpd"], 1000.0 * 4096.0 * times / 365.25 / bought);
     let rated = 0.5 * 5.0 / flash["dwpd"].as_f64().expect("a number");
     close(&flash["life_years_rated"], rated);

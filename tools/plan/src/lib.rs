@@ -99,7 +99,10 @@ pub struct System {
     pub cache: Option<String>,
     pub policy: Option<String>,
     pub curve_miss_ratio: Option<f64>,
+    /// Flash that is used, and the capacity of the drive that is bought for it, to which `dwpd` and
+    /// the years refer.
     pub flash_bytes: Option<u64>,
+    pub drive_bytes: Option<u64>,
     pub mean_ns: Option<f64>,
     pub p99_ns: Option<u64>,
     pub hit_ratio: Option<f64>,
@@ -172,6 +175,7 @@ fn system(candidate: &Candidate) -> System {
         policy: candidate.policy.clone(),
         curve_miss_ratio: candidate.miss_ratio,
         flash_bytes: candidate.flash.map(|_| candidate.flash_bytes),
+        drive_bytes: None,
         mean_ns: None,
         p99_ns: None,
         hit_ratio: None,
@@ -252,6 +256,7 @@ fn wear(
     let host_programs = run.totals.host_programs.unwrap_or(0) as f64;
     let bytes = host_programs * constant("page_bytes").unwrap_or(0.0) * times;
     let bought = device.bought(candidate.flash_bytes) as f64;
+    it.drive_bytes = Some(device.bought(candidate.flash_bytes));
     it.tb_per_year = Some(bytes / 1e12);
     it.dwpd = Some(bytes / 365.25 / bought);
     it.life_years_rated = rated_years(device, candidate.flash_bytes, bytes);

@@ -9,8 +9,9 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// Columns of page and table: name, heading on the terminal, value, whether more is better.
 type Value = fn(&System) -> Option<f64>;
-const COLUMNS: [(&str, &str, Value, bool); 10] = [
+const COLUMNS: [(&str, &str, Value, bool); 11] = [
     ("flash_gib", "GiB", |it| it.flash_bytes.map(|bytes| bytes as f64 / GIB), false),
+    (DRIVE, "drive GiB", |it| it.drive_bytes.map(|bytes| bytes as f64 / GIB), false),
     ("cost_per_year", "cost/year", |it| it.cost_per_year, false),
     ("mean_us", "mean us", |it| it.mean_ns.map(|ns| ns / 1e3), false),
     ("p99_us", "p99 us", |it| it.p99_ns.map(|ns| ns as f64 / 1e3), false),
@@ -22,6 +23,8 @@ const COLUMNS: [(&str, &str, Value, bool); 10] = [
     ("watts", "watts", |it| it.watts, false),
 ];
 const WIDTH: usize = 9;
+/// Size of the drive that is bought; it has no chart.
+const DRIVE: &str = "drive_gib";
 
 impl Plan {
     /// The plan as a table, with its reasons.
@@ -73,7 +76,7 @@ impl Plan {
         let (mut names, mut sizes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let columns = COLUMNS[1..].iter().map(|(name, _, _, more)| Column {
             name: (*name).to_owned(),
-            is_shown: true,
+            is_shown: *name != DRIVE,
             more_is_better: *more,
             effects: Vec::new(),
         });
@@ -113,7 +116,8 @@ fn answer(best: &System, currency: &str) -> String {
     if let Some(years) = best.life_years {
         let why = if best.life_years_rated == best.life_years { "rated" } else { "simulated" };
         text += &format!(
-            "; its flash lasts {} years ({why}), written {} times a day",
+            "; its drive of {} lasts {} years ({why}), written {} times a day",
+            best.drive_bytes.map_or_else(String::new, short),
             number(years),
             number(best.dwpd.unwrap_or(0.0))
         );
