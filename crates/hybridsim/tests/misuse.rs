@@ -108,6 +108,24 @@ fn two_runs_do_not_write_into_one_folder() {
 }
 
 #[test]
+fn columns_are_checked_before_points_run() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let out = folder.path().join("points").display().to_string();
+    let vary = ["--vary", "run.seed=1,2", "--column"];
+    for path in ["hit_ratio", "latency_ns.all.p98", "totals.hits"] {
+        let args = [&["sweep", &toy, "--out", &out][..], &vary, &[path]].concat();
+        let message = fails(2, &args);
+        assert!(message.contains(&format!("no `{path}`")), "{message}");
+        assert!(!folder.path().join("points").exists(), "{path}");
+    }
+    for path in ["latency_ns.all.p99", "throughput.iops", "totals.hit_ratio"] {
+        let args = [&["sweep", &toy][..], &vary, &[path]].concat();
+        assert!(call(&args).status.success(), "{path}");
+    }
+}
+
+#[test]
 fn blocks_that_the_ftl_keeps_are_reported_where_they_take_much_of_the_spare() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let warned = |blocks| {

@@ -1,6 +1,7 @@
 //! Comparisons at several seeds: as a sweep whose varied key is the scenario.
 
 use super::CompareArgs;
+use super::columns;
 use super::output::{Failure, print};
 use super::progress::Steps;
 use super::run::{interrupt_flag, names, prepare};
@@ -12,6 +13,7 @@ use hybridsim_sweep::{Job, Memory, Outcome, Plan, Point, Seeds};
 
 /// Runs every scenario at all seeds.
 pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> {
+    columns::check(&args.simulate.columns)?;
     let points = points(registry, args)?;
     let force = args.simulate.force;
     let _folder = args.simulate.out.as_ref().map(|out| prepare(out, force)).transpose()?;

@@ -3,6 +3,7 @@
 mod cache;
 mod calibrate;
 mod cluster;
+mod columns;
 mod compare;
 mod examples;
 mod export;

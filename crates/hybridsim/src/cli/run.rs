@@ -1,5 +1,6 @@
 //! The commands that simulate: run, compare, fuzz.
 
+use super::columns;
 use super::export::Exports;
 use super::output::{Exit, Failure, note, print, report, write_file};
 use super::progress::Progress;
@@ -80,6 +81,7 @@ pub fn simulate(
         let message = "--column adds rows to the table; the document of --json has every key";
         return Err(Failure::usage(message.to_owned()));
     }
+    columns::check(&args.columns)?;
     let scenarios = read_all(registry, paths, args)?;
     let counts =
         |scenario: &Scenario| !scenario.tenants.is_empty() && scenario.run.warmup_requests > 0;
@@ -207,14 +209,6 @@ pub(super) fn names(paths: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Checks before the run that results can be written.
-pub(super) fn prepare(out: &Path, force: bool) -> Result<OutFolder, Failure> {
-    let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let made = out.ancestors().take_while(missing).map(Path::to_owned).collect();
-    fs::create_dir_all(out)
-        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))?;
-    let mut folder = OutFolder { made, lock: None };
-    folder.lock = lock(out)?;
 /// A folder for results, which no other program writes into meanwhile. If it is new and nothing is
 /// written, it is removed.
 pub(super) struct OutFolder {
@@ -245,6 +239,14 @@ fn lock(out: &Path) -> Result<Option<File>, Failure> {
     }
 }
 
+/// Checks before the run that results can be written.
+pub(super) fn prepare(out: &Path, force: bool) -> Result<OutFolder, Failure> {
+    let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made = out.ancestors().take_while(missing).map(Path::to_owned).collect();
+    fs::create_dir_all(out)
+        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))?;
+    let mut folder = OutFolder { made, lock: None };
+    folder.lock = lock(out)?;
     // Ignore the temporary files of interrupted runs.
     let partial = |name: &str| name.starts_with('.') && name.ends_with(".partial");
     let counts = |entry: &fs::DirEntry| !partial(&entry.file_name().to_string_lossy());

@@ -3,6 +3,7 @@
 use super::ReadingArgs;
 use super::cluster::Cluster;
 use super::output::{Exit, Failure, note, print, write_file};
+use super::columns;
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
@@ -93,6 +94,7 @@ fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
 /// Runs all points, or those of a shard.
 pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let plan = plan(args)?;
+    columns::check(&args.columns)?;
     let all = plan.points(registry)?;
     let is_mine = |point: &Point| args.shard.is_none_or(|shard| shard.has(&point.key));
     let points: Vec<Point> = all.iter().filter(|point| is_mine(point)).cloned().collect();

@@ -1,0 +1,42 @@
+//! Checks of `--column` before anything runs.
+
+use super::output::Failure;
+use hybridsim_engine::SimTime;
+use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
+use serde_json::Value;
+
+/// Refuses a path that no results can have. Keys below `components` and of optional tables depend
+/// on the run and are checked after it.
+pub fn check(paths: &[String]) -> Result<(), Failure> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let ending = Ending { time: SimTime::ZERO, events: 0, by: EndedBy::default() };
+    let recorder = Recorder::new(Vec::new(), Detail::Bare, Warmup::None);
+    let results = recorder.finish(ending, Label::default(), Cost::default(), Vec::new()).results;
+    let mut keys = serde_json::to_value(results).map_err(std::io::Error::from)?;
+    // Left out where there is one workload.
+    keys["tenants"] = Value::Null;
+    paths.iter().try_for_each(|path| {
+        possible(&keys, path)
+            .map_err(|known| Failure::usage(format!("--column: results have no `{path}`; {known}")))
+    })
+}
+
+/// Follows `path` as far as the keys are known; else returns those at the place where it leaves
+/// them.
+fn possible(value: &Value, path: &str) -> Result<(), String> {
+    let entries = match value {
+        Value::Object(entries) if !entries.is_empty() => entries,
+        _ => return Ok(()),
+    };
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    match entries.get(first) {
+        Some(inner) if !rest.is_empty() => possible(inner, rest),
+        Some(_) => Ok(()),
+        None => {
+            let keys: Vec<&str> = entries.keys().map(String::as_str).collect();
+            Err(format!("keys there: {}", keys.join(", ")))
+        }
+    }
+}
