@@ -192,3 +192,27 @@ fn the_diagram_of_a_trace_replayed_one_by_one_names_no_queue_depth() {
     assert!(recorded.contains("open loop") && recorded.contains("depth 32"));
     assert!(replayed.contains("one request at a time") && !replayed.contains("open loop"));
 }
+
+#[test]
+fn zones_left_open_count_towards_the_open_zones_of_the_device() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let check = |more: &str| {
+        let text = format!(
+            "[workload]\ngenerator = {{ kind = \"zones\", requests = 500, zone_size = \"1MiB\", \
+             open = true{more} }}\n\
+             [component.z]\nkind = \"zns-ssd\"\nchannels = 2\ndies_per_channel = 2\n\
+             blocks_per_plane = 24\npages_per_block = 32\nzone_size = \"1MiB\"\n\
+             zone_capacity = \"1MiB\"\nzones = 8\nmax_open_zones = 3\n\
+             read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n"
+        );
+        call(&["check", &scenario(&folder, "zones.toml", &text)])
+    };
+    let refused = check(", fill = 0.5");
+    let message = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("8 zones are explicitly open"), "{message}");
+    for fine in ["", ", fill = 0.5, finish = true"] {
+        let output = check(fine);
+        assert!(output.status.success(), "{fine}: {}", text(&output.stderr));
+    }
+}

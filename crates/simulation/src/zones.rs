@@ -182,6 +182,12 @@ fn sizes(load: &ZonedLoad<'_>, device: &Settings) -> Vec<Diagnostic> {
     both.filter(|(_, (ours, theirs))| ours != theirs).map(differs).collect()
 }
 
+/// Whether zones are left after a part of them has been written.
+fn leaves_partly_written(load: &Settings) -> bool {
+    let fill = load.number("fill");
+    fill > 0.0 && fill < 1.0 && !load.flag("finish")
+}
+
 /// More zones than the device has active, or explicitly open, at a time.
 fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic> {
     let Some(ZonedLoad { key, settings: first, .. }) = loads.first() else { return Vec::new() };
@@ -189,6 +195,10 @@ fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic>
         let counted = loads.iter().filter(|it| !only_open || it.settings.flag("open"));
         counted
             .map(|it| match only_open {
+                // A zone that is left while it is partly written stays explicitly open.
+                true if leaves_partly_written(it.settings) => {
+                    zones_active(it.settings, it.bytes_on(device))
+                }
                 true => it.settings.count("active"),
                 false => zones_active(it.settings, it.bytes_on(device)),
             })
