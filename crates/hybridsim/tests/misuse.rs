@@ -216,3 +216,39 @@ fn zones_left_open_count_towards_the_open_zones_of_the_device() {
         assert!(output.status.success(), "{fine}: {}", text(&output.stderr));
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_conversion_leaves_nothing() {
+    use std::process::Command;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // Large enough for a conversion of some seconds.
+    let trace = folder.path().join("trace.csv");
+    let mut rows = "time_ns,op,volume,lba,sectors,flags,response_ns\n".to_owned();
+    for at in 0..400_000u64 {
+        rows += &format!("{at},write,0,{},8,0,\n", at % 64 * 8);
+    }
+    fs::write(&trace, rows).expect("one's own folder");
+    let outside = folder.path().join("out");
+    fs::create_dir(&outside).expect("one's own folder");
+    let out = outside.join("x.hst").display().to_string();
+    let mut child = program(&["trace", "convert", &trace.display().to_string(), &out])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let entries = || fs::read_dir(&outside).expect("a folder").count();
+    while entries() == 0 && child.try_wait().expect("it runs").is_none() {
+        std::thread::yield_now();
+    }
+    // The handler is installed right after the file is made.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let id = child.id().to_string();
+    Command::new("kill").args(["-INT", &id]).status().expect("kill");
+    let status = child.wait().expect("it runs");
+    match status.code() {
+        Some(130) => assert_eq!(entries(), 0, "the partial file stays"),
+        // It was faster.
+        code => assert_eq!((code, entries()), (Some(0), 1)),
+    }
+}

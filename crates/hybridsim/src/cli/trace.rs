@@ -248,6 +248,9 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let unwritable = |error: std::io::Error| {
         Failure::Message(Exit::Run, format!("cannot write {}: {error}", args.out.display()))
     };
+    if out.partial() != args.out.as_path() {
+        remove_at_interrupt(out.partial().to_owned());
+    }
     let file = File::create(out.partial()).map_err(unwritable)?;
     let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
     let progress = Progress::new(args.open.progress, "converting");
@@ -283,6 +286,16 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
         note(&format!("the format does not keep: {}", entry.loses.join(", ")));
     }
     Ok(())
+}
+
+/// Ctrl-C ends the program without the half-written file at `partial`.
+fn remove_at_interrupt(partial: PathBuf) {
+    // Inside another program that has its own handler, that handler stays in place.
+    drop(ctrlc::set_handler(move || {
+        drop(std::fs::remove_file(&partial));
+        note("interrupted: nothing was written");
+        std::process::exit(i32::from(Exit::Interrupted as u8));
+    }));
 }
 
 /// The writer named by `--to`, or by the file's ending.
