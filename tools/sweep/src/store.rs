@@ -17,6 +17,13 @@ pub enum Outcome {
     Refused(String),
 }
 
+/// A file of the store. The key makes sure that a file copied over another is not taken for it.
+#[derive(Serialize, Deserialize)]
+struct Stored<O> {
+    key: String,
+    outcome: O,
+}
+
 /// A folder of outcomes by the key of their point.
 #[derive(Debug)]
 pub struct Store {
@@ -48,8 +55,9 @@ impl Store {
     /// The outcome of the point `key`, if it is stored. Points with unreadable files are run again.
     pub fn load(&self, key: &str) -> Option<Outcome> {
         let text = fs::read_to_string(self.path(key)).ok()?;
-        let outcome = serde_json::from_str(&text).ok()?;
-        match outcome {
+        let stored: Stored<Outcome> = serde_json::from_str(&text).ok()?;
+        match stored.outcome {
+            _ if stored.key != key => None,
             Outcome::Failed(_) if self.retry => None,
             Outcome::Refused(_) => None,
             known => Some(known),
@@ -64,7 +72,8 @@ impl Store {
         if matches!(outcome, Outcome::Refused(_)) {
             return Ok(());
         }
-        let text = serde_json::to_string(outcome).expect("results can be written as JSON");
+        let stored = Stored { key: key.to_owned(), outcome };
+        let text = serde_json::to_string(&stored).expect("results can be written as JSON");
         hybridsim_simulation::state::write(&self.path(key), text.as_bytes())
             .map_err(|error| format!("cannot write to {}: {error}", self.folder.display()))
     }
@@ -73,6 +82,15 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_another_point_is_not_its_outcome() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = Store::open(folder.path(), false).expect("a store");
+        store.save("one", &Outcome::Failed("worn out".to_owned())).expect("it can be written");
+        fs::copy(store.path("one"), store.path("two")).expect("one's own folder");
+        assert!(store.load("one").is_some() && store.load("two").is_none());
+    }
 
     #[test]
     fn what_depends_on_the_computer_is_not_stored() {
