@@ -141,15 +141,25 @@ pub(crate) fn bare(value: &str) -> String {
 /// Maximum number of different warnings shown.
 const WARNINGS_MAX: usize = 8;
 
+/// `text` without the numbers of percentages, which differ from point to point.
+fn without_percentages(text: &str) -> String {
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let parts: Vec<&str> = text.split(" %").collect();
+    let (last, before) = parts.split_last().unwrap_or((&"", &[]));
+    let cut = before.iter().map(|part| part.trim_end_matches(is_number));
+    cut.chain([*last]).collect::<Vec<_>>().join(" %")
+}
+
 impl Table<'_> {
-    /// The warnings of all runs, each once.
+    /// The warnings of all runs, each once, with the percentages of the first that has it.
     fn warnings(&self) -> String {
         let runs = || self.rows.iter().flat_map(|row| row.results());
         let points: usize = self.rows.iter().map(|row| row.outcomes.len()).sum();
         let mut found: Vec<(&str, usize)> = Vec::new();
         for run in runs() {
             for warning in &run.warnings {
-                match found.iter_mut().find(|(text, _)| text == warning) {
+                let same = |text: &str| without_percentages(text) == without_percentages(warning);
+                match found.iter_mut().find(|(text, _)| same(text)) {
                     Some((_, count)) => *count += 1,
                     None => found.push((warning, 1)),
                 }
@@ -203,6 +213,14 @@ mod tests {
         let line = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect();
         let lines = [line(&["key"]), line(&["a value", "failed: too large"])];
         assert_eq!(aligned(&lines, 1), "key\na value  failed: too large\n");
+    }
+
+    #[test]
+    fn warnings_that_differ_in_a_percentage_are_one() {
+        let same = |one: &str, other: &str| without_percentages(one) == without_percentages(other);
+        assert!(same("about 67 % of the data, 1.5 % more", "about 8 % of the data, 22 % more"));
+        assert!(!same("67 % of the reads of d1", "67 % of the reads of d2"));
+        assert!(!same("no number", "67 % of it"));
     }
 
     #[test]
