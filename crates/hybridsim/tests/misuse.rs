@@ -194,6 +194,33 @@ fn the_diagram_of_a_trace_replayed_one_by_one_names_no_queue_depth() {
 }
 
 #[test]
+fn impossible_numbers_are_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let message = fails(2, &["sweep", &toy, "--vary", "run.seed=1,2", "--jobs", "0"]);
+    assert!(message.contains("at least 1"), "{message}");
+    let message =
+        fails(2, &["run", &toy, "--set", "workload.generator.requests=18446744073709551615"]);
+    assert!(message.contains("workload.generator.requests"), "{message}");
+    let message = fails(2, &["plan", "workloads/mail.hst", "--p99", "0s"]);
+    assert!(message.contains("more than 0"), "{message}");
+}
+
+#[test]
+fn a_plan_with_a_wrong_key_is_one_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace.csv");
+    let mut rows = "time_ns,op,volume,lba,sectors,flags,response_ns\n".to_owned();
+    for at in 0..200u64 {
+        rows += &format!("{},write,0,{},8,0,\n", at * 1_000_000, at * 7919 % 64 * 8);
+    }
+    fs::write(&trace, rows).expect("one's own folder");
+    let trace = trace.display().to_string();
+    let message = fails(2, &["plan", &trace, "--set", "x=1"]);
+    assert!(message.contains('x') && !message.contains("simulations failed"), "{message}");
+}
+
+#[test]
 fn zones_left_open_count_towards_the_open_zones_of_the_device() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let check = |more: &str| {

@@ -310,6 +310,11 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
     }
 }
 
+/// Reads a count above 0.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be at least 1".to_owned())
+}
+
 fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::single(registry, args),

@@ -88,7 +88,8 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn time(text: &str) -> Result<u64, String> {
-    units::duration(text).map(|time| time.as_ns())
+    let ns = units::duration(text)?.as_ns();
+    if ns > 0 { Ok(ns) } else { Err("must be more than 0".to_owned()) }
 }
 
 /// Plans.
@@ -201,6 +202,12 @@ fn simulate(
             point.number = points.len();
             points.push(point);
         }
+    }
+    // A wrong key of --set is wrong in all of them.
+    if let Some(problem) = points.first().and_then(|point| point.problem.clone())
+        && points.iter().all(|point| point.problem.is_some())
+    {
+        return Err(Failure::usage(problem));
     }
     let steps = Steps::new(args.progress, points.len());
     let interrupted = interrupt_flag();

@@ -1,5 +1,6 @@
 //! The command that serves a simulated system as a network block device.
 
+use super::at_least_one;
 use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, When};
 use super::run;
@@ -102,10 +103,6 @@ fn size(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| "more than this computer can address".to_owned())
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be at least 1".to_owned())
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 enum ClockKind {
     Virtual,
@@ -146,6 +143,9 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let addresses = args.nbd.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let control = args.control.as_ref().map(parse).transpose()?;
     let clock = args.clock()?;
+    let _folder = args.out.as_ref().map(|out| run::prepare(out, args.force)).transpose()?;
+    // Mistakes are reported before devices are preconditioned.
+    Exports::parse(&args.exports, u64::MAX / SECTOR_BYTES).map_err(usage)?;
     let locked = |path: &PathBuf| {
         // A pipe, for example, is written to as it is.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
@@ -156,9 +156,6 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     };
     let _state = args.state.as_ref().map(locked).transpose()?;
     let _trace = args.record.as_ref().map(locked).transpose()?;
-    let _folder = args.out.as_ref().map(|out| run::prepare(out, args.force)).transpose()?;
-    // Mistakes are reported before devices are preconditioned.
-    Exports::parse(&args.exports, u64::MAX / SECTOR_BYTES).map_err(usage)?;
     let record = args.record.as_ref().map(|path| {
         let notes = vec![("source".to_owned(), format!("hybridsim serve, {}", scenario.title))];
         let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
@@ -197,15 +194,15 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     };
     show(args, output, served)?;
     kept?;
+    if let Some(path) = args.contents.as_ref().or(args.state.as_ref()) {
+        written(path, contents.as_ref())?;
+    }
     if let Some(path) = &args.record {
         written(path, recorded.as_ref().copied())?;
         // Neither the state at the start nor power failures are in the trace.
         if !from_state && served.power_cuts == 0 {
             note(&replay(args, path, served.faults > 0));
         }
-    }
-    if let Some(path) = args.contents.as_ref().or(args.state.as_ref()) {
-        written(path, contents.as_ref())?;
     }
     run::verdict(std::slice::from_ref(output))
 }
@@ -269,10 +266,10 @@ fn open(
     let mut store = match &args.contents {
         Some(path) => {
             let failed = |error| Failure::usage(format!("cannot use {}: {error}", path.display()));
-            hold(&file).map_err(failed)?;
             let mut options = fs::File::options();
             options.read(true).write(true).create(true).truncate(false);
             let file = options.open(path).map_err(failed)?;
+            hold(&file).map_err(failed)?;
             Store::file(file, session.capacity() * SECTOR_BYTES).map_err(failed)?
         }
         None => Store::memory(),

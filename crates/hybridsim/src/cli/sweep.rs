@@ -1,9 +1,10 @@
 //! The command for parameter sweeps.
 
 use super::ReadingArgs;
+use super::at_least_one;
 use super::cluster::Cluster;
-use super::output::{Exit, Failure, note, print, write_file};
 use super::columns;
+use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
@@ -40,7 +41,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     reading: ReadingArgs,
     /// Points run in parallel; default: the number of processors
-    #[arg(short, long, value_name = "COUNT")]
+    #[arg(short, long, value_name = "COUNT", value_parser = at_least_one)]
     jobs: Option<usize>,
     /// Memory for all points that run at the same time; default: nine tenths of what is available
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
@@ -93,8 +94,8 @@ fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
 
 /// Runs all points, or those of a shard.
 pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
-    let plan = plan(args)?;
     columns::check(&args.columns)?;
+    let plan = plan(args)?;
     let all = plan.points(registry)?;
     let is_mine = |point: &Point| args.shard.is_none_or(|shard| shard.has(&point.key));
     let points: Vec<Point> = all.iter().filter(|point| is_mine(point)).cloned().collect();

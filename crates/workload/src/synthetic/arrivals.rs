@@ -30,7 +30,7 @@ pub trait Generator {
 hybridsim_config::params! {
     /// Parameters that end a workload.
     pub struct LimitParameters {
-        pub(crate) requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+        pub(crate) requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX - 1 }, optional,
             "Ends after this number of requests. One of `requests`, `bytes` and `duration` must be \
              given.";
         pub(crate) bytes: Option<u64> = Kind::Bytes, optional,

@@ -260,7 +260,7 @@ hybridsim_config::params! {
         region: RegionParameters,
         writes: WriteParameters where &[Needs::above_zero("active"), Needs::Not("fill", &["0"])],
     } {
-        requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+        requests: Option<u64> = Kind::Count { min: 1, max: u64::MAX - 1 }, optional,
             "Ends after this number of requests, zone management included. One of `requests` and \
              `duration` must be given.";
         duration: Option<SimDuration> = Kind::Duration, optional,
