@@ -221,6 +221,22 @@ fn a_plan_with_a_wrong_key_is_one_error() {
 }
 
 #[test]
+fn control_characters_of_names_do_not_reach_the_terminal() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    for args in [
+        &["run", &toy, "--set", "host.\u{1b}[31mdepth=1"][..],
+        &["run", &toy, "--trace", "no\u{1b}[31m\rsuch"],
+        &["trace", "info", "no\u{1b}[31msuch"],
+    ] {
+        let output = call(args);
+        assert!(!output.status.success());
+        let message = text(&output.stderr);
+        assert!(!message.contains(['\u{1b}', '\r']), "{message:?}");
+    }
+}
+
+#[test]
 fn zones_left_open_count_towards_the_open_zones_of_the_device() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let check = |more: &str| {

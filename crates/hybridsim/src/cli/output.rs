@@ -106,8 +106,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes `text` to standard error; a closed standard error is ignored.
+/// Writes `text` to standard error; a closed standard error is ignored. Names of files and keys may
+/// contain control characters, which terminals would execute.
 pub fn note(text: &str) {
+    let is_harmless = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
+    let shown = |letter| if is_harmless(letter) { letter } else { char::REPLACEMENT_CHARACTER };
+    let text: String = text.chars().map(shown).collect();
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
