@@ -99,7 +99,8 @@ impl PowerFold {
 /// Time by power state, and energy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Power {
-    /// Time by power state; states never entered are left out. Sums to the measured window.
+    /// Time by power state; states never entered are left out. Sums to the measured window, unless
+    /// the run ended early: then the last state of a device may be missing.
     pub state_ns: BTreeMap<String, u64>,
     /// Utilisation: share of the window neither idle nor in standby.
     pub busy_fraction: Option<f64>,
