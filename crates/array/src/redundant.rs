@@ -22,7 +22,7 @@ pub struct Shared<'a> {
     pub flushes: &'a mut usize,
 }
 
-/// How an array stores data redundantly.
+/// An array that stores data redundantly.
 pub trait RedundantArray: Checkpoint + PowerFailure + 'static {
     fn capacity(&self) -> u64;
 

@@ -60,7 +60,7 @@ fn whole_arrays_keep_what_they_acknowledged() {
     }
 }
 
-/// When the last power failure was mended.
+/// Time at which the last power failure was mended.
 fn mended(seen: &Checked) -> u64 {
     let last = |is: fn(&EventRecord) -> bool| {
         let time = seen.events.iter().rfind(|record| is(record)).map(|it| it.time.as_ns());
@@ -105,7 +105,7 @@ fn copies_survive_with_one_missing_or_being_filled() {
     }
 }
 
-/// What a stripe without one of its members had, a power failure may take: an update that was
+/// A power failure may take the data of a stripe without one of its members: an update that was
 /// interrupted leaves parity that stands for nothing. The array says so.
 #[test]
 fn the_write_hole_is_reported_and_never_wrong() {

@@ -65,7 +65,7 @@ impl Bits {
         words(from, to).all(|(page, word, bits)| self.word(page, word) & bits == bits)
     }
 
-    /// How many of sectors `from..to` are set.
+    /// Number of sectors `from..to` that are set.
     pub fn count(&self, from: u64, to: u64) -> u64 {
         let set = |(page, word, bits): (usize, usize, u64)| {
             u64::from((self.word(page, word) & bits).count_ones())

@@ -33,7 +33,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 
 hybridsim_config::choices! {
-    /// When a write completes.
+    /// Completion of writes.
     enum Scheme { Back = "back", Through = "through", Sync = "sync" }
 }
 
@@ -177,7 +177,7 @@ pub struct CacheDevice {
     /// Requests outstanding at the device, and when it last completed one.
     at_device: u64,
     last_completion: SimTime,
-    /// Where the current round of write-backs continues.
+    /// Sector at which the current round of write-backs continues.
     round: Option<u64>,
     /// The round ends when a request arrives.
     only_idle: bool,

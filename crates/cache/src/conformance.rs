@@ -7,7 +7,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_engine::Stream;
 use std::fmt;
 
-/// What the cases covered.
+/// Features that the cases covered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Cases.
@@ -44,7 +44,7 @@ pub enum Step {
 /// A violation of the interface of [`Replacement`].
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What was violated.
+    /// The violated rule.
     pub message: String,
     /// Size of the cache in pages.
     pub pages: u32,
@@ -106,7 +106,7 @@ fn draw(stream: &mut Stream, pages: u32) -> Step {
     }
 }
 
-/// What a sequence covered, or the message and the step of its violation.
+/// Features that a sequence covered, or the message and the step of its violation.
 type Played = Result<Coverage, (String, usize)>;
 
 /// Drops operations as long as a violation remains.

@@ -3,7 +3,7 @@
 use hybridsim_engine::{Op, events};
 
 events! {
-    /// What caches do.
+    /// Events of caches.
     pub enum CacheEvent {
         /// A host read or write looked up its pages; caches without pages count sectors.
         CacheLookup = 14 "cache_lookup" {
@@ -19,7 +19,7 @@ events! {
         Bypassed = 15 "bypassed" {
             /// Operation.
             op: Op => A,
-            /// Its length in sectors.
+            /// Length in sectors.
             sectors: u32 => B,
         },
         /// Dirty data were written back to the medium below.

@@ -4,7 +4,7 @@ use hybridsim_config::param::Problem;
 use hybridsim_engine::SimDuration;
 
 hybridsim_config::choices! {
-    /// When dirty data are written back, besides after an idle time.
+    /// Occasions on which dirty data are written back, besides after an idle time.
     pub(crate) enum Flush { Demand = "demand", Periodic = "periodic" }
 }
 

@@ -10,13 +10,13 @@ pub trait PolicyState {
     /// Writes the state.
     ///
     /// # Errors
-    /// When the state cannot be saved.
+    /// If the state cannot be saved.
     fn save(&self, to: &mut Saver) -> Result<(), StateError>;
 
     /// Reads back what [`PolicyState::save`] wrote.
     ///
     /// # Errors
-    /// When the bytes are those of another policy.
+    /// If the bytes are those of another policy.
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 }
 

@@ -13,7 +13,7 @@ pub struct ChildView {
     pub name: String,
     /// Capacity in sectors.
     pub capacity: u64,
-    /// Its positioning estimates, if it has a moving head.
+    /// Positioning estimates, where there is a moving head.
     pub positioner: Option<Rc<dyn Positioner>>,
 }
 
@@ -35,7 +35,7 @@ impl BuildInput<'_> {
     /// The entry that parameter `name` chooses, with its settings.
     ///
     /// # Panics
-    /// When the scenario was not checked: a checked choice names a registered entry.
+    /// If the scenario was not checked: a checked choice names a registered entry.
     pub fn chosen<E: Entry>(&self, name: &str) -> (E, &Settings) {
         self.registry.chosen(self.settings.entry(name))
     }
@@ -52,7 +52,7 @@ pub struct ComponentEntry {
     pub memory: Option<Memory>,
     /// See [`ComponentEntry::with_capacity`].
     pub capacity: Option<fn(&Settings) -> u64>,
-    /// Whether it is a device with zones.
+    /// Whether the child is a device with zones.
     pub has_zones: bool,
 }
 

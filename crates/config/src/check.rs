@@ -419,7 +419,7 @@ fn curve(list: &[Item]) -> Result<Value, String> {
     Ok(Value::Curve(points))
 }
 
-/// What a kind takes, for messages and documentation.
+/// The values that a kind takes, for messages and documentation.
 pub fn takes(kind: Kind) -> String {
     match kind {
         Kind::Count { min, max } => format!("a whole number, {}", range(min, max, u64::MAX)),

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct SourceText {
     /// File name, or what else to call it.
     pub name: String,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
@@ -29,9 +29,9 @@ pub struct Diagnostic {
     pub span: Option<Span>,
     /// The key path, such as `component.disk.rpm`.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
 }
 

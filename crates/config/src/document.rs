@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 pub struct Item {
     /// The value.
     pub value: Datum,
-    /// Where it is written.
+    /// Position in the source.
     pub span: Span,
 }
 
@@ -37,7 +37,7 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// What it is, for messages.
+    /// A noun for messages.
     pub fn noun(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string",
@@ -93,7 +93,7 @@ impl Table {
     /// Lays `over` on top of this table: its values win. Tables in both are merged, but a table
     /// that chooses another `kind` replaces the old one whole. A table without `kind` over a bare
     /// name keeps the name as its kind: `ftl = "page"` is short for `ftl = { kind = "page" }`.
-    /// Of two options that say kind and parameters, either may come first.
+    /// Kind and parameters may come from two options, in either order.
     pub fn overlay(&mut self, over: Self) {
         for (key, span, item) in over.entries {
             match self.entries.iter_mut().find(|(name, ..)| *name == key) {

@@ -69,7 +69,7 @@ pub enum Kind {
 pub struct Param {
     /// The key in the scenario, `snake_case`.
     pub name: &'static str,
-    /// What it means, in one or two sentences.
+    /// Meaning, in one or two sentences.
     pub help: &'static str,
     /// The values it takes.
     pub kind: Kind,
@@ -123,7 +123,7 @@ impl Param {
     /// Adds the conditions of a group that includes the parameter.
     ///
     /// # Panics
-    /// When more than [`GROUPS_MAX`] groups around it have conditions; while compiling, as
+    /// If more than [`GROUPS_MAX`] groups around it have conditions; while compiling, as
     /// declarations are constants.
     #[must_use]
     pub const fn within(mut self, needs: &'static [Needs]) -> Self {
@@ -160,7 +160,7 @@ pub type Group = (&'static [Param], &'static [Needs]);
 /// Concatenates groups of parameters.
 ///
 /// # Panics
-/// When they are not `N` together; while compiling, as all lists are constants.
+/// If they are not `N` together; while compiling, as all lists are constants.
 pub const fn grouped<const N: usize>(groups: &[Group]) -> [Param; N] {
     let mut all = [Param::required("", Kind::Flag, ""); N];
     let (mut count, mut group) = (0, 0);
@@ -180,7 +180,7 @@ pub const fn grouped<const N: usize>(groups: &[Group]) -> [Param; N] {
 /// Concatenates lists of parameters, for a component that includes those of another.
 ///
 /// # Panics
-/// When they are not `N` together; while compiling, as all lists are constants.
+/// If they are not `N` together; while compiling, as all lists are constants.
 pub const fn joined<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
     let mut all = [Param::required("", Kind::Flag, ""); N];
     let (mut count, mut list) = (0, 0);
@@ -262,7 +262,7 @@ fn length<T>(list: &[T]) -> String {
 pub struct EntryChoice {
     /// The entry's name.
     pub name: String,
-    /// Its parameters.
+    /// The entry's parameters.
     pub settings: Settings,
 }
 
@@ -323,7 +323,7 @@ macro_rules! getter {
         $(#[$doc])*
         ///
         /// # Panics
-        /// When the component did not declare such a parameter, or declared it as optional.
+        /// If the component did not declare such a parameter, or declared it as optional.
         pub fn $name(&self, name: &str) -> $type {
             self.$optional(name).unwrap_or_else(|| panic!("parameter `{name}` has no value"))
         }
@@ -344,7 +344,7 @@ impl Settings {
     /// the entry or the table that a parameter holds.
     ///
     /// # Panics
-    /// When the path leads to neither.
+    /// If the path leads to neither.
     pub fn set(&mut self, path: &'static str, value: Value) {
         let Some((first, rest)) = path.split_once('.') else {
             self.slots.insert(path, Slot { value, given: false });

@@ -168,7 +168,7 @@ pub const fn key(identifier: &str) -> &str {
 /// Reads parameter `name`.
 ///
 /// # Panics
-/// When the settings were not checked against the declaration.
+/// If the settings were not checked against the declaration.
 pub fn field<T: FieldType>(settings: &Settings, name: &str) -> T {
     T::read(settings.value(name)).unwrap_or_else(|| panic!("parameter `{name}` was not checked"))
 }
@@ -176,7 +176,7 @@ pub fn field<T: FieldType>(settings: &Settings, name: &str) -> T {
 /// Checks at compile time that a field of type `T` fits the declaration of its parameter.
 ///
 /// # Panics
-/// When it does not.
+/// If it does not.
 pub const fn check<T: FieldType>(param: &Param) {
     let optional = matches!(param.default, Some(text) if text.is_empty());
     assert!(T::OPTIONAL == optional, "a field is an `Option` if its parameter is optional");

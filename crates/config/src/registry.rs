@@ -18,9 +18,9 @@ pub struct Description {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Where it comes from: a paper, a datasheet, common knowledge.
+    /// The source: a paper, a datasheet, common knowledge.
     pub origin: &'static str,
-    /// Its parameters.
+    /// Declared parameters.
     pub params: &'static [Param],
 }
 
@@ -94,7 +94,7 @@ impl Registry {
     /// The entry of type `E` that `choice` names, with its settings.
     ///
     /// # Panics
-    /// When the choice was not checked: a checked choice names a registered entry.
+    /// If the choice was not checked: a checked choice names a registered entry.
     pub fn chosen<'c, E: Entry>(&self, choice: &'c EntryChoice) -> (E, &'c Settings) {
         let entry = self.find::<E>(&choice.name);
         let entry = entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, choice.name));
@@ -131,7 +131,7 @@ impl Registry {
     /// without samples get values within their ranges, optional ones in some systems only.
     ///
     /// # Panics
-    /// When `text` is not TOML of this form.
+    /// If `text` is not TOML of this form.
     pub fn add_samples(&mut self, text: &str) {
         let tables: Table = text.parse().unwrap_or_else(|error| panic!("samples: {error}"));
         for (kinds, keys) in tables {

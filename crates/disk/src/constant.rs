@@ -105,7 +105,7 @@ struct DelayedRequest {
 #[derive(Debug)]
 pub struct ConstantDevice {
     timing: Timing,
-    /// When each of the requests served at a time leaves.
+    /// Completion times of the requests in service.
     free_at: Vec<SimTime>,
     contents: Contents,
     undo: InFlightWrites,
@@ -128,7 +128,7 @@ impl ConstantDevice {
         }
     }
 
-    /// When the service of a request that arrives now starts.
+    /// Start of the service of a request that arrives now.
     fn start_of(&mut self, now: SimTime, service: SimDuration) -> SimTime {
         match self.free_at.iter_mut().min() {
             Some(free_at) => {

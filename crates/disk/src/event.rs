@@ -3,7 +3,7 @@
 use hybridsim_engine::{Op, SimDuration, coded, events};
 
 coded! {
-    /// How a disk's buffer served a request.
+    /// Service of a request by a disk's buffer.
     pub enum DiskCacheOutcome {
         /// From the medium.
         Miss = 0 "miss",
@@ -17,7 +17,7 @@ coded! {
 }
 
 events! {
-    /// What disks do.
+    /// Events of disks.
     pub enum DiskEvent {
         /// The arm moved.
         Seek = 4 "seek" {

@@ -3,7 +3,7 @@
 use hybridsim_engine::{Ctx, Inject, Injected, SimDuration, Slowdown};
 use serde::{Deserialize, Serialize};
 
-/// How slow the mechanism of a disk is.
+/// Slowdown of the mechanism of a disk.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SlowMechanism(Slowdown);
 
@@ -17,7 +17,6 @@ impl SlowMechanism {
         self.0.of(time)
     }
 
-    /// Whether it is as fast as usual.
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == Slowdown::NONE

@@ -18,7 +18,7 @@ pub struct Mechanics {
     pub rotation: Rotation,
     /// Time to change to another surface of the same cylinder.
     pub head_switch: SimDuration,
-    /// How movements before a write differ.
+    /// Differences of movements before a write.
     pub before_write: WriteMoves,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
@@ -27,7 +27,7 @@ pub struct Mechanics {
     asked: Cell<(u64, u32, u32)>,
 }
 
-/// How movements before a write differ from those before a read.
+/// Differences of movements before a write from those before a read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteMoves {
     /// Time to settle after the arm or head moved.
@@ -60,7 +60,7 @@ pub struct Transfer {
     pub sectors: u32,
     /// Whether they are written.
     pub write: bool,
-    /// Of how many it is reported when they have passed, at least one.
+    /// First sectors whose end is reported ([`AccessTimes::marked`]), at least one.
     pub mark: u32,
     /// A sector over the link to the host; zero for sectors that do not cross it.
     pub sector_over_link: SimDuration,
@@ -79,11 +79,11 @@ pub struct AccessTimes {
     pub rotate: SimDuration,
     /// Sectors passing under the head.
     pub transfer: SimDuration,
-    /// When the sectors up to the mark have passed.
+    /// Time at which the sectors up to the mark have passed.
     pub marked: SimTime,
-    /// When the sectors can be over the link, which waits for those of each track.
+    /// Earliest time at which the sectors are over the link, which waits for those of each track.
     pub linked: SimTime,
-    /// When the last one has.
+    /// End of the last sector.
     pub end: SimTime,
     /// The address just after the last sector.
     pub last: PhysicalAddress,
@@ -105,9 +105,9 @@ pub struct HeadArrival {
     pub distance: u32,
     /// Moving the arm or switching heads.
     pub seek: SimDuration,
-    /// When the sector begins to pass.
+    /// Time at which the sector begins to pass.
     pub time: SimTime,
-    /// Where that is.
+    /// Address of the sector.
     pub address: PhysicalAddress,
 }
 
@@ -207,7 +207,7 @@ impl Mechanics {
         HeadArrival { distance: from.cylinder.abs_diff(address.cylinder), seek, time, address }
     }
 
-    /// How much of `left` sectors is on the track of `address`: the sectors passed over, bad ones
+    /// The part of `left` sectors on the track of `address`: the sectors passed over, bad ones
     /// between them included, how many are left there from the piece `address` then names, and the
     /// track to go on with.
     #[inline]

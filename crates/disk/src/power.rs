@@ -7,7 +7,7 @@
 use hybridsim_engine::{PowerState, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// When an idle drive stops its spindle, and how long that and starting it again take.
+/// Idle time after which a drive stops its spindle, and the times to stop and to start it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SpinDown {
     /// Idle time before the spindle stops; `None` for never.

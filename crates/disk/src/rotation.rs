@@ -70,7 +70,7 @@ impl Rotation {
         self.time_of(1 << 64)
     }
 
-    /// How far `target` is ahead of `from`; 0 where they are the same place.
+    /// Angle from `from` ahead to `target`; 0 where they are the same place.
     #[inline]
     pub fn ahead(from: Angle, target: Angle) -> Angle {
         target.wrapping_sub(from).wrapping_add(SLACK).saturating_sub(SLACK)

@@ -336,7 +336,7 @@ fn sectors_that_pass_before_the_wanted_one_may_be_kept() {
     assert_eq!(served(&quiet, &back).1, [Miss, Miss, Hit]);
 }
 
-/// When each of the requests that come at once, or `apart`, is complete.
+/// Completion times of requests that come at once, or `apart`.
 fn completions(text: &str, apart: SimDuration, work: Vec<Request>) -> Vec<u64> {
     let done = Rc::new(RefCell::new(vec![0; work.len()]));
     let seen = Rc::clone(&done);

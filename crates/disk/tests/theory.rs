@@ -166,8 +166,8 @@ fn a_preset_reads_a_band_at_media_rate_including_skews() {
     assert!((0.0..60e3 / 15_020.0 + 1.0).contains(&(got_ms - expected_ms)), "{got_ms}");
 }
 
-/// The same over 400 tracks of the outer zone of drives that go back and forth over the surfaces:
-/// a turn per track, and the skews of tracks and cylinders.
+/// Time to read 400 tracks of the outer zone of drives that go back and forth over the
+/// surfaces: a turn per track, and the skews of tracks and cylinders.
 #[test]
 fn presets_read_a_zone_at_media_rate_including_skews() {
     for name in [

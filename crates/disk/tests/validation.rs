@@ -48,7 +48,8 @@ const DRIVES: &[Drive] = &[
     ),
     drive("ST41601N", "seagate_st41601n", ["st41601n", "st41601n"], 0.083, 0.089),
 ];
-/// How many of them, from the first on, have a write cache: those whose logs show `resettle_share`.
+/// The number of them, from the first on, that have a write cache: those whose logs show
+/// `resettle_share`.
 const CACHED: usize = 4;
 
 impl Drive {
@@ -150,9 +151,9 @@ fn the_share_of_settling_is_tried_on_drives_it_was_not_fitted_to() {
     println!("fitted to all: {}", shares[fitted(None)]);
 }
 
-/// What two drives' logs say against their parameter files: with one value instead of the file's,
-/// the figures fall by a third. That of the C3323A is what the file of its sister C2247A has; that
-/// of the ST41601N was read off its log, so it is no part of the preset.
+/// Contradictions of two drives' logs to their parameter files: with one value instead of the
+/// file's, the figures fall by a third. That of the C3323A is what the file of its sister C2247A
+/// has; that of the ST41601N was read off its log, so it is no part of the preset.
 #[test]
 fn what_the_parameter_files_miss() {
     let Some(data) = data() else { return };

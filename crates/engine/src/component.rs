@@ -10,7 +10,7 @@ use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::rc::Rc;
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Served.
@@ -34,7 +34,7 @@ pub struct Completion {
     pub latency: SimDuration,
     /// The latency by phase.
     pub breakdown: LatencyBreakdown,
-    /// How it ended.
+    /// Served or failed.
     pub outcome: Outcome,
     /// Whether the device refused it: it failed, and nothing of it was written.
     pub refused: bool,
@@ -68,10 +68,10 @@ pub struct ComponentInfo {
 /// it issues requests to its children, sets timers and emits events. It knows neither its parent
 /// nor the type of its children.
 pub trait Component {
-    /// Its capacity in sectors.
+    /// Capacity in sectors.
     fn capacity(&self) -> u64;
 
-    /// Its description in results.
+    /// Description in results.
     fn info(&self) -> ComponentInfo;
 
     /// Positioning estimates for schedulers above, where the component has a moving head.
@@ -89,7 +89,7 @@ pub trait Component {
         None
     }
 
-    /// Its behaviour in a power failure, if modelled.
+    /// Behaviour in a power failure, if modelled.
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         None
     }
@@ -99,7 +99,7 @@ pub trait Component {
         None
     }
 
-    /// Its use of advance notice of requests, if any.
+    /// Use of advance notice of requests, if any.
     fn lookahead(&self) -> Option<&dyn Lookahead> {
         None
     }
@@ -111,7 +111,7 @@ pub trait Component {
         Vec::new()
     }
 
-    /// Whether it accepts zone management and zone appends: a device with zones, or a component
+    /// Whether the component accepts zone management and zone appends: a device with zones, or one
     /// that forwards them unchanged to children whose address spaces follow one another. For all
     /// others the machine refuses them.
     fn accepts_zone_commands(&self) -> bool {
@@ -152,7 +152,7 @@ pub trait Prepare {
     /// [`Checkpoint::restore`] took its place.
     ///
     /// # Errors
-    /// When the component cannot reach that state.
+    /// If the component cannot reach that state.
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String>;
 }
 
@@ -162,29 +162,29 @@ pub trait Checkpoint {
     /// flight. The data versions of verified runs are not part of it.
     ///
     /// # Errors
-    /// When the state cannot be saved as configured.
+    /// If the state cannot be saved as configured.
     fn save(&self, to: &mut Saver) -> Result<(), StateError>;
 
     /// Reads back what [`Checkpoint::save`] wrote. [`Component::start`] follows, at the time of
     /// the save; timers set before still expire.
     ///
     /// # Errors
-    /// When the state belongs to another system; the component must not be used afterwards.
+    /// If the state belongs to another system; the component must not be used afterwards.
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 }
 
-/// What a power failure does to a component.
+/// The effects of a power failure on a component.
 pub trait PowerFailure {
     /// The power fails now: all volatile state is lost, and with it every request in flight, from
-    /// the parent and to children. No completion, timer or data buffer from before comes back.
-    /// What a medium holds of the writes in flight is up to it, see [`crate::InFlightWrites`].
+    /// the parent and to children. No completion, timer or data buffer from before comes back. A
+    /// medium decides itself what it holds of the writes in flight, see [`crate::InFlightWrites`].
     ///
     /// A disk that acknowledges writes from its buffer loses them, except those it was asked to
     /// force ([`crate::Flags::FUA`]) or to [flush](crate::Op::Flush): a component that destages to
     /// it from a durable copy has to flush before it drops the copy.
     ///
     /// # Errors
-    /// When the component, as configured, does not model it.
+    /// If the component, as configured, does not model it.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String>;
 
     /// The power is back, at the same instant; children are called first. Recovers: requests to
@@ -203,9 +203,9 @@ pub trait Lookahead {
 /// A device that a component gives access to; see [`Component::targets`].
 #[derive(Clone)]
 pub struct Target {
-    /// Its capacity in sectors.
+    /// Capacity in sectors.
     pub sectors: u64,
-    /// Its positioning estimates, if it has a moving head.
+    /// Positioning estimates, where there is a moving head.
     pub positioner: Option<Rc<dyn Positioner>>,
 }
 
@@ -215,7 +215,7 @@ pub struct ComponentTree {
     pub path: String,
     /// The component.
     pub component: Box<dyn Component>,
-    /// Its children, in the order the component numbers them.
+    /// Children, in the order the component numbers them.
     pub children: Vec<ComponentTree>,
 }
 

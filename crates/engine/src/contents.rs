@@ -23,7 +23,7 @@ impl DataSlice {
         self.buffer == u32::MAX
     }
 
-    /// The same data, `sectors` further on. A part of no data is no data.
+    /// The data `sectors` further on. A part of no data is no data.
     pub const fn skip(self, sectors: u32) -> Self {
         if self.is_none() {
             return Self::NONE;

@@ -17,7 +17,7 @@ pub struct ComponentId(pub u16);
 /// The wire form of an event, four words: what fingerprints hash and what Python receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventRecord {
-    /// When it was emitted.
+    /// Time of the event.
     pub time: SimTime,
     /// From the lowest bit up: the component that emitted it (16 bits), the number of the event
     /// (8 bits, [`EventKind::kind`]), [`Slot::A`] (8 bits) and [`Slot::B`] (32 bits).
@@ -63,14 +63,14 @@ impl EventRecord {
         (self.head >> 16) as u8
     }
 
-    /// The same fields as those of an event of number `kind`.
+    /// A record with these fields and number `kind`.
     #[inline(always)]
     #[must_use]
     pub const fn with_kind(&self, kind: u8) -> Self {
         Self { head: self.head & !(0xff << 16) | (kind as u64) << 16, ..*self }
     }
 
-    /// Whether it is left out of fingerprints.
+    /// Whether fingerprints leave the event out.
     #[inline(always)]
     pub const fn is_detail(&self) -> bool {
         self.kind() >= Self::FIRST_DETAIL_KIND
@@ -85,7 +85,7 @@ impl EventRecord {
 
 /// A set of events that a crate declares with [`crate::events!`].
 pub trait Event: Sized {
-    /// What each of them is called and holds.
+    /// Descriptions of all events of the set.
     const KINDS: &'static [EventKind];
 
     /// The record of the event, with time and component at zero.
@@ -98,7 +98,7 @@ pub trait Event: Sized {
 /// The number of the event of `E` called `name`, for constants.
 ///
 /// # Panics
-/// When `E` has no event of that name.
+/// If `E` has no event of that name.
 pub const fn kind_of<E: Event>(name: &str) -> u8 {
     let (mut at, name) = (0, name.as_bytes());
     loop {
@@ -118,37 +118,37 @@ pub const fn kind_of<E: Event>(name: &str) -> u8 {
 /// The description of an event, from which tables in documents and in Python are generated.
 #[derive(Clone, Copy, Debug)]
 pub struct EventKind {
-    /// Its number in records, unique among all crates. It never changes.
+    /// Number in records, unique among all crates; never changes.
     pub kind: u8,
-    /// Its name, in snake case.
+    /// Name, in snake case.
     pub name: &'static str,
-    /// What it states.
+    /// The fact that the event states.
     pub doc: &'static str,
-    /// Its fields.
+    /// The event's fields.
     pub fields: &'static [FieldInfo],
 }
 
 /// A field of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldInfo {
-    /// Its name.
+    /// The field's name.
     pub name: &'static str,
-    /// Its position in the record.
+    /// Position in the record.
     pub slot: Slot,
-    /// How its number reads.
+    /// Meaning of the number.
     pub values: FieldValues,
 }
 
-/// How the number in a field reads.
+/// Meaning of the number in a field.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldValues {
-    /// As it is.
+    /// A plain number.
     Number,
-    /// As a length of time in nanoseconds.
+    /// A length of time in nanoseconds.
     Duration,
-    /// As a time in nanoseconds since the start of the run.
+    /// A time in nanoseconds since the start of the run.
     Instant,
-    /// As an index into these names.
+    /// An index into these names.
     Names(&'static [&'static str]),
 }
 
@@ -170,7 +170,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// Its first byte in the little-endian wire form and its length in bytes.
+    /// First byte in the little-endian wire form and its length in bytes.
     pub const fn bytes(self) -> (usize, usize) {
         match self {
             Self::A => (11, 1),
@@ -212,10 +212,10 @@ impl Slot {
 
 /// A type that fields of events may have.
 pub trait Field: Copy {
-    /// How its number reads.
+    /// Meaning of the number.
     const VALUES: FieldValues;
 
-    /// Its number.
+    /// The number in records.
     fn to_word(self) -> u64;
 
     /// The value a number stands for, if any.
@@ -429,7 +429,7 @@ coded! {
 }
 
 coded! {
-    /// What changed in the redundancy of an array.
+    /// A change of the redundancy of an array.
     pub enum RedundancyChange {
         /// A member failed.
         MemberFailed = 0 "member_failed",

@@ -14,7 +14,7 @@ pub enum Fault {
     WrongData {
         /// The sector.
         lba: Lba,
-        /// When the read completed.
+        /// Completion time of the read.
         time: SimTime,
         /// The version that was returned.
         got: u64,
@@ -41,7 +41,7 @@ pub enum Fault {
     Device {
         /// Path of the device.
         device: String,
-        /// What happened, and the remedy.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// A policy violated its interface.
@@ -61,7 +61,7 @@ pub enum Fault {
     PowerFailureUnsupported {
         /// Path of the component.
         device: String,
-        /// Its kind.
+        /// Kind of the component.
         kind: &'static str,
     },
     /// The workload cannot continue (a broken trace).

@@ -20,7 +20,7 @@ pub enum Injected {
     Slow {
         /// The die that does; without, the whole component.
         die: Option<u64>,
-        /// How many times as long, at least 1; 1 ends the slowdown.
+        /// Factor of the usual time, at least 1; 1 ends the slowdown.
         factor: f64,
     },
     /// Flash is brought to a level of wear.
@@ -66,7 +66,7 @@ pub trait Inject {
     fn inject(&mut self, ctx: &mut Ctx<'_>, fault: &Injected);
 }
 
-/// How many times as long as usual something takes.
+/// The factor by which operations take longer than usual.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown(f64);
 

@@ -58,12 +58,12 @@ pub(crate) struct PagePart {
     pub page: u64,
     /// The sectors, from the start of the page.
     pub sectors: Range<usize>,
-    /// The same sectors, from the start of the range.
+    /// These sectors, from the start of the range.
     pub within: Range<usize>,
 }
 
 impl PagePart {
-    /// Whether it is a whole page.
+    /// Whether the part is a whole page.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.sectors.len() == PAGE_SECTORS

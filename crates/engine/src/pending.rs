@@ -9,7 +9,7 @@ use crate::time::SimTime;
 
 /// A request that completes when all requests issued for it have completed.
 ///
-/// Its latency breakdown is that of the one that completed last: all were issued when the request
+/// The latency breakdown is that of the one that completed last: all were issued when the request
 /// arrived, so the last is the critical path. A component whose requests depend on each other keeps
 /// a [`LatencyAccount`] for each chain.
 #[derive(Clone, Copy, Debug)]

@@ -28,14 +28,14 @@ impl PowerFailureInjector {
     }
 }
 
-/// When a write becomes durable.
+/// The moment at which a write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
     /// At this time.
     At(SimTime),
-    /// When the request of this number completes, which is not known yet.
+    /// The completion of the request of this number, which is not known yet.
     Served(u64),
-    /// When it leaves the volatile buffer that holds it.
+    /// The destage from the volatile buffer that holds it.
     Buffered,
 }
 
@@ -45,7 +45,7 @@ struct Entry {
     at: u64,
     old: Vec<u64>,
     new: Vec<u64>,
-    /// When each sector of a buffered write leaves the buffer.
+    /// Times at which the sectors of a buffered write leave the buffer.
     destaged: Vec<SimTime>,
 }
 
@@ -78,7 +78,7 @@ impl InFlightWrites {
         self.entries.push_back(Entry { durable, at, old, new: new.to_vec(), destaged });
     }
 
-    /// What the buffer holds of the sectors `from..to` is on the medium, or overwritten there, at
+    /// The buffered data of the sectors `from..to` are on the medium, or overwritten there, at
     /// `end`. Versions buffered later are still to be destaged.
     pub fn destage(&mut self, from: u64, to: u64, end: SimTime) {
         let buffered = |entry: &&mut Entry| entry.durable == Durable::Buffered;

@@ -85,7 +85,7 @@ impl Op {
         names
     };
 
-    /// Its number, which never changes.
+    /// The number of the operation, which never changes.
     #[inline(always)]
     pub const fn code(self) -> u8 {
         match self {
@@ -97,7 +97,7 @@ impl Op {
         }
     }
 
-    /// Its code as an index into tables of [`Op::COUNT`] entries.
+    /// [`Op::code`] as an index into tables of [`Op::COUNT`] entries.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.code() as usize
@@ -180,7 +180,7 @@ impl Flags {
 /// A request from a component to its child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// Operation.
     pub op: Op,
     /// Properties.
     pub flags: Flags,
@@ -190,7 +190,7 @@ pub struct Request {
     pub sectors: u32,
     /// First sector.
     pub lba: Lba,
-    /// Its data versions, in verified runs.
+    /// Data versions, in verified runs.
     pub data: DataSlice,
 }
 
@@ -282,8 +282,8 @@ impl Command {
         }
     }
 
-    /// Whether it concerns the spindle: every device accepts it; it has no effect without a
-    /// spindle.
+    /// Whether the command concerns the spindle: every device accepts it; it has no effect without
+    /// a spindle.
     pub const fn is_about_spindle(self) -> bool {
         matches!(self, Self::Standby | Self::Idle)
     }

@@ -12,11 +12,11 @@ pub struct Queued {
     pub key: u64,
     /// The request.
     pub request: Request,
-    /// When it entered the queue.
+    /// Time of entry into the queue.
     pub since: SimTime,
 }
 
-/// Where the head has to be at the start of a request. Only the device reads it.
+/// Position of the head required at the start of a request. Only the device reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadTarget {
     /// Cylinder.
@@ -35,7 +35,7 @@ pub trait Positioner {
     /// just after sector `last`.
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration;
 
-    /// Where the head has to be for `to`, which never changes; `None` where the device does not
+    /// Head position required for `to`, which never changes; `None` where the device does not
     /// compare several requests at once ([`Positioner::nearest`]).
     fn target(&self, _to: &Request) -> Option<HeadTarget> {
         None
@@ -81,7 +81,7 @@ pub struct Head<'a> {
     pub positioner: Option<&'a dyn Positioner>,
 }
 
-/// What [`crate::ComponentInfo::idle_policies`] has of the scheduler that parameter `key` chooses:
+/// Entry of [`crate::ComponentInfo::idle_policies`] for the scheduler that parameter `key` chooses:
 /// nothing once it has chosen between requests.
 pub fn idle_scheduler(key: &'static str, chose: bool) -> Vec<(&'static str, &'static str)> {
     if chose {
@@ -127,7 +127,7 @@ pub trait Scheduler {
     /// queue is empty.
     ///
     /// # Errors
-    /// When the scheduler cannot be saved, which is the default.
+    /// If the scheduler cannot be saved, which is the default.
     fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
         Err(StateError("its scheduler cannot save its state".to_owned()))
     }
@@ -135,7 +135,7 @@ pub trait Scheduler {
     /// Reads back what [`Scheduler::save`] wrote.
     ///
     /// # Errors
-    /// When the state belongs to another scheduler.
+    /// If the state belongs to another scheduler.
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
         Err(StateError("its scheduler cannot restore a state".to_owned()))
     }

@@ -219,7 +219,7 @@ impl Sorted {
         self.items.at_or_after((position, arrival + 1)).map(|entry| entry.0)
     }
 
-    /// Of the requests at the largest position below `position`, the key of the first to arrive.
+    /// Key of the first request to arrive at the largest position below `position`.
     pub fn below(&self, position: u64) -> Option<Key> {
         let ((below, _), _) = self.items.before((position, 0))?;
         self.at_or_after(below)

@@ -56,7 +56,7 @@ impl<'a> Loader<'a> {
     /// The next value.
     ///
     /// # Errors
-    /// When the bytes end or hold something else.
+    /// If the bytes end or hold something else.
     pub fn take<T: DeserializeOwned>(&mut self) -> Result<T, StateError> {
         let (value, rest) = postcard::take_from_bytes(self.0)
             .map_err(|_| StateError("its bytes are not what was expected here".to_owned()))?;
@@ -67,7 +67,7 @@ impl<'a> Loader<'a> {
     /// The next bytes that [`Saver::put_bytes`] wrote.
     ///
     /// # Errors
-    /// When the bytes end before.
+    /// If the bytes end before.
     pub fn take_bytes(&mut self) -> Result<&'a [u8], StateError> {
         let length = self.take()?;
         let (bytes, rest) = self
@@ -86,7 +86,7 @@ impl<'a> Loader<'a> {
     /// Checks that all bytes have been read.
     ///
     /// # Errors
-    /// When bytes are left.
+    /// If bytes are left.
     pub fn end(&self) -> Result<(), StateError> {
         match self.0.len() {
             0 => Ok(()),
@@ -98,7 +98,7 @@ impl<'a> Loader<'a> {
 /// Checks that a table read back is as long as the one it replaces.
 ///
 /// # Errors
-/// When it is not: the state belongs to another system.
+/// If it is not: the state belongs to another system.
 pub fn same_length(what: &str, found: usize, wanted: usize) -> Result<(), StateError> {
     if found == wanted {
         return Ok(());

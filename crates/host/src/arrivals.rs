@@ -16,7 +16,7 @@ pub struct Arrivals {
     next: Option<Arrival>,
     /// Read from the workload and not due yet.
     ahead: VecDeque<Arrival>,
-    /// What follows these: the end of the workload, or an error.
+    /// The end behind these: the end of the workload, or an error.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
     /// The workload does not depend on completions, and several requests are read at once.
@@ -26,8 +26,8 @@ pub struct Arrivals {
     last: SimTime,
     /// The timer for the next request, while it is in the future.
     armed: SimTime,
-    /// When the run began, after time zero where it continues from a restored state. Times of
-    /// the workload count from here.
+    /// Start of the run, after time zero where it continues from a restored state. Times of the
+    /// workload count from here.
     began: SimDuration,
 }
 
@@ -71,7 +71,7 @@ impl Arrivals {
         self.exhausted
     }
 
-    /// When the run began.
+    /// Start of the run.
     #[inline]
     pub const fn began(&self) -> SimDuration {
         self.began

@@ -60,9 +60,9 @@ pub fn drive_settings() -> Settings {
     settings.expect("they are valid")
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
-    /// What ended it early.
+    /// Fault that ended it early.
     pub fault: Option<Fault>,
     /// All events.
     pub events: Vec<EventRecord>,

@@ -144,7 +144,7 @@ impl IoQueue {
     /// A queue with these parameters.
     ///
     /// # Errors
-    /// What the schedulers refuse, and times that make no sense.
+    /// Problems of the schedulers, and times that make no sense.
     pub fn read(params: &Parameters, registry: &Registry) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut scheduler = |name: &'static str, choice: &EntryChoice| {
@@ -199,7 +199,7 @@ impl IoQueue {
     /// Writes its state; no request waits.
     ///
     /// # Errors
-    /// When a scheduler cannot be saved, or still lists requests that were served out of turn.
+    /// If a scheduler cannot be saved, or still lists requests that were served out of turn.
     pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(self.arrivals, self.last));
         for scheduler in self.schedulers.iter().flatten() {
@@ -218,7 +218,7 @@ impl IoQueue {
     /// Reads back what [`IoQueue::save`] wrote.
     ///
     /// # Errors
-    /// When the state belongs to another queue.
+    /// If the state belongs to another queue.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.arrivals, self.last) = from.take()?;
         self.schedulers.iter_mut().flatten().try_for_each(|scheduler| scheduler.restore(from))

@@ -11,7 +11,7 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Targets {
     targets: Vec<Target>,
-    /// Where each begins; one more at the end.
+    /// First sector of each, and the end of the last.
     starts: Vec<u64>,
 }
 

@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// What is said about `count` children.
+/// The message about `count` children.
 fn refusal(entry: &ComponentEntry, param: &'static str, count: usize) -> String {
     let registry = registry();
     let mut settings = Settings::default();

@@ -14,7 +14,7 @@ pub struct UnitPosition {
 /// Maps stripes to members: the units of a stripe are on different columns, and no two units of
 /// all stripes share a position.
 pub trait Layout: Debug {
-    /// Where unit number `unit` of `stripe` is: first the data units, then P, then Q.
+    /// Position of unit number `unit` of `stripe`: first the data units, then P, then Q.
     fn position(&self, stripe: u64, unit: usize) -> UnitPosition;
 
     /// The unit of `stripe` that is on `column`, if one is.
@@ -25,7 +25,7 @@ pub trait Layout: Debug {
 }
 
 hybridsim_config::choices! {
-    /// How parity rotates over the members, with DiskSim's numbers.
+    /// Rotation of parity over the members, with DiskSim's numbers.
     pub enum Rotation {
         /// Parity goes from the last member to the first, data starts behind it (DiskSim's 1).
         LeftSymmetric = "left-symmetric",

@@ -48,7 +48,7 @@ pub struct StripeOp {
     /// Requests in flight, and reads among them.
     pub(super) left: u32,
     reads: u32,
-    /// Its data were written before parity was computed.
+    /// The data were written before parity was computed.
     early: bool,
     latency: LatencyAccount,
 }
@@ -153,7 +153,7 @@ impl StripeOp {
         }
     }
 
-    /// Its data for sector `sector` of unit `unit`.
+    /// Data for sector `sector` of unit `unit`.
     #[inline]
     pub fn data_at(&self, unit: usize, sector: u32, chunk: u32) -> DataSlice {
         if self.origin.data.is_none() {

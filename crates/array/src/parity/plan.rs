@@ -1,6 +1,6 @@
 //! How the parity of a write is computed, and so what has to be read.
 
-/// How an operation obtains its data or parity.
+/// The way in which an operation obtains its data or parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Read the data units themselves.

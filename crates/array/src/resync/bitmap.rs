@@ -48,7 +48,7 @@ struct Waiting {
 /// The bitmap, and the request in flight to update it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bitmap {
-    /// Its address on every member.
+    /// Address on every member.
     at: Lba,
     sectors: u64,
     region_steps: u64,

@@ -62,7 +62,7 @@ pub fn failing(chunk_sectors: u64, spares: usize, failures: &[(u64, u64)]) -> Se
         .and("spares", Value::Texts((0..spares).map(|at| format!("spare{at}")).collect()))
 }
 
-/// What a device was asked: its number, operation, first sector, sectors.
+/// A request that a device received: its number, operation, first sector, sectors.
 pub type Asked = (usize, Op, u64, u32);
 
 /// Serves one request at a time in a fixed time, and may begin to fail them.
@@ -139,7 +139,7 @@ impl Component for Device {
     }
 }
 
-/// What a run showed.
+/// The observations of a run.
 pub struct Seen {
     pub end: RunEnd,
     pub events: Vec<EventRecord>,

@@ -53,7 +53,7 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
-    /// When a write completes, and whether its data stay in the cache.
+    /// Completion of writes, and whether their data stay in the cache.
     enum Scheme {
         Back = "back",
         Early = "early",
@@ -196,7 +196,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
 struct Operation {
     id: RequestId,
     request: Request,
-    /// That of the request to the device, if there was one.
+    /// Latency of the request to the device, if there was one.
     breakdown: LatencyBreakdown,
     locked: bool,
     /// Number of the write-back it waits for.

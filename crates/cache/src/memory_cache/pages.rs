@@ -41,7 +41,7 @@ pub struct CachePage {
 }
 
 impl CachePage {
-    /// Whether it may be evicted; in `strict` order, after a write-back if it is dirty.
+    /// Whether the page may be evicted; in `strict` order, after a write-back if it is dirty.
     fn evictable(&self, strict: bool) -> bool {
         (strict || self.dirty == 0) && !self.flushing && self.pins == 0
     }
@@ -104,7 +104,7 @@ impl PageTable {
         self.free.len() + self.evictable.len()
     }
 
-    /// Of the pages that `count` allocations would evict, the first that is dirty.
+    /// The first dirty page among those that `count` allocations would evict.
     pub fn in_the_way(&self, count: usize) -> Option<u32> {
         let next = self.evictable.iter().take(count.saturating_sub(self.free.len()));
         let mut slots = next.map(|(_, slot)| *slot);

@@ -269,7 +269,7 @@ impl PageDirectory {
     /// Replaces the directory by a saved one.
     ///
     /// # Errors
-    /// When the saved one has another page size or capacity.
+    /// If the saved one has another page size or capacity.
     pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
         let sizes = |of: &Self| (of.page_sectors, of.pages);
         if sizes(&saved) != sizes(self) {

@@ -16,12 +16,12 @@ pub struct PageLocks {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Owner {
-    /// Its range is not empty.
+    /// The range is not empty.
     holds: bool,
     destages: bool,
 }
 
-/// What [`PageLocks::acquire`] returns.
+/// The result of [`PageLocks::acquire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// Locked.

@@ -67,7 +67,7 @@ impl CountingCache {
     }
 }
 
-/// What a [`CountingCache`] holds, apart from its policy.
+/// The contents of a [`CountingCache`], apart from its policy.
 pub struct Contents {
     /// Numbers the pages: by slot, or, with ghost lists, the pages in the cache and in these.
     directory: Directory,

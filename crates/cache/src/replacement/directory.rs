@@ -23,7 +23,7 @@ pub fn hash_of(page: u64) -> u64 {
 }
 
 impl Directory {
-    /// Of a cache of `capacity` pages.
+    /// A directory for a cache of `capacity` pages.
     pub fn new(capacity: u32) -> Self {
         let bits = (4 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
         Self { table: vec![0; 1 << bits], bits, pages: Vec::new(), free: Vec::new() }

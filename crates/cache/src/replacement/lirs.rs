@@ -24,7 +24,7 @@ struct Known {
     page: u64,
     /// A LIR page.
     lir: bool,
-    /// Its slot while it is cached.
+    /// Slot, while the page is cached.
     slot: Option<u32>,
 }
 

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub struct CachedPage {
     /// Page number on the backing device.
     pub page: u64,
-    /// Its slot in the cache: a small number, unique among the cached pages.
+    /// Slot in the cache: a small number, unique among the cached pages.
     pub slot: u32,
 }
 

@@ -10,7 +10,7 @@ use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::choices! {
-    /// How far a drive reads ahead after a read.
+    /// The extent of read-ahead after a read.
     pub enum ReadAheadLimit {
         /// Not at all.
         None = "none",
@@ -123,7 +123,7 @@ pub struct ReadAhead {
     next: u64,
     at: SimTime,
     address: PhysicalAddress,
-    /// When the arm is where `place` is.
+    /// Time at which the arm reaches the track.
     there: SimTime,
     /// Sectors before this one have been reported, at `reported_at`.
     pub reported: u64,
@@ -131,12 +131,12 @@ pub struct ReadAhead {
     pub reported_at: SimTime,
 }
 
-/// How far a read-ahead has come.
+/// The progress of a read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The first sector not yet read.
     pub until: u64,
-    /// When the limit was reached, if it was.
+    /// Time at which the limit was reached, if it was.
     pub ended: Option<SimTime>,
 }
 
@@ -146,7 +146,7 @@ impl ReadAhead {
         Self { segment, limit, next, at, address: last, there: at, reported: next, reported_at: at }
     }
 
-    /// The same, the arm moving to the first track until `there`.
+    /// This read-ahead, with the arm moving to the first track until `there`.
     pub fn moving_until(self, there: SimTime) -> Self {
         Self { there, ..self }
     }
@@ -161,7 +161,7 @@ impl ReadAhead {
         self.there.since(now)
     }
 
-    /// When the read-ahead began the part it is at.
+    /// Start of the part that has not been reported.
     pub fn began(&self) -> SimTime {
         self.reported_at
     }
@@ -189,7 +189,7 @@ impl ReadAhead {
         true
     }
 
-    /// How far it has come at `now`, which never goes back.
+    /// Progress at `now`, which never goes back.
     pub fn advance(&mut self, mechanics: &Mechanics, now: SimTime) -> Progress {
         loop {
             let (until, end) = self.track_end(mechanics);
@@ -204,7 +204,7 @@ impl ReadAhead {
         Progress { until: self.next + angle / self.address.sector_angle, ended: None }
     }
 
-    /// When the sector under the head at `now`, the last time queried, has passed.
+    /// Time at which the sector under the head at `now`, the last time queried, has passed.
     pub fn sector_end(&self, mechanics: &Mechanics, now: SimTime) -> SimTime {
         if now <= self.at {
             return now;
@@ -214,8 +214,8 @@ impl ReadAhead {
         (self.at + mechanics.rotation.time_of(self.span(take))).max(now)
     }
 
-    /// When sector `lba`, at or after the last one queried, starts to pass; the limit moves
-    /// behind it. The read-ahead must not have ended.
+    /// Time at which sector `lba`, at or after the last one queried, starts to pass; the limit
+    /// moves behind it. The read-ahead must not have ended.
     pub fn reach(&mut self, mechanics: &Mechanics, lba: u64) -> SimTime {
         self.limit = self.limit.max(lba);
         while lba > self.next + u64::from(self.address.left_on_track) && self.cross(mechanics) {}

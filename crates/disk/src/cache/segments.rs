@@ -14,7 +14,7 @@ use std::ops::Range;
 enum State {
     /// Nothing.
     Free,
-    /// The same data as the medium.
+    /// Data that the medium has as well.
     Clean,
     /// Data not yet on the medium; number of its first buffered write.
     Dirty(u64),
@@ -27,7 +27,7 @@ enum State {
 struct Segment {
     start: u64,
     end: u64,
-    /// When the last of it is in the buffer.
+    /// Time at which all of it is in the buffer.
     ready: SimTime,
     used: u64,
     state: State,
@@ -43,7 +43,7 @@ impl Segment {
     }
 }
 
-/// How the buffer is divided.
+/// The division of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentsSpec {
     /// Number of segments; 0 for no buffer.
@@ -67,7 +67,7 @@ pub struct Segments {
     segments: Vec<Segment>,
     tick: u64,
     writes: u64,
-    /// Where the last buffered write ended.
+    /// End of the last buffered write.
     write_end: u64,
     /// Segments with data the medium does not have.
     unwritten: usize,
@@ -77,7 +77,7 @@ pub struct Segments {
     /// The segments by last use.
     #[serde(skip)]
     order: Order,
-    /// What the segments hold, roughly.
+    /// Approximate contents of the segments.
     #[serde(skip)]
     coverage: Coverage,
 }
@@ -85,20 +85,20 @@ pub struct Segments {
 /// A segment that holds the beginning of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Which.
+    /// Index of the segment.
     pub segment: usize,
     /// The first sector it does not hold.
     pub until: u64,
-    /// When all it holds is in the buffer.
+    /// Time at which all it holds is in the buffer.
     pub ready: SimTime,
 }
 
 /// A write accepted into the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferedWrite {
-    /// Where.
+    /// Index of the segment.
     pub segment: usize,
-    /// Whether it joined data already waiting there.
+    /// Whether the write joined data already waiting there.
     pub joined: bool,
 }
 
@@ -129,7 +129,7 @@ impl Segments {
     /// Derives what is not in a saved state from what is.
     ///
     /// # Errors
-    /// When the state is of a buffer that is divided differently.
+    /// If the state is of a buffer that is divided differently.
     pub fn restored(mut self, spec: &SegmentsSpec) -> Result<Self, StateError> {
         let fits = |s: &Segment| s.start <= s.end && s.end - s.start <= spec.sectors;
         if self.spec != *spec
@@ -149,7 +149,6 @@ impl Segments {
         Ok(self)
     }
 
-    /// How it is divided.
     pub fn spec(&self) -> &SegmentsSpec {
         &self.spec
     }

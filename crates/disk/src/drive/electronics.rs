@@ -156,7 +156,7 @@ pub struct Handshake {
     pub read_disconnect: [SimDuration; 2],
     /// Leaving the link after the data of a write.
     pub write_disconnect: SimDuration,
-    /// How the drive leaves the link before the data of a write, if it does.
+    /// Disconnection between the command and the data of a write, if any.
     pub extra_disconnect: Option<ExtraDisconnect>,
     /// A movement for a write takes at least so long.
     pub seek_delay: SimDuration,
@@ -224,7 +224,6 @@ impl Link {
 #[derive(Clone, Copy, Debug)]
 pub struct Electronics {
     overheads: Overheads,
-    /// What passes around the data.
     pub handshake: Handshake,
     rates: Link,
     /// One sector over the link, reading and writing.
@@ -297,9 +296,9 @@ impl Electronics {
         self.rates.time(Op::Write, sectors)
     }
 
-    /// How the next write to the medium begins and ends, that does or does not go on where the last
-    /// write ended (DiskSim makes the extra disconnect for a write that follows a write and does
-    /// not go on there).
+    /// Times of the next write to the medium, which continues where the last write ended or not
+    /// (DiskSim makes the extra disconnect for a write that follows a write and does not go on
+    /// there).
     #[inline]
     pub fn write_times(&self, goes_on: bool) -> WriteTimes {
         let handshake = &self.handshake;
@@ -320,7 +319,7 @@ impl Electronics {
         })
     }
 
-    /// How many sectors of a read of `sectors` are in the buffer when the drive connects again
+    /// Sectors of a read of `sectors` that are in the buffer when the drive connects again
     /// (DiskSim's "high water mark" as a part of the request).
     #[inline]
     pub fn read_mark(&self, sectors: u32) -> u32 {
@@ -336,8 +335,8 @@ impl Electronics {
         mark.max(1)
     }
 
-    /// How many of the first sectors of a write of `sectors` are in the buffer before the medium is
-    /// written. DiskSim's rule for drives with the extra disconnect, for all their writes.
+    /// The number of first sectors of a write of `sectors` that are in the buffer before the medium
+    /// is written. DiskSim's rule for drives with the extra disconnect, for all their writes.
     #[inline]
     pub fn write_lead(&self, sectors: u32) -> u32 {
         match self.handshake.extra_disconnect {

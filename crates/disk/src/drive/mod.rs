@@ -73,13 +73,13 @@ pub struct DriveParts {
     pub free_blocks: bool,
     /// Whether full read hits overtake other commands.
     pub hits_overtake: bool,
-    /// How long a buffered write waits in an idle drive.
+    /// Time that a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
     /// Settling time of a read after the drive was idle.
     pub settle: SimDuration,
     /// Queue scheduler.
     pub scheduler: Box<dyn Scheduler>,
-    /// When the spindle stops.
+    /// Idle time and transition times of the spindle.
     pub spin_down: SpinDown,
     /// Constants for the report.
     pub info: ComponentInfo,
@@ -89,9 +89,9 @@ pub struct DriveParts {
 pub struct HardDisk {
     mechanics: Rc<Mechanics>,
     electronics: Electronics,
-    /// When the electronics have finished the last hit or buffered write.
+    /// End of the electronics' work on the last hit or buffered write.
     electronics_free: SimTime,
-    /// When the host has the answer of the last command.
+    /// Time at which the host has the answer of the last command.
     answered: SimTime,
     buffer: Rc<RefCell<Segments>>,
     drive_positioner: Rc<DrivePositioner>,
@@ -124,7 +124,7 @@ pub struct HardDisk {
     head: Lba,
     /// The first sector after the last foreground write to the medium.
     written: u64,
-    /// When the mechanism can take the next request.
+    /// Time from which the mechanism can take the next request.
     free_at: SimTime,
     read_ahead: Option<ReadAhead>,
     destaging: Option<usize>,
@@ -133,7 +133,6 @@ pub struct HardDisk {
     /// Writes that a power failure may undo, in verified runs.
     undo: InFlightWrites,
     power: Stream,
-    /// How much longer the mechanism takes than it should.
     slow: SlowMechanism,
     /// The earliest timer set; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
@@ -144,7 +143,7 @@ pub struct HardDisk {
 #[derive(Clone, Copy, Debug)]
 struct CommandStart {
     at: SimTime,
-    /// When the drive has disconnected from the link after a read command.
+    /// Time at which the drive disconnected from the link after a read command.
     left_link: SimTime,
     spin_up: SimDuration,
     overhead: SimDuration,
@@ -242,9 +241,9 @@ impl HardDisk {
         }
     }
 
-    /// When a command selected now has been processed: its overhead counts from its arrival, in
-    /// drives without command queueing from the answer to the command before, even while the
-    /// mechanism finishes work of the drive's own.
+    /// Time at which a command selected now has been processed: its overhead counts from its
+    /// arrival, in drives without command queueing from the answer to the command before, even
+    /// while the mechanism finishes work of the drive's own.
     #[inline]
     fn command_end(&self, now: SimTime, item: &Queued, overhead: SimDuration) -> SimTime {
         let looked_at = match self.electronics.overlaps() {
@@ -254,8 +253,8 @@ impl HardDisk {
         now.max(looked_at + overhead)
     }
 
-    /// When a command that has been processed at `ready` begins in the mechanism: a read-ahead is
-    /// stopped at `stop`, or goes on for a command `joining` it.
+    /// Time at which a command that has been processed at `ready` begins in the mechanism: a
+    /// read-ahead is stopped at `stop`, or goes on for a command `joining` it.
     #[inline]
     fn released(&self, ready: SimTime, stop: SimTime, joining: bool) -> SimTime {
         let Some(read_ahead) = &self.read_ahead else { return ready };

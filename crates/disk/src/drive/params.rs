@@ -237,7 +237,7 @@ fn break_even(params: &Power) -> Option<SimDuration> {
     Some(SimDuration::from_ns_f64(seconds * 1e9).min(DURATION_MAX))
 }
 
-/// What is wrong with the rule that stops the spindle.
+/// Checks the rule that stops the spindle.
 fn check_spin_down(params: &Power, problems: &mut Vec<Problem>) {
     if !params.spin_down_at_break_even {
         return;

@@ -11,17 +11,17 @@ use hybridsim_engine::{
     Ctx, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
 };
 
-/// How a read from the medium ends.
+/// The end of a read from the medium.
 #[derive(Clone, Copy, Debug)]
 struct MediumRead {
     outcome: DiskCacheOutcome,
-    /// Its latency up to then.
+    /// Latency up to then.
     medium: MediumLatency,
-    /// When its data start to cross the link.
+    /// Time at which the data start to cross the link.
     link_start: SimTime,
-    /// When they can have crossed it, as each track lets them.
+    /// Earliest time at which they have crossed it, as each track lets them.
     linked: SimTime,
-    /// When the last sector has been read.
+    /// Time at which the last sector has been read.
     end: SimTime,
 }
 
@@ -348,9 +348,9 @@ impl HardDisk {
         self.buffer.borrow().holds_either(lba - 1, before_track)
     }
 
-    /// When data from the medium start to cross the link: the sectors up to the watermark have
-    /// passed the head at `marked`, and the drive has reselected the host by then. In DiskSim it
-    /// starts to reselect then, which makes the reads of an HP C2247A too late by as much.
+    /// Time at which data from the medium start to cross the link: the sectors up to the watermark
+    /// have passed the head at `marked`, and the drive has reselected the host by then. In DiskSim
+    /// it starts to reselect then, which makes the reads of an HP C2247A too late by as much.
     fn link_start(&self, marked: SimTime, begin: &CommandStart) -> SimTime {
         let handshake = &self.electronics.handshake;
         marked.max(begin.left_link + handshake.reselect[0] + handshake.preparation)

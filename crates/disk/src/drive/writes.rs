@@ -252,7 +252,7 @@ impl HardDisk {
         self.destaging = Some(segment);
     }
 
-    /// When an idle drive destages next.
+    /// Time of the next destage of an idle drive.
     #[inline]
     pub(super) fn next_destage(&self) -> Option<SimTime> {
         if !self.write_cache {

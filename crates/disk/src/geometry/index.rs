@@ -50,7 +50,7 @@ struct Row {
     child: Child,
 }
 
-/// What a table covers.
+/// The extent of a table.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     sectors: u64,
@@ -108,7 +108,7 @@ impl Index {
         (problems.len() == before).then_some(Self { tables, sectors, cylinders })
     }
 
-    /// Where `sector` is, `left` sectors of the data being contiguous from there on.
+    /// Address of `sector`, `left` sectors of the data being contiguous from there on.
     pub fn address(&self, sector: u64, left: u64, block: u64) -> PhysicalAddress {
         let (mut sector, mut cylinder, mut angle) = (sector, 0, 0 as Angle);
         let mut table = self.tables.len() - 1;
@@ -203,7 +203,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What a row repeats, the first and last cylinder of that, and its sectors.
+    /// The pattern that a row repeats, with its first and last cylinder and its sectors.
     fn child(&self, row: &[f64], sectors: u64) -> Result<(Child, i64, i64, u64), String> {
         let number = row[9] as usize;
         if row[8] == 1.0 {

@@ -13,7 +13,7 @@ use hybridsim_engine::Lba;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// Where a sector is.
+/// The position of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhysicalAddress {
     /// Cylinder, from the outer edge.
@@ -57,7 +57,7 @@ impl PhysicalAddress {
     }
 }
 
-/// How all sectors of a drive are counted.
+/// The order of all sectors of a drive.
 #[derive(Clone, Debug)]
 enum Tracks {
     Zones(Vec<Zone>, Mapping),
@@ -227,7 +227,7 @@ impl Layout {
         }
     }
 
-    /// Where `lba` is; an address beyond the end is taken for the last sector.
+    /// Address of `lba`; an address beyond the end is taken for the last sector.
     #[inline]
     pub fn locate(&self, lba: Lba) -> PhysicalAddress {
         let block = lba.0.min(self.capacity - 1);

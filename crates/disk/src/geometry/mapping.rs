@@ -13,7 +13,7 @@ hybridsim_config::choices! {
     }
 }
 
-/// How logical tracks run over cylinders and surfaces within a zone.
+/// The order of logical tracks over cylinders and surfaces within a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// All surfaces of a cylinder, then the next cylinder.
@@ -30,7 +30,7 @@ pub enum Mapping {
     },
 }
 
-/// Where a logical track is.
+/// The position of a logical track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track {
     pub cylinder: u32,

@@ -26,7 +26,7 @@ hybridsim_config::choices! {
     }
 }
 
-/// Where the spare sectors are that a drive keeps for bad ones: the schemes of DiskSim 4.0.
+/// The places of the spare sectors that a drive keeps for bad ones: the schemes of DiskSim 4.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sparing {
     /// Nowhere.

@@ -68,15 +68,15 @@ pub struct ZoneSpec {
     pub defects: Vec<u64>,
 }
 
-/// How far the first sector of the next track is turned, so that it is not missed while the head
-/// gets there. In turns.
+/// Turn of the first sector of the next track, so that it is not missed while the head gets there.
+/// In turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Skew {
-    /// When only the surface changes.
+    /// Applies where only the surface changes.
     pub track: f64,
-    /// When the cylinder changes.
+    /// Applies where the cylinder changes.
     pub cylinder: f64,
-    /// When a band of cylinders is left for the next (mapping `surface`).
+    /// Applies where a band of cylinders is left for the next (mapping `surface`).
     pub band: f64,
 }
 
@@ -165,7 +165,7 @@ impl Zone {
         }
     }
 
-    /// How far slips push `track` on.
+    /// The angle by which slips move `track`.
     #[inline]
     pub fn push(&self, track: u32) -> Angle {
         if self.pushed.is_empty() {

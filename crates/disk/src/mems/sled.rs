@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Most sectors a sled may have.
 const SECTORS_MAX: u64 = 1 << 50;
 
-/// What a sled is like.
+/// The description of a sled.
 #[derive(Clone, Copy, Debug)]
 pub struct SledSpec {
     /// Bits each tip covers along X: the cylinders.
@@ -41,7 +41,7 @@ pub struct SledSpec {
     pub settle: SimDuration,
 }
 
-/// Where the sled is.
+/// The position of the sled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SledPosition {
     /// Bit along X.
@@ -54,7 +54,7 @@ pub struct SledPosition {
     pub up: bool,
 }
 
-/// What reaching and moving a run of sectors takes.
+/// Times of reaching and transferring a run of sectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Motion {
     /// Bits crossed along X to the first sector.
@@ -63,7 +63,7 @@ pub struct Motion {
     pub seek: SimDuration,
     /// Rows passing under the tips.
     pub transfer: SimDuration,
-    /// Where the sled is afterwards.
+    /// Position of the sled afterwards.
     pub last: SledPosition,
 }
 
@@ -114,8 +114,8 @@ impl Sled {
         f64::from(self.row_sectors) * 512e9 / self.row_time.as_ns() as f64
     }
 
-    /// Where the first bit of `lba` comes under the tips. Every other track runs downwards, so
-    /// that the next one begins where the last one ended.
+    /// Position of the first bit of `lba`. Every other track runs downwards, so that the next one
+    /// begins where the last one ended.
     pub fn locate(&self, lba: u64) -> SledPosition {
         let lba = lba.min(self.capacity - 1);
         let per_track = u64::from(self.rows) * u64::from(self.row_sectors);

@@ -19,7 +19,7 @@ pub trait SeekModel {
     /// Nanoseconds to move over `distance` cylinders, at least 1, before a read.
     fn read_ns(&self, distance: u32) -> f64;
 
-    /// The same before a write; the drive's write settle time comes on top.
+    /// Seek time before a write in nanoseconds; the drive's write settle time comes on top.
     fn write_ns(&self, distance: u32) -> f64 {
         self.read_ns(distance)
     }
@@ -67,7 +67,7 @@ impl SeekTable {
     /// Asks `model` for every distance on a drive with `cylinders`.
     ///
     /// # Errors
-    /// When the model gives a time that is negative, not a number, or beyond four seconds.
+    /// If the model gives a time that is negative, not a number, or beyond four seconds.
     pub fn new(model: &dyn SeekModel, cylinders: u32) -> Result<Self, Vec<Problem>> {
         let read = tabulate("read", cylinders, |distance| model.read_ns(distance))?;
         let write = if model.has_write_curve() {

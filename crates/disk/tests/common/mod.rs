@@ -100,7 +100,7 @@ pub fn build(text: &str) -> Box<dyn Component> {
     build_at(text, "disk").unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// What a test does with the drive: called at the start, at wake-ups and at completions.
+/// Actions of a test on the drive: called at the start, at wake-ups and at completions.
 pub type Script = dyn FnMut(&mut Ctx<'_>, Option<&Completion>);
 
 pub struct Root(pub Box<Script>);

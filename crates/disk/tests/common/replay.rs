@@ -46,7 +46,7 @@ pub fn demerit_ms(mut ours: Vec<f64>, mut theirs: Vec<f64>) -> f64 {
     ((0..steps).map(square).sum::<f64>() / f64::from(steps)).sqrt()
 }
 
-/// What a replay gave, in milliseconds.
+/// Results of a replay, in milliseconds.
 pub struct Replayed {
     /// All, reads, writes.
     pub demerit: [f64; 3],

@@ -174,7 +174,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// When request `id`, which is in flight, was issued to this component.
+    /// Time at which request `id`, which is in flight, was issued to this component.
     #[inline]
     pub fn issued(&self, id: RequestId) -> SimTime {
         self.core.slots[id.0 as usize].sent.issued

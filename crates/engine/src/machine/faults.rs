@@ -22,7 +22,7 @@ impl Machine {
     /// instant must not have been simulated.
     ///
     /// # Errors
-    /// When no such component supports it: a sentence that lists those that do.
+    /// If no such component supports it: a sentence that lists those that do.
     pub fn schedule_fault(
         &mut self,
         at: SimTime,

@@ -46,7 +46,8 @@ pub struct Machine {
 
 /// Stores the state of prepared components between runs.
 pub trait PreparedStates {
-    /// What [`PreparedStates::store`] stored for the component at `path`; `None` to prepare it.
+    /// The state that [`PreparedStates::store`] stored for the component at `path`; `None` to
+    /// prepare it.
     fn load(&mut self, path: &str) -> Option<Vec<u8>>;
 
     /// Stores `state`, saved by the component at `path` after its preparation.
@@ -95,7 +96,7 @@ pub fn prepare(
     Ok(())
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     /// Simulated time at the end.

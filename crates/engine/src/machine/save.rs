@@ -13,7 +13,7 @@ impl Machine {
     /// run continues, its scheduler for example, but not its workload.
     ///
     /// # Errors
-    /// When requests are in flight, or a component cannot save itself.
+    /// If requests are in flight, or a component cannot save itself.
     pub fn save(&mut self) -> Result<Vec<u8>, StateError> {
         if self.in_flight() > 0 {
             return Err(StateError(format!("{} requests are in flight", self.in_flight())));
@@ -47,7 +47,7 @@ impl Machine {
     /// begins its workload afresh.
     ///
     /// # Errors
-    /// When the state is not of this system; the machine must not be used afterwards.
+    /// If the state is not of this system; the machine must not be used afterwards.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let mut loader = Loader::new(state);
         let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;

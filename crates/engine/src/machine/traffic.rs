@@ -55,7 +55,7 @@ pub(super) struct Sent {
 pub(super) struct Slot {
     pub(super) sent: Sent,
     pub(super) stage: Stage,
-    /// How it ended, from [`Stage::Finishing`] on.
+    /// Valid from [`Stage::Finishing`] on.
     pub(super) outcome: Outcome,
     pub(super) refused: bool,
     pub(super) breakdown: LatencyBreakdown,
@@ -67,7 +67,7 @@ pub(super) struct TreePosition {
     pub(super) children: Vec<Link>,
     /// Whether the children have address ranges of their own, in sequence ([`Component::targets`]).
     pub(super) targets: bool,
-    /// Whether it uses advance notice of requests ([`Component::lookahead`]).
+    /// The component uses advance notice of requests ([`Component::lookahead`]).
     pub(super) looks_ahead: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Link {
     /// First sector of the target in the child's address space.
     pub(super) base: u64,
     pub(super) capacity: u64,
-    /// Whether it is one of the child's targets.
+    /// The node is reached as one of the child's targets.
     pub(super) target: bool,
     /// Whether the child accepts zone commands ([`crate::Component::accepts_zone_commands`]).
     pub(super) zone_commands: bool,
@@ -103,7 +103,7 @@ pub(super) struct Core {
     pub(super) fault: Option<Fault>,
     pub(super) halted: bool,
     pub(super) power_fails: bool,
-    /// Where in the order of timers the root's next wake-up will be ([`super::Ctx::reserve_wake`]).
+    /// Place of the root's next wake-up in the order of timers ([`super::Ctx::reserve_wake`]).
     pub(super) reserved: Option<u64>,
     /// Whether the place of an arrival at this instant has passed.
     pub(super) arrivals_passed: bool,

@@ -79,7 +79,8 @@ pub struct Host {
     configuration: String,
 }
 
-/// What [`ComponentInfo::idle_policies`] has of `latency_from`, which matters once a request waits.
+/// Entry of [`ComponentInfo::idle_policies`] for `latency_from`, which matters once a request
+/// waits.
 pub(crate) fn idle_latency_from(
     from_issue: bool,
     waited: bool,

@@ -9,7 +9,7 @@ use hybridsim_engine::SimDuration;
 pub const PARAMS: &[Param] = Parameters::PARAMS;
 
 hybridsim_config::choices! {
-    /// When requests arrive.
+    /// Arrival of requests.
     pub enum Mode {
         /// At the times the workload gives.
         Open = "open",
@@ -61,10 +61,10 @@ hybridsim_config::params! {
     }
 }
 
-/// How the host submits requests.
+/// Submission of requests by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostOptions {
-    /// When requests arrive.
+    /// Arrival of requests.
     pub mode: Mode,
     /// Requests at the device at a time.
     pub queue_depth: u32,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// How a request from outside ended.
+/// Outcome of a request from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
     /// Served.
@@ -22,14 +22,13 @@ pub enum Answered {
 /// The end of a request from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its number: requests are numbered from 0 in order of submission.
+    /// Number of the request: requests are numbered from 0 in order of submission.
     pub number: u64,
-    /// When it ended, since the start of the run.
+    /// Time of the completion, since the start of the run.
     pub at: SimTime,
-    /// How it ended.
     pub outcome: Answered,
-    /// What a read returned, where data versions are tracked: per sector the number of the write
-    /// whose data it holds, plus 1; 0 where nothing was written.
+    /// Data of a read, where data versions are tracked: per sector the number of the write whose
+    /// data it holds, plus 1; 0 where nothing was written.
     pub versions: Vec<u64>,
 }
 

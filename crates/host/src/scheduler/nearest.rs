@@ -55,7 +55,7 @@ impl Nearest {
         Self { queue: ByPosition::new(&position), r, down: false }
     }
 
-    /// What reversing direction costs, in positions.
+    /// Cost of reversing direction, in positions.
     fn reversal(&self, head: &Head<'_>) -> u64 {
         if self.r == 0.0 { 0 } else { (self.r * self.queue.span(head) as f64) as u64 }
     }

@@ -91,7 +91,7 @@ impl ByPosition {
         self.sorted.at_or_after(position)
     }
 
-    /// Of the requests at the largest position below, the key of the one that arrived first.
+    /// Key of the request that arrived first at the largest position below.
     pub fn below(&self, position: u64) -> Option<Key> {
         self.sorted.below(position)
     }

@@ -227,7 +227,7 @@ impl Estimate {
     }
 }
 
-/// What a request costs, in nanoseconds where the device gives estimates, else in sectors.
+/// The cost of a request, in nanoseconds where the device gives estimates, else in sectors.
 #[derive(Clone, Copy, Debug)]
 pub enum Cost {
     /// Distance in sectors.
@@ -316,7 +316,7 @@ fn seek_and_rotation(head: &Head<'_>, item: &Queued) -> (u64, u64) {
 #[derive(Debug)]
 pub struct ShortestFirst {
     queue: VecDeque<Queued>,
-    /// Where the head has to be for the first of them: looked up once, compared at each decision.
+    /// Head positions required for the first of them: looked up once, compared at each decision.
     targets: Vec<HeadTarget>,
     window: usize,
     cost: Cost,

@@ -55,7 +55,7 @@ pub struct Sweep {
     one_way: bool,
     to_edge: bool,
     down: bool,
-    /// When the detour to the edge ends, while one is under way.
+    /// End of the detour to the edge, while one is under way.
     detour_end: Option<SimTime>,
 }
 
@@ -86,7 +86,7 @@ impl Sweep {
     }
 }
 
-/// How much longer the arm takes to `next` by way of `stops`.
+/// Additional time that the arm takes to `next` by way of `stops`.
 fn detour(head: &Head<'_>, stops: &[u64], next: u64) -> Option<SimDuration> {
     let device = head.positioner?;
     let seek = |from, lba| device.seek(from, &Request::new(Op::Read, Lba(lba), 1));

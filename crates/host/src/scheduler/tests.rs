@@ -128,8 +128,8 @@ fn ties_are_broken_by_arrival() {
     }
 }
 
-/// Of two requests equally far on either side, sweeps take the upper one, the others the one that
-/// arrived first.
+/// Between two requests equally far on either side, elevators take the upper one, the others the
+/// one that arrived first.
 #[test]
 fn of_equally_far_neighbours_a_sweep_takes_the_one_ahead() {
     let upwards = ["look", "c-look", "scan", "c-scan", "vscan", "pri-vscan"];

@@ -5,7 +5,7 @@
 use hybridsim_engine::{Loader, Saver, StateError};
 
 hybridsim_config::choices! {
-    /// How the host chooses the queue that the next request is taken from.
+    /// Choice of the queue from which the next request is taken.
     #[derive(Default)]
     pub enum Arbitration {
         /// Each queue in turn, an arbitration burst of requests at a time.

@@ -13,7 +13,7 @@ pub struct RateLimit {
     pub requests: Option<u64>,
     /// Bytes read and written per second.
     pub bytes: Option<u64>,
-    /// When the next request may be issued.
+    /// Time from which the next request may be issued.
     next: SimTime,
 }
 
@@ -23,7 +23,7 @@ impl RateLimit {
         Self { requests, bytes, next: SimTime::ZERO }
     }
 
-    /// When the next request may be issued.
+    /// Time from which the next request may be issued.
     pub const fn next(&self) -> SimTime {
         self.next
     }

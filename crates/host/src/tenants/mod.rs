@@ -32,11 +32,11 @@ use std::collections::VecDeque;
 
 /// The timers of tenant `t`: `TIMERS * t`, plus what the timer is for.
 const TIMERS: u64 = 3;
-/// Its next request arrives.
+/// The tenant's next request arrives.
 const ARRIVAL: u64 = 0;
 /// A think time has passed.
 const THOUGHT: u64 = 1;
-/// Its rate limit allows the next request.
+/// The tenant's rate limit allows the next request.
 const ALLOWED: u64 = 2;
 
 /// A workload and its queue.

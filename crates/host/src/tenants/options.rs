@@ -57,7 +57,7 @@ hybridsim_config::params! {
     }
 }
 
-/// How the host serves all tenants.
+/// Service of all tenants by the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
     /// Requests at the device at a time, of all tenants together.
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// How a tenant submits requests.
+/// Submission of requests by a tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct TenantOptions {
     pub mode: Mode,

@@ -234,7 +234,7 @@ pub struct FlashBacked {
     flush_turn: bool,
     /// A destage has failed: no redirection or flush from now on.
     broken: bool,
-    /// When the last host request completed.
+    /// Completion time of the last host request.
     idle_since: SimTime,
     idle_armed: bool,
     recovering: Option<SimTime>,

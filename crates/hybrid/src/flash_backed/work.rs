@@ -85,7 +85,6 @@ impl Active {
 }
 
 impl Active {
-    /// Its range.
     pub const fn range(&self) -> std::ops::Range<u64> {
         self.lba..self.end
     }

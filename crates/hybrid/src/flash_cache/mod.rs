@@ -70,7 +70,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 .with_memory(directory_bytes);
 
 hybridsim_config::choices! {
-    /// How flash is partitioned.
+    /// Partitioning of flash.
     enum Scheme {
         /// One cache of fixed size.
         Fixed = "fp",
@@ -82,7 +82,7 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
-    /// When pages are moved to meet new limits.
+    /// Times at which pages are moved to meet new limits.
     enum Adjust { Idle = "idle", Always = "always" }
 }
 

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 hybridsim_config::choices! {
-    /// When a write completes.
+    /// Completion of writes.
     pub enum WritePolicy {
-        /// When flash has it.
+        /// Complete when flash has the data.
         Back = "back",
-        /// When the disk has it, whereupon it is written to flash as clean data.
+        /// Complete when the disk has the data, which are then written to flash as clean data.
         Through = "through",
-        /// When the disk has it; flash drops what it holds of it.
+        /// Complete when the disk has the data; flash drops its copy.
         Around = "around",
     }
 }

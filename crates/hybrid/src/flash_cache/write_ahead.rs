@@ -5,7 +5,7 @@ use super::FlashCache;
 use super::evict::Purpose;
 use hybridsim_engine::{Ctx, SimDuration, SimTime};
 
-/// When pages are written back ahead of need, and how many.
+/// Times at which pages are written back ahead of need, and their number.
 #[derive(Debug)]
 pub struct WriteAhead {
     /// Most pages written back ahead of need; 0 turns it off.

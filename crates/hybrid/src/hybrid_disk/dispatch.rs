@@ -21,7 +21,7 @@ pub struct DispatchQueue {
     order: DispatchOrder,
     /// The sector after the last request dispatched.
     last: Lba,
-    /// When the scheduler releases the requests it holds.
+    /// Time at which the scheduler releases the requests it holds.
     held_until: SimTime,
     /// The scheduler has chosen between requests, or held one.
     chose: bool,

@@ -265,7 +265,7 @@ pub struct HybridDisk {
     ready: VecDeque<u32>,
     /// Host requests that have not completed.
     present: u32,
-    /// When the last host request completed.
+    /// Completion time of the last host request.
     idle_since: SimTime,
     idle_timer: bool,
 }

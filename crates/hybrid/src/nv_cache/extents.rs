@@ -22,12 +22,12 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Whether it is data of the unpinned set that the disk does not hold.
+    /// Whether the extent is data of the unpinned set that the disk does not hold.
     pub const fn is_dirty(&self) -> bool {
         !self.pinned && self.valid && !self.clean
     }
 
-    /// Whether it can be dropped without a write to the disk.
+    /// Whether the extent can be dropped without a write to the disk.
     pub const fn is_droppable(&self) -> bool {
         !self.pinned && self.valid && self.clean
     }
@@ -54,7 +54,7 @@ pub struct Extents {
     map: SortedMap<u64, Extent>,
     /// Dirty extents of the unpinned set, by order of entering and first sector.
     dirty: SortedMap<(u64, u64), ()>,
-    /// Its clean extents, likewise.
+    /// Clean extents of the unpinned set, likewise.
     clean: SortedMap<(u64, u64), ()>,
     /// Sectors in each of the two lists.
     dirty_sectors: u64,
@@ -64,7 +64,7 @@ pub struct Extents {
     /// Free space by length, then first flash sector.
     lengths: SortedMap<(u64, u64), ()>,
     free_sectors: u64,
-    /// Where the next search for free space begins.
+    /// Start of the next search for free space.
     next: u64,
     entered: u64,
 }
@@ -223,7 +223,7 @@ impl Extents {
     /// Allocates flash space for `lba..lba + sectors`, none of which is cached.
     ///
     /// # Panics
-    /// When [`Extents::free`] is less.
+    /// If [`Extents::free`] is less.
     pub fn reserve(&mut self, lba: u64, sectors: u64, pinned: bool) {
         assert!(sectors <= self.free(), "the caller checks the free space");
         let (mut lba, mut left) = (lba, sectors);

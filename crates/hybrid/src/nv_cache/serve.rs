@@ -16,7 +16,7 @@ pub(super) const DISK: usize = 1;
 /// A request or command in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// That of the host; `None` for a destage of the drive's own, and while the cache is filled.
+    /// The host's request; `None` for a destage of the drive's own, and while the cache is filled.
     pub(super) id: Option<RequestId>,
     pub(super) request: Request,
     command: Option<Command>,
@@ -29,7 +29,7 @@ pub struct Job {
     /// Requests outstanding at the media.
     outstanding: u32,
     pub(super) failed: bool,
-    /// When the phase began.
+    /// Start of the phase.
     since: SimTime,
     pub(super) breakdown: LatencyBreakdown,
 }

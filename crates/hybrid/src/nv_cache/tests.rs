@@ -212,7 +212,7 @@ fn check_steps(settings: &Settings, steps: &[(Step, Seen)]) {
     assert_eq!(seen.len(), steps.len());
 }
 
-/// The same on other flash.
+/// Plays `steps` on other flash.
 fn play_on(settings: &Settings, steps: &[Step], flash: ComponentTree) -> Vec<Seen> {
     let children = vec![flash, Place::new("disk", 1000, 300).steady()];
     let drive = ComponentTree::inner("host/s/nv", drive_with(settings, 1, 50, 1000), children);
@@ -506,7 +506,7 @@ impl Component for Listener {
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 }
 
-/// What the disk of a drive in the power mode gets, and at which millisecond.
+/// Requests to the disk of a drive in the power mode, with their milliseconds.
 fn heard(settings: &Settings, load: &[(u64, Op, u64, u32)]) -> Vec<String> {
     let heard = std::rc::Rc::default();
     let disk = Listener { capacity: 1000, heard: std::rc::Rc::clone(&heard) };

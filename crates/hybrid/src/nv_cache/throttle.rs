@@ -9,7 +9,7 @@ pub struct Budget {
     rate: Option<u64>,
     /// Time in which an empty budget becomes full.
     fills_in: SimDuration,
-    /// When it will be full, if nothing more is written.
+    /// Time at which it will be full, if nothing more is written.
     pub full_at: SimTime,
 }
 

@@ -102,8 +102,9 @@ impl CheckpointArea {
         }
     }
 
-    /// What recovery reads of an area of `metadata` pages in which `next` is written next, as first
-    /// page and number of pages from the start of that area; none if it is no less than all of it.
+    /// Runs that recovery reads of an area of `metadata` pages in which `next` is written next, as
+    /// first page and number of pages from the start of that area; none if it is no less than all
+    /// of it.
     pub fn recovery(&self, metadata: u64, next: u64) -> Option<[(u64, u64); 3]> {
         let (place, since) = (self.state.newest?, self.state.metadata_since);
         if since + self.pages >= metadata {

@@ -24,7 +24,7 @@ pub struct MetadataArea {
     checkpoints: Option<CheckpointArea>,
     /// Start of recovery.
     recovery: Option<SimTime>,
-    /// What recovery has yet to read: first page and number of pages, the next run last.
+    /// Runs that recovery has yet to read: first page and number of pages, the next run last.
     unread: Vec<(u64, u64)>,
     /// Requests that have arrived during recovery.
     deferred: Vec<(RequestId, Request)>,

@@ -65,9 +65,9 @@ pub enum Origin {
 pub struct PendingRequest {
     pub origin: Origin,
     pub request: Request,
-    /// When it began to wait or was issued, whichever came last.
+    /// Time at which it began to wait or was issued, whichever came last.
     since: SimTime,
-    /// What it waits for while it has no sub-request outstanding.
+    /// Phase of the latency while it has no sub-request outstanding.
     pub waits_for: LatencyPhase,
     /// Time it has waited so far.
     waited: LatencyBreakdown,
@@ -202,7 +202,7 @@ impl PagedCore {
     }
 }
 
-/// What differs between paged controllers.
+/// The differences between paged controllers.
 pub trait PagedPolicy {
     fn core(&self) -> &PagedCore;
     fn core_mut(&mut self) -> &mut PagedCore;
@@ -255,7 +255,7 @@ pub trait PagedPolicy {
 /// The page size `bytes` in sectors.
 ///
 /// # Errors
-/// When `page_size` is not a size a directory can have.
+/// If `page_size` is not a size a directory can have.
 pub fn page_sectors(bytes: u64) -> Result<u64, Vec<Problem>> {
     let sectors = bytes / SECTOR_BYTES;
     if bytes.is_multiple_of(SECTOR_BYTES) && (1..=PAGE_SECTORS_MAX).contains(&sectors) {
@@ -271,7 +271,7 @@ pub type PolicyBuilder<T> = Box<dyn Fn() -> Result<T, Vec<Problem>>>;
 /// Builds policies after a power failure.
 ///
 /// # Errors
-/// What a component reports when its policies cannot be built.
+/// The message of a component whose policies cannot be built.
 pub fn rebuild<T>(build: &PolicyBuilder<T>) -> Result<T, String> {
     build().map_err(|problems| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -8,7 +8,7 @@ use hybridsim_engine::{
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a device was asked for, and when.
+/// Requests that a device received, with their times.
 pub type Notes = Rc<RefCell<Vec<(SimTime, Request)>>>;
 
 struct Heard {

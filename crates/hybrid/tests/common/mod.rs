@@ -74,7 +74,7 @@ pub fn nv_cache() -> Settings {
     read(&hybridsim_hybrid::nv_cache::ENTRY, "flash = \"flash\"\ndisk = \"disk\"")
 }
 
-/// How many events are so.
+/// Number of events for which `is` holds.
 pub fn count(events: &[EventRecord], is: impl Fn(&EventRecord) -> bool) -> usize {
     events.iter().filter(|record| is(record)).count()
 }

@@ -73,7 +73,7 @@ struct Operation {
     /// that precede the message.
     pending: PendingRequest,
     target: usize,
-    /// Where the device spent its time.
+    /// Breakdown of the device's time.
     breakdown: LatencyBreakdown,
     /// Time the command took once the bus was won, and time data need on the bus.
     command: SimDuration,

@@ -10,7 +10,7 @@ struct Transfer {
     left: u64,
 }
 
-/// What is under way.
+/// Operations in progress.
 #[derive(Debug, Default)]
 pub struct Shared {
     transfers: Vec<Transfer>,

@@ -60,7 +60,7 @@ impl<R: Read> NativeReader<R> {
     /// Reads the header. `path` is for messages; `bytes_total`, where known, for progress.
     ///
     /// # Errors
-    /// When this is not a native trace, or of a newer version, or its header is damaged.
+    /// If this is not a native trace, or of a newer version, or its header is damaged.
     pub fn new(input: R, path: &Path, bytes_total: Option<u64>) -> Result<Self, TraceError> {
         let decompressor = zstd::bulk::Decompressor::new()
             .map_err(|error| TraceError::new(path, SourceLocation::File, error.to_string()))?;

@@ -38,7 +38,7 @@ impl<W: Write> NativeWriter<W> {
     /// Starts a trace with `header`.
     ///
     /// # Errors
-    /// When `out` cannot be written, or the header's notes are longer than 1 MiB.
+    /// If `out` cannot be written, or the header's notes are longer than 1 MiB.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -82,7 +82,7 @@ impl<W: Write> NativeWriter<W> {
     /// Adds a record.
     ///
     /// # Errors
-    /// When the file cannot be written, or the record is earlier than the one before.
+    /// If the file cannot be written, or the record is earlier than the one before.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
         if record.at < self.last {
             return Err(invalid(format!(
@@ -131,7 +131,7 @@ impl<W: Write> NativeWriter<W> {
     /// Writes buffered records and the end section; returns the underlying writer, flushed.
     ///
     /// # Errors
-    /// When the file cannot be written, or the header announced other totals.
+    /// If the file cannot be written, or the header announced other totals.
     pub fn finish(mut self) -> io::Result<W> {
         if !self.pending.is_empty() {
             self.write_block()?;

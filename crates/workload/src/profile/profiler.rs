@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Maximum chunks of 2 MiB of the footprint: exact up to 512 GiB of dense accesses, 150 MB of
 /// memory.
 const CHUNKS_MAX: usize = 1 << 18;
-/// The same for each class of write lengths.
+/// Maximum chunks for each class of write lengths.
 const UPDATE_CHUNKS_MAX: usize = 1 << 15;
 /// Maximum blocks of 4 KiB with access counts.
 const POPULAR_BLOCKS_MAX: usize = 1 << 21;

@@ -60,7 +60,7 @@ impl Quantiles {
         self.max
     }
 
-    /// What was added; `None` when nothing was.
+    /// Distribution of the values added; `None` when there are none.
     pub fn finish(&self) -> Option<Distribution> {
         (self.count > 0).then(|| Distribution {
             count: self.count,

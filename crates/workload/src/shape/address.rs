@@ -132,7 +132,7 @@ impl AddressMap {
     /// Sets the end of the trace's address range.
     ///
     /// # Errors
-    /// When addresses are beyond the device and the map does not allow that.
+    /// If addresses are beyond the device and the map does not allow that.
     pub fn set_trace_end(&mut self, end: u64) -> Result<(), String> {
         match self {
             Self::Granules { granule, to: GranuleMap::Scale { trace, .. }, .. } => {
@@ -239,7 +239,7 @@ impl AddressMap {
     }
 }
 
-/// What to do about addresses beyond the device.
+/// Remedy for addresses beyond the device.
 const REMEDY: &str = "use a larger device, fewer `workload.volumes`, --fit (`workload.fit = \
                       true`), or `workload.address` = \"remap\", \"scale\" or \"wrap\"";
 

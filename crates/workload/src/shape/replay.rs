@@ -190,7 +190,7 @@ pub fn replay(
     })
 }
 
-/// What the first pass over a trace needs.
+/// Input of the first pass over a trace.
 struct FirstPass<'a> {
     open: &'a dyn Fn() -> Result<Box<dyn RecordReader>, TraceError>,
     slice: &'a Slice,

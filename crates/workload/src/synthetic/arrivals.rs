@@ -134,7 +134,7 @@ pub struct GeneratedWorkload<G> {
     at: SimTime,
     requests: u64,
     sectors_left: u64,
-    /// When the last request completed, and the requests since then.
+    /// Completion time of the last request, and the requests since then.
     completed: SimTime,
     at_once: u64,
 }

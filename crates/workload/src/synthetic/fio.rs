@@ -16,7 +16,7 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
 
-/// How offsets are generated.
+/// Generation of offsets.
 #[derive(Clone, Debug)]
 enum Offsets {
     Sequential,

@@ -68,7 +68,7 @@ struct Server {
     stream: Stream,
 }
 
-/// How the slot of a request that is not sequential is chosen.
+/// Choice of the slot of a request that is not sequential.
 #[derive(Clone, Debug)]
 enum Locality {
     /// Independently of earlier requests, in a volume drawn before.

@@ -19,7 +19,7 @@ impl Depths {
     /// `shares[i]` of requests have a depth below `depths[i]`; the rest is spread up to `slots`.
     ///
     /// # Errors
-    /// What is wrong with the lists.
+    /// The problem of the lists.
     pub fn new(depths: &[f64], shares: &[f64], slots: u64) -> Result<Self, String> {
         if depths.len() != shares.len() {
             return Err(format!("{} depths, but {} shares", depths.len(), shares.len()));
@@ -67,7 +67,7 @@ pub struct LruStack {
     slot_at: Vec<u32>,
     in_use: Fenwick,
     slots: u32,
-    /// Where the next slot is put.
+    /// Place of the next slot.
     next: u32,
 }
 

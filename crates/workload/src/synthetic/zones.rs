@@ -15,12 +15,12 @@ use hybridsim_engine::{
 };
 use std::collections::VecDeque;
 
-/// What is constant over a run; sizes are in sectors.
+/// Constants of a run; sizes are in sectors.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     start: u64,
     zone_sectors: u64,
-    /// What is written of a zone before it is left.
+    /// Sectors written of a zone before the next zone follows.
     fill: u64,
     capacity: u64,
     block: u32,
@@ -41,7 +41,7 @@ struct Active {
     /// Sectors of writes that have been issued.
     issued: u64,
     outstanding: u32,
-    /// What it does next, once nothing is outstanding.
+    /// Next step, once nothing is outstanding.
     then: Then,
 }
 
@@ -61,7 +61,7 @@ struct Zones {
     /// Zones that are not active: empty ones first, then those with data, in the order in which
     /// they were left.
     inactive: VecDeque<u32>,
-    /// How many of them hold data.
+    /// Number of them that hold data.
     dirty: usize,
     /// Sectors with data, by zone.
     written: Vec<u64>,

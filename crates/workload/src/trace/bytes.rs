@@ -141,7 +141,7 @@ impl TraceFile {
     /// The first bytes, without consuming them.
     ///
     /// # Errors
-    /// When not even the first byte can be decompressed. Damage behind it is reported on reading.
+    /// If not even the first byte can be decompressed. Damage behind it is reported on reading.
     pub fn head(&mut self) -> Result<FileHead<'_>, TraceError> {
         while self.end - self.start < HEAD_BYTES && !self.ended {
             if let Err(error) = self.fill(SourceLocation::File) {

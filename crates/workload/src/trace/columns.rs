@@ -127,7 +127,7 @@ struct Columns {
     names: NameTable,
     /// Whether the first line has names.
     header: bool,
-    /// Where the columns of a line begin and end.
+    /// Begin and end of each column of a line.
     found: Vec<(usize, usize)>,
 }
 

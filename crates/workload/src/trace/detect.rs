@@ -11,12 +11,12 @@ const RULED_OUT: f64 = 2.0;
 /// No reading with a lower score is taken.
 const IMPLAUSIBLE: f64 = -2.0;
 
-/// How the format of a trace was found.
+/// Detection of the format of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detection {
     /// The reading, as `format` takes it: a name, or a table with parameters.
     pub reading: String,
-    /// What supports it; empty if the format was given or has an unmistakable mark.
+    /// Evidence; empty if the format was given or has an unmistakable mark.
     pub evidence: String,
     /// Other plausible readings, which give different requests.
     pub others: Vec<OtherReading>,
@@ -27,7 +27,7 @@ pub struct Detection {
 pub struct OtherReading {
     /// As `format` takes it.
     pub reading: String,
-    /// What the trace would be.
+    /// Size and duration that the trace would have.
     pub effect: String,
 }
 

@@ -50,7 +50,7 @@ use hybridsim_config::registry::{Description, Entry, Registry};
 use normalise::WarningLog;
 use std::path::Path;
 
-/// How likely it is that some content is in a format.
+/// Likelihood that content is in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     No,
@@ -81,7 +81,7 @@ impl Entry for FormatEntry {
     }
 }
 
-/// How to open a trace.
+/// Options for opening a trace.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// The format's name; `None` detects it by content.
@@ -110,11 +110,11 @@ impl Default for OpenOptions {
 /// An open trace.
 pub struct OpenTrace {
     pub format: Description,
-    /// How it was found.
+    /// Evidence for the format.
     pub detection: Detection,
     /// Formats that could also read it, less likely.
     pub also: Vec<&'static str>,
-    /// Its compression, such as `gzip`.
+    /// Compression, such as `gzip`.
     pub compression: Option<&'static str>,
     pub reader: Box<dyn RecordReader>,
 }

@@ -150,7 +150,7 @@ const JUMP: &str = "the clock jumps by a year or more; the jump is removed";
 const ROUNDED: &str = "offset or length not a multiple of 512 bytes; extended to whole sectors";
 const EMPTY: &str = "requests of length zero; left out";
 
-/// How many requests back a completion's request is searched for.
+/// Number of last requests among which a completion's request is searched.
 const IN_FLIGHT_MAX: usize = 512;
 
 /// Byte offsets must fit in 64 bits.

@@ -44,7 +44,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 const BYTES: usize = 24;
 
-/// What the number of an object means.
+/// Meaning of the number of an object.
 pub(super) enum Objects {
     Sector,
     Byte,

@@ -4,7 +4,7 @@ use crate::record::{BATCH_RECORDS, Record};
 use hybridsim_engine::SimTime;
 use std::collections::VecDeque;
 
-/// Where a record was placed.
+/// Place of a record among those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Behind all others.

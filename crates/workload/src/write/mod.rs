@@ -24,13 +24,13 @@ pub trait RecordWriter {
     /// Writes a record. Returns `false` when the format cannot represent it and it was left out.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     fn write(&mut self, record: &Record) -> io::Result<bool>;
 
     /// Writes buffered records and the end of the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 

@@ -17,13 +17,13 @@ pub(crate) struct Reading {
     /// A `time_unit` other than the format's default.
     pub time_unit: Option<&'static str>,
     pub score: f64,
-    /// What the trace would be.
+    /// Size and duration that the trace would have.
     pub effect: String,
     evidence: Vec<&'static str>,
 }
 
 impl Reading {
-    /// What supports or contradicts it.
+    /// Observations that support or contradict the reading.
     pub fn evidence(&self) -> String {
         match self.evidence.is_empty() {
             true => "nothing contradicts it".to_owned(),
