@@ -4,13 +4,14 @@
 //! - Mirrors: [`raid1`] and [`raid10`], which share [`mirror`].
 //! - Parity: [`raid4`], [`raid5`], [`raid6`] and [`declustered`], which share [`parity`].
 //!
-//! Redundant arrays share [`redundant`], their component, and [`rebuild`]: member failures, spares
-//! and rebuild.
+//! Redundant arrays share [`redundant`], their component, [`rebuild`]: member failures, spares and
+//! rebuild, and [`params`].
 
 pub mod concat;
 pub mod declustered;
 mod fanout;
 pub mod mirror;
+mod params;
 pub mod parity;
 pub mod raid1;
 pub mod raid10;

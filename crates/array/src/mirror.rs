@@ -11,6 +11,7 @@
 //! to the others in the background, and in the foreground before a region not yet in sync is read.
 //! So data that were read once are on every copy, whichever member fails next.
 
+use super::params::{REPAIRS, Redundancy};
 use super::parity::chunk_of;
 use super::rebuild::{self, Members, Step};
 use super::redundant::{Redundant, RedundantArray, Shared};
@@ -44,13 +45,13 @@ hybridsim_config::choices! {
 
 hybridsim_config::params! {
     /// Parameters of all arrays of copies.
-    pub struct Parameters includes { redundancy: rebuild::Parameters } {
+    pub struct Parameters includes { redundancy: Redundancy } {
         read_choice: ReadChoice = Kind::Choice(ReadChoice::NAMES),
             default "\"shortest-queue-then-seek\"",
             "Which copy is read: the first, any, each in turn, the one with fewest requests, the \
              one whose arm is nearest (by the members' own estimates where they give any, else by \
              address), or the nearest of those with fewest requests";
-        rebuild_step: u64 = Kind::Bytes, default "\"512KiB\"" needs &[rebuild::REPAIRS],
+        rebuild_step: u64 = Kind::Bytes, default "\"512KiB\"" needs &[REPAIRS],
             "Bytes copied to a spare at a time";
     }
 }

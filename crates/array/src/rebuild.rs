@@ -7,65 +7,13 @@
 //!
 //! Invariant: no read goes to a failed child or to a part of a spare that is not rebuilt yet.
 
-use super::resync;
+use super::params::{Failure, Redundancy, WINDOW};
 use hybridsim_config::build::{BuildInput, ChildView};
-use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem, Settings};
+use hybridsim_config::param::Problem;
 use hybridsim_engine::{CommonEvent, RedundancyChange};
 use hybridsim_engine::{Ctx, Injected, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-hybridsim_config::params! {
-    /// Parameters of every redundant array.
-    pub struct Parameters includes {
-        pub devices: Devices,
-        pace: Pace where &[REPAIRS],
-        pub resync: resync::Parameters,
-    } {
-        failures: Vec<Settings> = Kind::Tables(Failure::PARAMS), default "[]",
-            "Devices that fail, as `{ member = 2, at = \"10s\" }`; from then on they serve no \
-             requests";
-    }
-}
-
-hybridsim_config::params! {
-    /// The devices of an array.
-    pub struct Devices {
-        pub members: Vec<String> = Kind::Components, required,
-            "The devices, in order; the smallest of them and of the spares counts for all";
-        pub spares: Vec<String> = Kind::Components, default "[]",
-            "Devices that replace members that fail, in order";
-    }
-}
-
-hybridsim_config::params! {
-    /// Failure of a device.
-    struct Failure {
-        member: usize = Kind::Count { min: 0, max: 65_535 }, required,
-            "Index of the device: from 0 in `members`, continued in `spares`";
-        at: SimDuration = Kind::Duration, default "\"0ns\"",
-            "Time of the failure; 0ns: before the start";
-    }
-}
-
-hybridsim_config::params! {
-    /// The pace of rebuild and resync.
-    struct Pace {
-        rebuild_rate: Option<u64> = Kind::Rate, optional,
-            "Rebuild and resync rate limit in bytes per second of a member; by default as fast as \
-             the members allow";
-        rebuild_parallel: u64 = Kind::Count { min: 1, max: WINDOW }, default "4",
-            "Stripes (of a mirror: regions) rebuilt or resynchronised at a time";
-        rebuild_after_idle: SimDuration = Kind::Duration, default "\"0ns\"",
-            "A rebuild or resync step starts only after the array has been idle for this time; \
-             0ns: concurrently with requests";
-    }
-}
-
-/// The array rebuilds or resynchronises.
-pub const REPAIRS: Needs =
-    Needs::Any(&[Needs::above_zero("spares"), Needs::Not("resync", &["none"])]);
 
 /// The faults that can be injected into redundant arrays.
 pub const FAULTS: &[&str] = &["fail"];
@@ -108,8 +56,6 @@ pub(super) const RESYNC_ENDED: u8 = 8;
 /// A request could not be served because parity may not match the data; its length.
 const WRITE_HOLE_SECTORS: u8 = 9;
 
-/// Steps that may complete out of order: bits of a word.
-const WINDOW: u64 = 64;
 /// Timer of the rebuild; smaller tokens are indices of failures.
 const REBUILD_TOKEN: u64 = u64::MAX;
 
@@ -184,7 +130,7 @@ pub struct Members {
 
 /// Number of columns and the sectors used on each: those of the smallest child. A journal is the
 /// last child.
-pub fn columns_of(input: &BuildInput<'_>, params: &Parameters, journal: bool) -> (usize, u64) {
+pub fn columns_of(input: &BuildInput<'_>, params: &Redundancy, journal: bool) -> (usize, u64) {
     // A spare may be a bus with several devices: each of them is a spare.
     let spares = &params.devices.spares;
     let devices = input.children.len().saturating_sub(journal.into());
@@ -203,7 +149,7 @@ impl Members {
     /// `step_sectors` sectors; the last child is a `journal` or not.
     pub fn read(
         input: &BuildInput<'_>,
-        params: &Parameters,
+        params: &Redundancy,
         (columns, journal): (usize, bool),
         (steps, step_sectors): (u64, u64),
         problems: &mut Vec<Problem>,

@@ -255,6 +255,20 @@ impl Field for Lba {
     }
 }
 
+impl Field for Op {
+    const VALUES: FieldValues = FieldValues::Names(&Op::NAMES);
+
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self.code())
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Option<Self> {
+        Self::from_code(word)
+    }
+}
+
 macro_rules! time_fields {
     ($($type:ty: $values:ident),*) => {$(
         impl Field for $type {

@@ -2,7 +2,6 @@
 
 use crate::coded;
 use crate::contents::DataSlice;
-use crate::event::{Field, FieldValues};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -75,8 +74,8 @@ impl Op {
     /// Number of operations.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Their names, by code.
-    const NAMES: [&'static str; Self::COUNT] = {
+    /// Names of the operations, by code.
+    pub(crate) const NAMES: [&'static str; Self::COUNT] = {
         let (mut names, mut at) = ([""; Self::COUNT], 0);
         while at < Self::COUNT {
             names[at] = Self::ALL[at].name();
@@ -123,20 +122,6 @@ impl Op {
     /// The operation called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.name() == name)
-    }
-}
-
-impl Field for Op {
-    const VALUES: FieldValues = FieldValues::Names(&Self::NAMES);
-
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        u64::from(self.code())
-    }
-
-    #[inline(always)]
-    fn from_word(word: u64) -> Option<Self> {
-        Self::from_code(word)
     }
 }
 
@@ -300,9 +285,9 @@ mod tests {
     #[test]
     fn operations_have_codes_and_names_of_their_own() {
         for (code, op) in (0..).zip(Op::ALL) {
-            assert_eq!((op.to_word(), Op::from_word(code)), (code, Some(op)));
+            assert_eq!((u64::from(op.code()), Op::from_code(code)), (code, Some(op)));
             assert_eq!(Op::from_name(op.name()), Some(op));
         }
-        assert_eq!((Op::from_word(8), Op::from_name("zone")), (None, None));
+        assert_eq!((Op::from_code(8), Op::from_name("zone")), (None, None));
     }
 }

@@ -5,7 +5,8 @@
 
 use hybridsim_config::check::{self, Checker};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_config::effect::{self, Needs};
+use hybridsim_config::effect::Needs;
+use hybridsim_config::ineffective;
 use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
@@ -67,7 +68,7 @@ impl FaultOrder {
     /// # Errors
     /// A key that is missing, or has no effect on this fault.
     fn read(settings: &Settings) -> Result<Self, String> {
-        let inert = effect::without_effect(settings, What::PARAMS, &Registry::default(), "");
+        let inert = ineffective::without_effect(settings, What::PARAMS, &Registry::default(), "");
         if let Some((key, why)) = inert.first() {
             return Err(format!("`{key}` {why}"));
         }

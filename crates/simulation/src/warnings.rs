@@ -4,7 +4,7 @@ use crate::build;
 use crate::scenario::tenants::TENANT;
 use crate::scenario::{HOST, RunSettings, Scenario, ScenarioComponent, Tenant, WORKLOAD};
 use crate::zones;
-use hybridsim_config::effect;
+use hybridsim_config::ineffective;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
@@ -34,7 +34,7 @@ pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     });
     let tables = run.into_iter().chain(host).chain(workload).chain(tenants).chain(components);
     let keys = tables.flat_map(|(path, settings, params)| {
-        effect::without_effect(settings, params, registry, &path)
+        ineffective::without_effect(settings, params, registry, &path)
     });
     keys.map(|(key, why)| format!("{key} {why}: it changes nothing in this run")).collect()
 }

@@ -37,6 +37,7 @@ mod op;
 mod plan;
 mod versions;
 
+use super::params::Redundancy;
 use super::rebuild::{self, Members, Step};
 use super::redundant::{Redundant, RedundantArray, Shared};
 use super::resync::{self, Resync};
@@ -73,7 +74,7 @@ hybridsim_config::choices! {
 
 hybridsim_config::params! {
     /// Parameters of all arrays with parity.
-    pub struct Parameters includes { redundancy: rebuild::Parameters } {
+    pub struct Parameters includes { redundancy: Redundancy } {
         chunk: u64 = Kind::Bytes, default "\"64KiB\"",
             "Contiguous bytes on one member (stripe unit)";
         small_write: SmallWrite = Kind::Choice(SmallWrite::NAMES), default "\"cheaper\"",

@@ -17,45 +17,15 @@
 
 mod bitmap;
 
+use super::params::{BitmapParameters, Mode, ResyncParameters};
 use super::range_set::RangeSet;
 use super::rebuild::{self, Members};
 use bitmap::Bitmap;
-use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::Problem;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-hybridsim_config::choices! {
-    /// Scope of the resynchronisation after a power failure.
-    #[derive(Serialize, Deserialize)]
-    enum Mode { Full = "full", Bitmap = "bitmap", None = "none" }
-}
-
-hybridsim_config::params! {
-    /// Parameters of the resynchronisation.
-    pub struct Parameters includes { bitmap: BitmapParameters where BITMAP } {
-        resync: Mode = Kind::Choice(Mode::NAMES), default "\"full\"",
-            "Scope of the resynchronisation after a power failure: full: everything; bitmap: the \
-             regions marked in a write-intent bitmap (Linux md); none: nothing. At the pace of a \
-             rebuild; copies also before they are read";
-    }
-}
-
-const BITMAP: &[Needs] = &[Needs::Is("resync", &["bitmap"])];
-
-hybridsim_config::params! {
-    /// Parameters of the write-intent bitmap.
-    struct BitmapParameters {
-        bitmap_region: u64 = Kind::Bytes, default "\"64MiB\"",
-            "With `resync = \"bitmap\"`: bytes of a member per bit, at least a chunk (of mirrors: \
-             at least `rebuild_step`)";
-        bitmap_clear_after: SimDuration = Kind::Duration, default "\"5s\"",
-            "With `resync = \"bitmap\"`: time without writes after which a region's bit is \
-             cleared, at least 1ms";
-    }
-}
 
 const CLEAR_AFTER_MIN: SimDuration = SimDuration::from_ms(1);
 
@@ -90,7 +60,7 @@ fn region_steps(params: &BitmapParameters, step_sectors: u64) -> u64 {
 
 /// Sectors reserved on every member for the bitmap of an array of `steps` steps.
 pub fn reserve(
-    params: &Parameters,
+    params: &ResyncParameters,
     steps: u64,
     step_sectors: u64,
     problems: &mut Vec<Problem>,
@@ -110,7 +80,7 @@ impl Resync {
     /// For an array of `steps` steps of `step_sectors` sectors, with `sectors` sectors for the
     /// bitmap from `at` on of each member ([`reserve`]).
     pub fn read(
-        params: &Parameters,
+        params: &ResyncParameters,
         (steps, step_sectors): (u64, u64),
         (at, sectors): (u64, u64),
     ) -> Self {

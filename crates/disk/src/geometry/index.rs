@@ -4,7 +4,7 @@
 //! times, each time so many cylinders further and so far turned. The last table is the root. A
 //! sector is found by walking down, which keeps a drive of a hundred thousand runs in a few pages.
 
-use super::layout::PhysicalAddress;
+use super::address::PhysicalAddress;
 use super::zone::{CYLINDERS_MAX, SECTORS_PER_TRACK_MAX, sector_angle};
 use crate::rotation::{Angle, angle_of_turns};
 use hybridsim_config::param::{Kind, Problem};

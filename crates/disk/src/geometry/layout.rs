@@ -1,61 +1,18 @@
 //! The layout: logical block address to cylinder, head and sector.
 
+use super::address::PhysicalAddress;
 use super::index::Index;
 use super::interpolate;
 use super::mapping::{Mapping, TrackOrder};
+use super::pieces::{Piece, Pieces};
 use super::ranges::Ranges;
-use super::spares::{Piece, Pieces, Sparing};
+use super::sparing::Sparing;
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use super::{Indexed, Interpolated, Parameters};
 use crate::rotation::Angle;
 use hybridsim_config::param::Problem;
 use hybridsim_engine::Lba;
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
-
-/// The position of a sector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhysicalAddress {
-    /// Cylinder, from the outer edge.
-    pub cylinder: u32,
-    /// Surface.
-    pub head: u32,
-    /// Sector on the track; equal to the sectors per track just behind the last one.
-    pub sector: u32,
-    /// Sectors of data from this one on that follow each other on the track.
-    pub left_on_track: u32,
-    /// The angle of the track's first sector.
-    pub track_start: Angle,
-    /// The angle a sector takes up.
-    pub sector_angle: Angle,
-    /// Sectors on the track.
-    pub sectors_per_track: u32,
-    /// The block after those on the track.
-    pub(super) next: u64,
-}
-
-impl PhysicalAddress {
-    /// The angle at which this sector begins.
-    #[inline]
-    pub fn angle(&self) -> Angle {
-        self.track_start.wrapping_add(u64::from(self.sector).wrapping_mul(self.sector_angle))
-    }
-
-    /// The place `sectors` further on the same track.
-    #[inline]
-    #[must_use]
-    pub fn skip(mut self, sectors: u32) -> Self {
-        self.sector += sectors;
-        self.left_on_track -= sectors;
-        self
-    }
-
-    /// Whether `other` is on the same track.
-    #[inline]
-    pub fn same_track(&self, other: &Self) -> bool {
-        self.cylinder == other.cylinder && self.head == other.head
-    }
-}
 
 /// The order of all sectors of a drive.
 #[derive(Clone, Debug)]

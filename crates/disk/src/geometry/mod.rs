@@ -1,22 +1,25 @@
 //! Geometry: where a sector is on the platters.
 
+mod address;
 pub mod index;
 mod interpolate;
 pub mod layout;
 mod mapping;
+mod pieces;
 mod ranges;
-mod spares;
+mod sparing;
 pub mod zone;
 
-pub use layout::{Layout, PhysicalAddress};
+pub use address::PhysicalAddress;
+pub use layout::Layout;
 pub use mapping::Mapping;
-pub use spares::Sparing;
+pub use sparing::Sparing;
 pub use zone::ZoneSpec;
 
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Settings};
 use mapping::TrackOrder;
-use spares::Scheme;
+use sparing::Scheme;
 use zone::SkewUnit;
 
 const SKEW: Kind = Kind::Number { min: 0.0, max: zone::SECTORS_PER_TRACK_MAX as f64 };

@@ -1,6 +1,6 @@
 //! Zones: cylinders that share a number of sectors per track, and how they are described.
 
-use super::spares::Sparing;
+use super::sparing::Sparing;
 use crate::rotation::{Angle, angle_of_turns};
 use hybridsim_config::param::{Kind, Settings};
 

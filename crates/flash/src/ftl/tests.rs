@@ -7,7 +7,7 @@ use crate::array::ProgramOrder;
 use crate::defaults;
 use crate::geometry::BlockId;
 use hybridsim_config::check::read;
-use hybridsim_config::effect::without_effect;
+use hybridsim_config::ineffective::without_effect;
 use hybridsim_config::param::Param;
 
 /// The keys in `text` that have no effect.

@@ -7,7 +7,7 @@ use super::translation::SlcMlcTranslation;
 use super::{PARAMS, SlcMlcSsd, build_slc_mlc};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::check::read;
-use hybridsim_config::effect::without_effect;
+use hybridsim_config::ineffective::without_effect;
 use hybridsim_config::param::{Problem, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Component, Stream};
