@@ -9,7 +9,6 @@ use super::ranges::Ranges;
 use super::sparing::Sparing;
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use super::{Indexed, Interpolated, Parameters};
-use crate::rotation::Angle;
 use hybridsim_config::param::Problem;
 use hybridsim_engine::Lba;
 use std::cell::Cell;
