@@ -2,14 +2,13 @@
 
 use super::fanout::Fanout;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Lba, Loader, Op, PowerFailure, Request,
-    RequestId, Saver, SimTime, StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Lba, Op, PowerFailure, Request,
+    RequestId, SimTime,
 };
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "concat",
@@ -21,13 +20,12 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `concat`.
     pub struct Parameters {
         pub members: Vec<String> = Kind::Components, required, "The devices, in order";
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let sizes: Vec<u64> = input.children.iter().map(|child| child.capacity).collect();
     match Concat::new(&sizes) {
         Some(concat) => Ok(Box::new(concat)),
@@ -110,23 +108,11 @@ impl Component for Concat {
         self.fanout.close(ctx, done);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl Checkpoint for Concat {
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }
 
 impl PowerFailure for Concat {

@@ -17,11 +17,10 @@
 use super::parity::layout::{Layout, UnitPosition};
 use super::parity::{self, Shape};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Component, Stream};
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "declustered",
@@ -33,7 +32,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `declustered`.
     struct Parameters includes { common: parity::Parameters } {
         width: Option<usize> = Kind::Count { min: 2, max: 1024 }, optional,
             "Units in a stripe, parity included, at most as many as members; by default half of \
@@ -43,7 +41,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let parities = params.parity;
     parity::build(input, &params.common, 2, |columns, problems| {

@@ -18,7 +18,7 @@ use super::redundant::{Redundant, RedundantArray, Shared};
 use super::resync::{self, Resync};
 use super::striping::Striping;
 use hybridsim_config::build::BuildInput;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::state::same_length;
@@ -118,7 +118,7 @@ pub fn build(
     input: &BuildInput<'_>,
     params: &Parameters,
     groups: Option<(usize, u64)>,
-) -> Result<Box<dyn Component>, Vec<Problem>> {
+) -> Built<dyn Component> {
     let mut problems = Vec::new();
     let redundancy = &params.redundancy;
     let (columns, smallest) = rebuild::columns_of(input, redundancy, false);

@@ -2,11 +2,10 @@
 
 use super::mirror::{self, Parameters};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "raid1",
@@ -17,6 +16,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     build,
 );
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     mirror::build(ENTRY.description.name, input, &Parameters::from_settings(input.settings), None)
 }

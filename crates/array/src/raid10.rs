@@ -2,11 +2,10 @@
 
 use super::mirror;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "raid10",
@@ -18,7 +17,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `raid10`.
     struct Parameters includes { mirror: mirror::Parameters } {
         copies: usize = Kind::Count { min: 1, max: 64 }, default "2",
             "Members in a group: neighbours in `members`, whose number must be a multiple of it";
@@ -27,7 +25,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let groups = Some((params.copies, params.chunk));
     mirror::build(ENTRY.description.name, input, &params.mirror, groups)

@@ -3,11 +3,10 @@
 use super::parity::layout::Rotated;
 use super::parity::{self, Parameters, Shape};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "raid4",
@@ -18,7 +17,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     build,
 );
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     parity::build(input, &params, 2, |columns, _| Shape {
         kind: ENTRY.description.name,

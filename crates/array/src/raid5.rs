@@ -3,11 +3,10 @@
 use super::parity::layout::{Rotated, Rotation};
 use super::parity::{self, Shape};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "raid5",
@@ -30,7 +29,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     rotated(ENTRY.description.name, input, 1)
 }
 
@@ -39,7 +38,7 @@ pub(super) fn rotated(
     kind: &'static str,
     input: &BuildInput<'_>,
     parities: usize,
-) -> Result<Box<dyn Component>, Vec<Problem>> {
+) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let (rotation, rows) = (Some(params.rotation), params.parity_rows);
     parity::build(input, &params.parity, parities + 1, |columns, _| Shape {

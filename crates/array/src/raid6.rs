@@ -2,11 +2,10 @@
 
 use super::raid5::{Parameters, rotated};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "raid6",
@@ -17,6 +16,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     build,
 );
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     rotated(ENTRY.description.name, input, 2)
 }

@@ -152,9 +152,7 @@ impl<A: RedundantArray> Component for Redundant<A> {
         Some(&mut self.0)
     }
 
-    fn faults(&mut self) -> Option<&mut dyn Inject> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Inject);
 }
 
 impl<A: RedundantArray> Inject for Redundant<A> {

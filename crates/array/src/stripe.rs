@@ -7,14 +7,13 @@
 use super::fanout::Fanout;
 use super::striping::Striping;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Loader, Op,
-    PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Op, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, SimTime,
 };
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "stripe",
@@ -26,14 +25,13 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `stripe`.
     pub struct Parameters {
         pub members: Vec<String> = Kind::Components, required, "The devices, in order";
         chunk: u64 = Kind::Bytes, default "\"64KiB\"", "Bytes in a row on one member";
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let bytes = Parameters::from_settings(input.settings).chunk;
     let mut problems = Vec::new();
     if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
@@ -122,23 +120,11 @@ impl Component for Stripe {
         self.fanout.close(ctx, done);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl Checkpoint for Stripe {
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }
 
 impl PowerFailure for Stripe {

@@ -41,7 +41,6 @@ hybridsim_config::choices! {
 const WRITES_BACK: Needs = Needs::Not("write_scheme", &["sync"]);
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub devices: Vec<String> = Kind::Components, required,
             "Two devices: the backing device, and the cache.";
@@ -68,7 +67,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "cache-device",
@@ -481,9 +479,7 @@ impl Component for CacheDevice {
         }
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if request.op == Op::Trim {

@@ -265,12 +265,7 @@ mod tests {
             self.0.retain(|other| *other != page);
         }
 
-        fn victims(
-            &mut self,
-            count: usize,
-            eligible: &dyn Fn(CachedPage) -> bool,
-            out: &mut Vec<CachedPage>,
-        ) {
+        fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
             out.extend(self.0.iter().copied().filter(|it| eligible(*it)).take(count.min(1)));
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
@@ -16,7 +16,6 @@ use hybridsim_engine::{
 };
 use slab::Slab;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "constant-device",
@@ -29,7 +28,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 .with_capacity(|settings| settings.bytes("capacity"));
 
 hybridsim_config::params! {
-    /// Parameters of `constant-device`.
     struct Parameters {
         capacity: u64 = Kind::Bytes, required, "Size of the device, at least one sector";
         latency: SimDuration = Kind::Duration, default "\"0ns\"", "Time every request takes";
@@ -41,7 +39,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let capacity = params.capacity / SECTOR_BYTES;
     if capacity == 0 {
@@ -208,13 +206,7 @@ impl Component for ConstantDevice {
         ctx.complete_at(id, end, breakdown);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
         Some(&mut self.slow)

@@ -9,18 +9,17 @@
 use crate::event::DiskEvent;
 use crate::faults::SlowMechanism;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    Inject, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState, Request,
-    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
+    Inject, LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
 use std::rc::Rc;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "curve-disk",
@@ -32,7 +31,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `curve-disk`.
     struct Parameters {
         capacity: u64 = Kind::Bytes, default "\"120GB\"", "Size of the disk, at least 2 sectors";
         half_turn: SimDuration = Kind::Duration, default "\"5.556ms\"", "Mean rotational delay";
@@ -47,7 +45,7 @@ hybridsim_config::params! {
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN: f64 = 1.0 / 3.0;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let capacity = params.capacity / SECTOR_BYTES;
     let ms = |time: SimDuration| time.as_ns() as f64 / 1e6;
@@ -129,7 +127,6 @@ impl Positioner for Curve {
     }
 }
 
-/// The disk.
 #[derive(Debug)]
 struct CurveDisk {
     curve: Rc<Curve>,
@@ -213,13 +210,7 @@ impl Component for CurveDisk {
         self.account(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
         Some(&mut self.slow)
@@ -227,15 +218,7 @@ impl Component for CurveDisk {
 }
 
 impl Checkpoint for CurveDisk {
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.last, self.reported, self.busy_until, &self.stream, self.slow));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.last, self.reported, self.busy_until, self.stream, self.slow) = from.take()?;
-        Ok(())
-    }
+    hybridsim_engine::saves!(last, reported, busy_until, stream, slow);
 }
 
 impl PowerFailure for CurveDisk {

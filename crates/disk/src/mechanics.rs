@@ -39,7 +39,6 @@ pub struct WriteMoves {
 /// Position of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
-    /// Cylinder.
     pub cylinder: u32,
     /// Surface whose head is in use.
     pub head: u32,
@@ -94,7 +93,6 @@ pub struct AccessTimes {
 struct Sectors {
     /// The angle at which the first one begins.
     begin: Angle,
-    /// The angle of each.
     angle: Angle,
 }
 

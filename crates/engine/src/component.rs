@@ -144,6 +144,30 @@ pub trait Component {
     fn finish(&mut self, _ctx: &mut Ctx<'_>) {}
 }
 
+/// Implements the accessors of capabilities in an `impl` of [`Component`]: the component itself
+/// implements these traits.
+#[macro_export]
+macro_rules! supports {
+    ($($capability:ident),+) => {
+        $($crate::supports!(@ $capability);)+
+    };
+    (@ Checkpoint) => {
+        fn checkpoint(&mut self) -> Option<&mut dyn $crate::Checkpoint> {
+            Some(self)
+        }
+    };
+    (@ PowerFailure) => {
+        fn power_failure(&mut self) -> Option<&mut dyn $crate::PowerFailure> {
+            Some(self)
+        }
+    };
+    (@ Inject) => {
+        fn faults(&mut self) -> Option<&mut dyn $crate::Inject> {
+            Some(self)
+        }
+    };
+}
+
 /// Bringing a component into the state a run starts from.
 pub trait Prepare {
     /// Reaches the initial state without taking simulated time and without emitting events: fills

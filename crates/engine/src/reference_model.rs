@@ -172,7 +172,6 @@ impl ReferenceModel {
         }
     }
 
-    /// The state of a sector of `page`.
     fn state(&self, page: Page, sector: usize) -> State {
         match page {
             Page::Whole(state) => state,

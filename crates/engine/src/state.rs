@@ -95,6 +95,48 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// Implements `save` and `restore`, as of [`Checkpoint`](crate::Checkpoint): some fields as one
+/// tuple, then, after a semicolon, parts that have both methods themselves. Without arguments
+/// nothing is saved.
+///
+/// ```
+/// use hybridsim_engine::{Checkpoint, SimTime, saves};
+///
+/// struct Turn {
+///     free_at: SimTime,
+///     member: usize,
+/// }
+///
+/// impl Checkpoint for Turn {
+///     saves!(free_at, member);
+/// }
+/// ```
+#[macro_export]
+macro_rules! saves {
+    () => {
+        fn save(&self, _to: &mut $crate::Saver) -> Result<(), $crate::StateError> {
+            Ok(())
+        }
+
+        fn restore(&mut self, _from: &mut $crate::Loader<'_>) -> Result<(), $crate::StateError> {
+            Ok(())
+        }
+    };
+    ($($field:ident),+ $(; $($part:ident),+)?) => {
+        fn save(&self, to: &mut $crate::Saver) -> Result<(), $crate::StateError> {
+            to.put(&($(&self.$field,)+));
+            $($(self.$part.save(to)?;)+)?
+            Ok(())
+        }
+
+        fn restore(&mut self, from: &mut $crate::Loader<'_>) -> Result<(), $crate::StateError> {
+            ($(self.$field,)+) = from.take()?;
+            $($(self.$part.restore(from)?;)+)?
+            Ok(())
+        }
+    };
+}
+
 /// Checks that a table read back is as long as the one it replaces.
 ///
 /// # Errors

@@ -98,7 +98,6 @@ impl<T: Copy> TimerQueue<T> {
         }
     }
 
-    /// The first entry of the heap.
     #[inline]
     fn first_of_heap(&mut self) -> Option<&Entry<T>> {
         if std::mem::take(&mut self.vacant) {

@@ -8,7 +8,7 @@
 
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem, Settings};
+use hybridsim_config::param::{Built, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
@@ -19,7 +19,6 @@ use hybridsim_engine::{
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "nv-cache-host",
@@ -39,7 +38,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub drive: String = Kind::Component, required,
             "A component with NV cache commands: `nv-cache-disk`.";
@@ -68,7 +66,7 @@ const EVERY_MIN: SimDuration = SimDuration::from_ms(1);
 /// Tag of commands; a request has its own number.
 const COMMAND: u64 = u64::MAX;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let (params, drive) = (Parameters::from_settings(input.settings), &input.children[0]);
     let mut problems = Vec::new();
     let pin = ranges(&params.pin, drive.capacity, &mut problems);
@@ -285,13 +283,7 @@ impl Component for NvCacheHost {
         self.send(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl PowerFailure for NvCacheHost {

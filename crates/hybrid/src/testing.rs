@@ -64,7 +64,6 @@ pub fn drive_settings() -> Settings {
 pub struct Outcome {
     /// Fault that ended it early.
     pub fault: Option<Fault>,
-    /// All events.
     pub events: Vec<EventRecord>,
 }
 

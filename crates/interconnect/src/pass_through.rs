@@ -7,13 +7,12 @@ use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyPhase, Loader, Request,
-    RequestId, Saver, SimDuration, StateError, Target,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyPhase, Request, RequestId,
+    SimDuration, Target,
 };
 use slab::Slab;
 use std::rc::Rc;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "pass-through-controller",
@@ -87,17 +86,9 @@ impl Component for PassThrough {
         ctx.complete_as(RequestId(done.tag as u32), breakdown, done.failed());
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 }
 
 impl Checkpoint for PassThrough {
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }

@@ -43,7 +43,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `queueing-controller`.
     struct ControllerParameters includes { controller: Controller, queues: Parameters } {
         queue_depth: Option<u64> = Kind::Count { min: 1, max: 65_536 }, optional,
             "Requests at all devices together at a time; as many as each may have if absent";
@@ -51,7 +50,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `io-queue`.
     pub struct IoQueueParameters includes { queues: Parameters } {
         pub device: String = Kind::Component, required,
             "The device, or whatever stands for one";
@@ -425,9 +423,7 @@ impl Component for Queueing {
         }
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 }
 
 impl Checkpoint for Queueing {

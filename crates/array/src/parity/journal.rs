@@ -12,9 +12,8 @@ use super::op::{Purpose, StripeOp};
 use super::{Parameters, ParityArray, Trims, WriteOrder};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Problem;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Completion, Ctx, Flags, Lba, Loader, Op, Request, Saver, SimTime, StateError,
+    Checkpoint, CommonEvent, Completion, Ctx, Flags, Lba, Op, Request, SimTime,
 };
 use std::collections::VecDeque;
 
@@ -40,7 +39,6 @@ struct Entry {
     done: bool,
 }
 
-/// The journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     child: usize,
@@ -57,6 +55,11 @@ pub(super) struct Journal {
     /// Replayed writes in flight; `None` when no replay is in progress.
     replaying: Option<u32>,
     since: SimTime,
+}
+
+/// No operation is under way, so there are no entries.
+impl Checkpoint for Journal {
+    hybridsim_engine::saves!(at);
 }
 
 impl Journal {
@@ -91,17 +94,6 @@ impl Journal {
             replaying: None,
             since: SimTime::ZERO,
         })
-    }
-
-    /// Writes its state; it has no entries, as no operation is under way.
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&self.at);
-    }
-
-    /// Reads back what [`Journal::save`] wrote.
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.at = from.take()?;
-        Ok(())
     }
 
     fn drop_done(&mut self) {

@@ -41,7 +41,6 @@ hybridsim_config::choices! {
 /// One stripe per row, over all columns; P, then Q.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotated {
-    /// Columns.
     pub columns: usize,
     /// Parity units of a stripe, 1 or 2.
     pub parities: usize,

@@ -43,7 +43,7 @@ use super::redundant::{Redundant, RedundantArray, Shared};
 use super::resync::{self, Resync};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Loader, Op,
@@ -179,7 +179,7 @@ pub fn build(
     params: &Parameters,
     columns_min: usize,
     shape: impl FnOnce(usize, &mut Vec<Problem>) -> Shape,
-) -> Result<Box<dyn Component>, Vec<Problem>> {
+) -> Built<dyn Component> {
     let (redundancy, has_journal) = (&params.redundancy, params.journal.is_some());
     let (columns, smallest) = rebuild::columns_of(input, redundancy, has_journal);
     let mut problems = Vec::new();
@@ -439,7 +439,7 @@ impl Checkpoint for ParityArray {
         }
         to.put(&(&self.members, &self.resync, &self.lost));
         if let Some(journal) = &self.journal {
-            journal.save(to);
+            journal.save(to)?;
         }
         Ok(())
     }

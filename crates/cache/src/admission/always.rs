@@ -5,7 +5,6 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "always",

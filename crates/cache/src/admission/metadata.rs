@@ -9,7 +9,6 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Request};
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "metadata",

@@ -7,7 +7,7 @@ pub mod sequential;
 pub mod threshold;
 
 use crate::policy_state::PolicyState;
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::Request;
 
@@ -22,7 +22,7 @@ pub trait Admission: PolicyState {
 }
 
 /// Builds a policy from its parameters.
-pub type BuildAdmission = fn(&Settings) -> Result<Box<dyn Admission>, Vec<Problem>>;
+pub type BuildAdmission = fn(&Settings) -> Built<dyn Admission>;
 
 /// A registered admission policy.
 #[derive(Clone, Copy)]

@@ -8,14 +8,12 @@ use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         remembered: usize = Kind::Count { min: 1, max: 1 << 28 }, default "65536",
             "Blocks of 4 KiB remembered as written once.";
     }
 }
 
-/// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "second-touch",

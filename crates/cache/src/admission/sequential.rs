@@ -8,7 +8,6 @@ use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         cutoff_sectors: u64 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "256",
             "A sequential stream bypasses the cache after this many sectors of 512 bytes.";
@@ -17,7 +16,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "sequential",

@@ -11,7 +11,6 @@ use hybridsim_engine::Request;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         threshold_sectors: u32 = Kind::Count { min: 1, max: u32::MAX as u64 }, default "255",
             "Longest write, in sectors of 512 bytes, that always goes to the cache; slightly less \
@@ -19,7 +18,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "threshold",

@@ -8,14 +8,12 @@ use hybridsim_engine::SimDuration;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         idle: SimDuration = Kind::Duration, default "\"1s\"",
             "Idle time after which cleanup starts.";
     }
 }
 
-/// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "idle-periodic",

@@ -7,7 +7,6 @@ use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         low: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.1",
             "Share of free pages below which cleanup starts.";
@@ -16,7 +15,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "low-watermark",

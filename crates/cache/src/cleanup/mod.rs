@@ -6,7 +6,7 @@ pub mod on_demand_complete;
 pub mod on_demand_partial;
 
 use crate::policy_state::PolicyState;
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::SimDuration;
 
@@ -66,7 +66,7 @@ pub trait Cleanup: PolicyState {
 }
 
 /// Builds a policy from its parameters and the number of pages of the cache.
-pub type BuildCleanup = fn(&Settings, u32) -> Result<Box<dyn Cleanup>, Vec<Problem>>;
+pub type BuildCleanup = fn(&Settings, u32) -> Built<dyn Cleanup>;
 
 /// A registered cleanup policy.
 #[derive(Clone, Copy)]

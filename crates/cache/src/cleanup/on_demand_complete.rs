@@ -11,7 +11,6 @@ use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         free_min: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0",
             "Share of the pages that a write has to leave free; below it all pages are destaged \
@@ -19,7 +18,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-complete",

@@ -8,14 +8,12 @@ use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// The parameters.
     struct Parameters {
         batch_pages: u32 = Kind::Count { min: 1, max: u32::MAX as u64 - 1 }, default "1",
             "Fewest pages destaged; more give longer disk writes and rarer cleanups.";
     }
 }
 
-/// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-partial",

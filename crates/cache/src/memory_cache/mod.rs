@@ -122,7 +122,6 @@ hybridsim_config::params! {
     }
 }
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "memory-cache",
@@ -349,9 +348,7 @@ impl Component for MemoryCache {
         self.positioner.clone()
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         self.last_request = ctx.now();

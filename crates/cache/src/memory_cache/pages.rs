@@ -121,7 +121,6 @@ impl PageTable {
         &self.slots[slot as usize]
     }
 
-    /// The page in `slot`, as lists have it.
     fn listed(&self, slot: u32) -> CachedPage {
         CachedPage { page: self.slots[slot as usize].number, slot }
     }

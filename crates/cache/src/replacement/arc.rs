@@ -4,11 +4,10 @@
 use super::ghost::GhostPair;
 use super::index::PageIndex;
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "arc",
@@ -138,12 +137,7 @@ impl Replacement for Arc {
         }
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
         let mut once = self.once.iter().filter(|page| eligible(*page)).peekable();
         let mut again = self.again.iter().filter(|page| eligible(*page)).peekable();

@@ -3,11 +3,10 @@
 
 use super::index::PageIndex;
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "lirs",
@@ -66,7 +65,6 @@ impl Lirs {
         }
     }
 
-    /// A page as the lists have it.
     fn listed(&self, at: u32) -> CachedPage {
         CachedPage { page: self.known[at as usize].page, slot: at }
     }
@@ -182,12 +180,7 @@ impl Replacement for Lirs {
         self.leave(page, true);
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let lir = self.stack.iter().filter(|page| self.known[page.slot as usize].lir);
         let cached = |page: CachedPage| {
             let slot = self.known[page.slot as usize].slot?;

@@ -1,11 +1,10 @@
 //! Evicts the least recently used page.
 
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "lru",
@@ -36,12 +35,7 @@ impl Replacement for Lru {
         self.0.remove(page);
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
     }
 

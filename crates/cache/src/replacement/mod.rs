@@ -17,7 +17,7 @@ pub mod w_tinylfu;
 
 use crate::policy_state::PolicyState;
 use counting::{Contents, PageAccess};
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::{Description, Entry};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct CachedPage {
     /// Slot in the cache: a small number, unique among the cached pages.
     pub slot: u32,
 }
+
+/// Whether a page may be evicted.
+pub type Eligible<'a> = &'a dyn Fn(CachedPage) -> bool;
 
 /// An access to a cached page (`update_cache` in konanki, figure 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +72,7 @@ pub trait Replacement: PolicyState + Send {
 
     /// Appends the next `count` eligible pages in eviction order to `out`. They stay in the policy
     /// until [`Replacement::evict`].
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    );
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>);
 
     /// Evicts the page that [`Replacement::victims`] and [`Replacement::evict`] would evict with
     /// all pages eligible; in the memory of `out`.
@@ -113,7 +111,7 @@ pub trait Replacement: PolicyState + Send {
 }
 
 /// Builds a policy from its parameters and the number of pages of the cache.
-pub type BuildReplacement = fn(&Settings, u32) -> Result<Box<dyn Replacement>, Vec<Problem>>;
+pub type BuildReplacement = fn(&Settings, u32) -> Built<dyn Replacement>;
 
 /// A registered replacement policy.
 #[derive(Clone, Copy)]

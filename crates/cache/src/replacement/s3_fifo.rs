@@ -3,11 +3,10 @@
 
 use super::ghost::Ghost;
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "s3-fifo",
@@ -56,7 +55,7 @@ impl S3Fifo {
     fn look_at(
         uses: &mut [u8],
         page: CachedPage,
-        eligible: &dyn Fn(CachedPage) -> bool,
+        eligible: Eligible<'_>,
         spared: &mut Vec<CachedPage>,
         out: &mut Vec<CachedPage>,
     ) {
@@ -74,7 +73,7 @@ impl S3Fifo {
     fn take_from_small(
         &mut self,
         wanted: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
+        eligible: Eligible<'_>,
         out: &mut Vec<CachedPage>,
     ) {
         let mut beyond = self.small.len().saturating_sub(self.small_max);
@@ -137,12 +136,7 @@ impl Replacement for S3Fifo {
         }
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
         self.take_from_small(wanted, eligible, out);
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -2,11 +2,10 @@
 //! have not been referenced since it passed.
 
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "sieve",
@@ -53,12 +52,7 @@ impl Replacement for Sieve {
         self.list.remove(page);
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
         self.turn += 1;
         // One round clears every reference bit, so two rounds find all eligible pages.

@@ -3,11 +3,10 @@
 
 use super::ghost::Ghost;
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "2q",
@@ -75,12 +74,7 @@ impl Replacement for TwoQueue {
         }
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
         let mut fresh = self.fresh.iter().filter(|page| eligible(*page));
         let beyond = self.fresh.len().saturating_sub(self.fresh_max);

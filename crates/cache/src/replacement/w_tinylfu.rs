@@ -2,11 +2,10 @@
 //! was used more often than the page it would replace.
 
 use super::list::SlotList;
-use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-/// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "w-tinylfu",
@@ -139,12 +138,7 @@ impl Replacement for WTinyLfu {
         self.protected.remove(page);
     }
 
-    fn victims(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
         let mut accepted = std::mem::take(&mut self.accepted);
         accepted.clear();

@@ -48,7 +48,6 @@ impl Segment {
 pub struct SegmentsSpec {
     /// Number of segments; 0 for no buffer.
     pub count: usize,
-    /// Sectors in each.
     pub sectors: u64,
     /// Most segments that may hold data for the medium.
     pub write_max: usize,

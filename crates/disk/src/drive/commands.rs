@@ -9,7 +9,6 @@ use super::HardDisk;
 use hybridsim_engine::{Command, Ctx, LatencyBreakdown, LatencyPhase, RequestId, SimTime};
 
 impl HardDisk {
-    /// A power command arrives.
     pub(super) fn power_command_arrived(
         &mut self,
         ctx: &mut Ctx<'_>,

@@ -27,9 +27,9 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
-    Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
-    InFlightWrites, Inject, LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState,
-    Request, RequestId, SimDuration, SimTime, Stream,
+    Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags, InFlightWrites, Inject,
+    LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    SimDuration, SimTime, Stream,
 };
 use positioner::DrivePositioner;
 use queue::CommandQueue;
@@ -37,7 +37,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "hard-disk",
@@ -55,9 +54,7 @@ pub struct DriveParts {
     pub mechanics: Rc<Mechanics>,
     /// Overheads and link.
     pub electronics: Electronics,
-    /// The buffer.
     pub buffer: SegmentsSpec,
-    /// Read-ahead policy.
     pub ahead: ReadAheadPolicy,
     /// Whether writes complete when they are in the buffer.
     pub write_cache: bool,
@@ -453,13 +450,7 @@ impl Component for HardDisk {
         self.catch_up(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 
     fn faults(&mut self) -> Option<&mut dyn Inject> {
         Some(&mut self.slow)

@@ -11,7 +11,7 @@ use crate::seek::{SeekEntry, SeekTable};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings, Value};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Param, Problem, Settings, Value};
 use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 use std::rc::Rc;
 
@@ -26,7 +26,6 @@ const WRITE_CACHE: &[Needs] =
     &[BUFFER, Needs::Is("write_cache", &["true"]), Needs::Not("cache_write_segments", &["0"])];
 
 hybridsim_config::params! {
-    /// Parameters of `hard-disk`.
     struct Parameters includes {
         geometry: geometry::Parameters,
         electronics: electronics::Parameters,
@@ -100,7 +99,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the read-ahead.
     struct ReadAheadParameters {
         read_ahead_min: u64 = SECTORS, default "0", "Sectors read ahead before the next request.";
         read_ahead_max: Option<u64> = SECTORS, optional, "Most sectors read ahead.";
@@ -161,7 +159,7 @@ hybridsim_config::params! {
 
 pub(super) const PARAMS: &[Param] = Parameters::PARAMS;
 
-pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+pub(super) fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let settings = input.settings;
     let params = Parameters::from_settings(settings);
     let mut problems = check(&params, settings);

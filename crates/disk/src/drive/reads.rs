@@ -26,7 +26,6 @@ struct MediumRead {
 }
 
 impl HardDisk {
-    /// A read arrives.
     pub(super) fn read_arrived(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = &item.request;
         if ctx.verifying() {

@@ -16,7 +16,6 @@ const fn write_of(lba: Lba, sectors: u32) -> Transfer {
 }
 
 impl HardDisk {
-    /// A write arrives.
     pub(super) fn write_arrived(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = &item.request;
         if ctx.verifying() {

@@ -18,7 +18,6 @@ pub struct PhysicalAddress {
     pub track_start: Angle,
     /// The angle a sector takes up.
     pub sector_angle: Angle,
-    /// Sectors on the track.
     pub sectors_per_track: u32,
     /// The block after those on the track.
     pub(super) next: u64,

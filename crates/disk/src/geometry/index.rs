@@ -62,7 +62,6 @@ struct Extent {
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     tables: Vec<Vec<Row>>,
-    /// Sectors in all.
     pub sectors: u64,
     /// Cylinders, from the outer edge.
     pub cylinders: u32,

@@ -46,11 +46,8 @@ hybridsim_config::params! {
 /// A zone as described.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneSpec {
-    /// First cylinder.
     pub first_cylinder: u32,
-    /// Last cylinder.
     pub last_cylinder: u32,
-    /// Sectors on each track.
     pub sectors_per_track: u32,
     /// Skews between neighbouring tracks.
     pub skew: Skew,

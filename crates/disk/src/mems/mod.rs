@@ -7,20 +7,18 @@ use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
-    LatencyPhase, Lba, Loader, Op, PowerState, Request, RequestId, Saver, SimDuration, SimTime,
-    StateError,
+    LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
 };
 use sled::{Sled, SledPosition, SledSpec};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "mems",
@@ -95,7 +93,7 @@ pub struct Mems {
     info: ComponentInfo,
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     for (name, time) in [
@@ -296,19 +294,9 @@ impl Component for Mems {
             .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 }
 
 impl Checkpoint for Mems {
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.position, self.last, self.free_at, self.wake_at, &self.clock));
-        self.scheduler.save(to)
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.position, self.last, self.free_at, self.wake_at, self.clock) = from.take()?;
-        self.scheduler.restore(from)
-    }
+    hybridsim_engine::saves!(position, last, free_at, wake_at, clock; scheduler);
 }

@@ -77,7 +77,6 @@ pub struct Sled {
     capacity: u64,
     /// Speed along Y during access, m/s.
     speed: f64,
-    /// Time of a row.
     row_time: SimDuration,
 }
 

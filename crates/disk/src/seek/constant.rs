@@ -21,7 +21,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `constant`.
     struct Parameters {
         time: SimDuration = Kind::Duration, required, "Time of every seek.";
         write_time: Option<SimDuration> = Kind::Duration, optional,

@@ -25,7 +25,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `curve`.
     struct Parameters {
         single: SimDuration = Kind::Duration, required, "Time over one cylinder.";
         average: SimDuration = Kind::Duration, required, "Mean over random pairs of cylinders.";

@@ -29,7 +29,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `hpl`.
     struct Parameters {
         values: Vec<f64> = Kind::Numbers, required,
             "V1 (cylinders), V2, V3 (ms), V4, V5 (ms), V6 (ms, the single-cylinder seek).";

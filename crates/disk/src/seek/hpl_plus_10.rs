@@ -33,7 +33,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `hpl-plus-10`.
     struct Parameters {
         first_ten: Vec<f64> = Kind::Numbers, required, "Ten times, for 1 to 10 cylinders (ms).";
         values: Vec<f64> = Kind::Numbers, required,

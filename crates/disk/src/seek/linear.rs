@@ -23,7 +23,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `linear`.
     struct Parameters {
         single: SimDuration = Kind::Duration, required, "Time over one cylinder.";
         full: SimDuration = Kind::Duration, required, "Time from the first to the last cylinder.";

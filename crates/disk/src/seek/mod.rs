@@ -10,7 +10,7 @@ mod hpl_plus_10;
 mod linear;
 mod table;
 
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::{Built, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::SimDuration;
 
@@ -39,7 +39,7 @@ pub struct SeekEntry {
 }
 
 /// A seek model, or the problems of its parameters.
-pub type BuiltModel = Result<Box<dyn SeekModel>, Vec<Problem>>;
+pub type BuiltModel = Built<dyn SeekModel>;
 
 impl Entry for SeekEntry {
     const CATEGORY: &'static str = "seek-model";

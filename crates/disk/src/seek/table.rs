@@ -23,7 +23,6 @@ pub(super) const ENTRY: SeekEntry = SeekEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `table`.
     struct Parameters {
         points: Vec<(f64, SimDuration)> = Kind::Curve, required,
             "Pairs of distance (cylinders) and seek time.";

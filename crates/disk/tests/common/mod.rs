@@ -7,7 +7,7 @@ pub mod replay;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::check;
-use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_disk::seek;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
@@ -82,12 +82,12 @@ fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, 
 }
 
 /// Builds the drive described by `text`, at path `path` in a run with seed 1.
-pub fn build_at(text: &str, path: &str) -> Result<Box<dyn Component>, Vec<Problem>> {
+pub fn build_at(text: &str, path: &str) -> Built<dyn Component> {
     build_table(text.parse().unwrap_or_else(|error| panic!("{error}")), path)
 }
 
 /// As [`build_at`], of a table that is read already.
-pub fn build_table(table: toml::Table, path: &str) -> Result<Box<dyn Component>, Vec<Problem>> {
+pub fn build_table(table: toml::Table, path: &str) -> Built<dyn Component> {
     let registry = registry();
     let kind = table.get("kind").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let settings = settings_of(&registry, table).unwrap_or_else(|error| panic!("{error}"));

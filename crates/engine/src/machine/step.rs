@@ -12,7 +12,6 @@ use crate::fault::Fault;
 use crate::time::{SimDuration, SimTime};
 use crate::timer::TimerPhase;
 
-/// The root.
 const ROOT: ComponentId = ComponentId(0);
 
 impl Machine {

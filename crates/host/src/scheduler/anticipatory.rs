@@ -11,12 +11,11 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Flags, Loader, Op, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{Flags, Op, SECTOR_BYTES, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 hybridsim_config::params! {
-    /// Parameters of `anticipatory`.
     struct Parameters includes { deadline: deadline::Parameters } {
         wait: SimDuration = Kind::Duration, default "\"6700us\"",
             "Maximum time the device stays idle after a read";
@@ -125,13 +124,5 @@ impl Scheduler for Anticipatory {
         true
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.last_read, self.idle_until, self.near_waiting, &self.success));
-        self.queue.save(to)
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.last_read, self.idle_until, self.near_waiting, self.success) = from.take()?;
-        self.queue.restore(from)
-    }
+    hybridsim_engine::saves!(last_read, idle_until, near_waiting, success; queue);
 }

@@ -8,11 +8,9 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
-use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
-    /// Parameters of `batch-fcfs`.
     struct Parameters {
         batch: usize = Kind::Count { min: 1, max: 65_536 }, default "16",
             "Requests in a batch; 1 is fcfs";
@@ -55,11 +53,5 @@ impl Scheduler for Batch {
         self.batch.len() + self.queue.len()
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }

@@ -9,11 +9,10 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::{Key, Sorted};
-use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{Op, SimDuration, SimTime};
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
-    /// Parameters of `deadline`.
     pub(super) struct Parameters {
         read_expire: SimDuration = Kind::Duration, default "\"500ms\"",
             "Deadline of a read, from its arrival";
@@ -133,13 +132,5 @@ impl Scheduler for Deadline {
         self.directions.iter().map(|direction| direction.sorted.len()).sum()
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.serving, self.left, self.next, self.starved));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.serving, self.left, self.next, self.starved) = from.take()?;
-        Ok(())
-    }
+    hybridsim_engine::saves!(serving, left, next, starved);
 }

@@ -3,7 +3,6 @@
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 pub const ENTRY: SchedulerEntry =
@@ -28,11 +27,5 @@ impl Scheduler for Fcfs {
         self.0.len()
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }

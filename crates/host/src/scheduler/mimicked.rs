@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
-    /// Parameters of `smtf`.
     struct Parameters {
         window: usize = Kind::Count { min: 1, max: 65_536 }, default "256",
             "The oldest waiting requests that are compared; the run time of a decision grows with \

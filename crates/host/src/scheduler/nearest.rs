@@ -8,8 +8,8 @@ use super::entry;
 use super::position::{self, ByPosition};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Settings};
+use hybridsim_engine::Checkpoint;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Loader, Saver, StateError};
 
 hybridsim_config::params! {
     /// Parameters of V(R).
@@ -88,14 +88,5 @@ impl Scheduler for Nearest {
         self.queue.len()
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&self.down);
-        self.queue.save(to);
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.down = from.take()?;
-        self.queue.restore(from)
-    }
+    hybridsim_engine::saves!(down; queue);
 }

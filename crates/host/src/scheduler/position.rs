@@ -3,7 +3,7 @@
 use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::sorted::{Key, Sorted};
-use hybridsim_engine::{Lba, Loader, Saver, StateError};
+use hybridsim_engine::{Checkpoint, Lba};
 
 hybridsim_config::choices! {
     /// The unit of positions.
@@ -113,15 +113,8 @@ impl ByPosition {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
 
-    /// Writes the position of the sweep; the queue is empty.
-    pub fn save(&self, to: &mut Saver) {
-        to.put(&self.served);
-    }
-
-    /// Reads back what [`ByPosition::save`] wrote.
-    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.served = from.take()?;
-        Ok(())
-    }
+impl Checkpoint for ByPosition {
+    hybridsim_engine::saves!(served);
 }

@@ -11,8 +11,8 @@
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Built, Kind, Settings};
+use hybridsim_engine::SimDuration;
 use hybridsim_engine::schedule::{Head, HeadTarget, Positioner, Queued, Scheduler};
-use hybridsim_engine::{Loader, Saver, SimDuration, StateError};
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
@@ -30,7 +30,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `sdf`.
     struct Sdf includes { window: Window } {
         distance: Distance = Kind::Choice(Distance::NAMES), default "\"approximate\"",
             "By sector numbers, or by the device's seek times";
@@ -63,7 +62,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `sptf-rot-opt`.
     struct RotOpt includes { window: Window } {
         slack: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0",
             "How much longer than the best one a request may take and still be chosen for its \
@@ -234,11 +232,9 @@ pub enum Cost {
     Distance,
     /// Seek time.
     Seek,
-    /// An estimate as it is.
     Time(Estimate),
     /// The estimate less a share of the queueing time.
     Aged {
-        /// The estimate.
         estimate: Estimate,
         /// In millionths, so that decisions are made in whole numbers.
         weight_millionths: i128,
@@ -246,7 +242,6 @@ pub enum Cost {
     /// The estimate times the share of `wait_max` that remains. Requests that have waited longer
     /// go before all others, oldest first.
     Weighted {
-        /// The estimate.
         estimate: Estimate,
         /// The longest wait.
         wait_max: SimDuration,
@@ -369,13 +364,7 @@ impl Scheduler for ShortestFirst {
         self.queue.len()
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }
 
 /// Requests in order of arrival; the shortest rotation among the quick ones is dispatched.
@@ -406,11 +395,5 @@ impl Scheduler for ShortestRotation {
         self.queue.len()
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }

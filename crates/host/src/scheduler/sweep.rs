@@ -17,7 +17,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Key;
-use hybridsim_engine::{Lba, Loader, Op, Request, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{Checkpoint, Lba, Op, Request, SimDuration, SimTime};
 
 pub const LOOK: SchedulerEntry = entry(
     "look",
@@ -148,14 +148,5 @@ impl Scheduler for Sweep {
         self.to_edge
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.down, self.detour_end));
-        self.queue.save(to);
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.down, self.detour_end) = from.take()?;
-        self.queue.restore(from)
-    }
+    hybridsim_engine::saves!(down, detour_end; queue);
 }

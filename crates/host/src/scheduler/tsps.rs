@@ -9,11 +9,10 @@ use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Lba, Loader, Saver, SimTime, StateError};
+use hybridsim_engine::{Lba, SimTime};
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
-    /// Parameters of `tsps`.
     struct Parameters {
         window: usize = Kind::Count { min: 1, max: 12 }, default "8",
             "Requests in a plan; each more doubles the run time of planning";
@@ -122,11 +121,5 @@ impl Scheduler for Tsps {
         self.queue.len() + self.plan.len()
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    hybridsim_engine::saves!();
 }

@@ -339,13 +339,7 @@ impl Component for TenantHost {
         }
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 /// The arbiter and the rate limits. In a host with other tenants, or others of their settings, they

@@ -31,7 +31,7 @@ use fqueue::FQueue;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
@@ -42,7 +42,6 @@ use rule::Access;
 use std::rc::Rc;
 use work::{Active, Step};
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "flash-backed",
@@ -83,7 +82,6 @@ const REDIRECTS: &[Needs] = &[Needs::Is("redirect", &["true"])];
 const DESTAGES_IDLE: &[Needs] = &[Needs::Is("redirect", &["true"]), Needs::Is("idle", &["true"])];
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub drive: String = Kind::Component, required,
             "A component with NV cache commands: `nv-cache-disk`.";
@@ -135,7 +133,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     Ok(Box::new(make(input)?))
 }
 
@@ -341,13 +339,7 @@ impl Component for FlashBacked {
         self.advance(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl PowerFailure for FlashBacked {

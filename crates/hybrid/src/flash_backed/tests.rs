@@ -47,9 +47,7 @@ impl<L: Component> Component for Shared<L> {
         (self.1)();
     }
 
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(PowerFailure);
 }
 
 impl<L: Component> PowerFailure for Shared<L> {

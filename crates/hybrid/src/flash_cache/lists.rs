@@ -6,7 +6,7 @@
 use super::{Parameters, Scheme};
 use crate::paged_controller::PolicyBuilder;
 use hybridsim_cache::replacement::{
-    Access, CachedPage, Replacement, ReplacementEntry, policy_name,
+    Access, CachedPage, Eligible, Replacement, ReplacementEntry, policy_name,
 };
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::state::same_length;
@@ -43,32 +43,19 @@ impl EvictionOrder {
     }
 
     /// The eligible page evicted next.
-    pub fn first(&mut self, eligible: &dyn Fn(CachedPage) -> bool) -> Option<CachedPage> {
+    pub fn first(&mut self, eligible: Eligible<'_>) -> Option<CachedPage> {
         self.found.clear();
         self.policy.victims(1, eligible, &mut self.found);
         self.found.first().copied()
     }
 
     /// The next `count` eligible pages in eviction order.
-    pub fn list(
-        &mut self,
-        count: usize,
-        eligible: &dyn Fn(CachedPage) -> bool,
-        out: &mut Vec<CachedPage>,
-    ) {
+    pub fn list(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         out.clear();
         self.policy.victims(count, eligible, out);
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&self.count);
-        self.policy.save(to)
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.count = from.take()?;
-        self.policy.restore(from)
-    }
+    hybridsim_engine::saves!(count; policy);
 }
 
 /// Why a page is removed from a list.
@@ -150,7 +137,7 @@ impl CleanDirtyLists {
         &mut self,
         count: usize,
         not_written_back: bool,
-        eligible: &dyn Fn(CachedPage) -> bool,
+        eligible: Eligible<'_>,
         out: &mut Vec<CachedPage>,
     ) {
         let is_written_back = &self.is_written_back;

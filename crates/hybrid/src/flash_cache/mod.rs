@@ -38,7 +38,7 @@ use hybridsim_cache::paged::split::Medium;
 use hybridsim_cache::streams::Streams;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Flags, Lba, Loader, Op, PowerFailure,
@@ -57,7 +57,6 @@ use write_ahead::WriteAhead;
 /// Data pages per mapping page.
 const DATA_PAGES: u64 = 63;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "flash-cache",
@@ -94,7 +93,6 @@ hybridsim_config::choices! {
 const DIVIDED: &[Needs] = &[Needs::Not("scheme", &["fp"])];
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub flash: String = Kind::Component, required, "The flash device.";
         pub disk: String = Kind::Component, required,
@@ -237,7 +235,7 @@ impl Parameters {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let page_sectors = page_sectors(params.page_size)?;
     let logical = input.children[0].capacity / page_sectors;
@@ -417,13 +415,7 @@ impl Component for FlashCache {
         self.write_ahead_timer_expired(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl PowerFailure for FlashCache {

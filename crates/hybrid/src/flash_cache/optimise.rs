@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct DivisionGrid {
     /// Steps of `u` between 0 and 1.
     pub u_steps: u32,
-    /// Steps of `r` from 0 to 1.
     pub r_steps: u32,
     /// The largest possible `u`.
     pub u_max: f64,

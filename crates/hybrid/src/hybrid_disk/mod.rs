@@ -40,7 +40,7 @@ use hybridsim_cache::replacement::{Access, Replacement, ReplacementEntry, policy
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem, Settings};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::schedule::idle_scheduler;
 use hybridsim_engine::{
@@ -49,10 +49,8 @@ use hybridsim_engine::{
 };
 use std::collections::VecDeque;
 
-/// Pages of the journal.
 const JOURNAL_PAGES: u64 = 64;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "hybrid-disk",
@@ -68,7 +66,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 .with_memory(directory_bytes);
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub flash: String = Kind::Component, required,
             "The flash device; all of its capacity is the cache.";
@@ -134,7 +131,7 @@ fn pinned_ranges(tables: &[Settings], problems: &mut Vec<Problem>) -> Vec<(u64, 
     ranges
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let (flash, disk) = (&input.children[0], &input.children[1]);
@@ -303,13 +300,7 @@ impl Component for HybridDisk {
         self.timer_expired(ctx, token != HELD);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl PowerFailure for HybridDisk {

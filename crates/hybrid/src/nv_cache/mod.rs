@@ -31,7 +31,7 @@ use extents::Piece;
 use hybridsim_cache::paged::locks::PageLocks;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
@@ -46,7 +46,6 @@ use spindle::Spindle;
 use std::rc::Rc;
 use throttle::Budget;
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "nv-cache-disk",
@@ -63,7 +62,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// The parameters.
     pub struct Parameters {
         pub flash: String = Kind::Component, required, "The NV cache.";
         pub disk: String = Kind::Component, required,
@@ -104,7 +102,7 @@ const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 /// Sectors an LBA range entry describes at most: its length has 16 bits.
 pub const ENTRY_SECTORS_MAX: u64 = 65_535;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let flash = input.children[0].capacity;
     let size = params.sectors(flash);
@@ -231,13 +229,7 @@ impl Component for NvCacheDisk {
         self.advance(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
-
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl PowerFailure for NvCacheDisk {

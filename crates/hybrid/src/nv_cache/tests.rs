@@ -52,9 +52,7 @@ impl Component for Whimsical {
         self.refused += u64::from(done.outcome == hybridsim_engine::Outcome::Failed);
     }
 
-    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(PowerFailure);
 }
 
 impl PowerFailure for Whimsical {

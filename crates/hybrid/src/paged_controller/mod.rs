@@ -231,7 +231,6 @@ pub trait PagedPolicy {
     /// Sends a sub-request to a medium, or queues it; `slot` is its tag.
     fn issue(&mut self, ctx: &mut Ctx<'_>, medium: Medium, slot: u32, part: Request);
 
-    /// A sub-request has completed.
     fn sub_request_completed(&mut self, ctx: &mut Ctx<'_>, of: &PendingRequest, done: &Completion);
 
     /// All sub-requests of a request of the controller's own have completed.

@@ -37,7 +37,6 @@ pub use params::ENTRY;
 pub struct Times {
     /// To win the bus.
     pub arbitration: SimDuration,
-    /// A command.
     pub command: SimDuration,
     /// The message at the end.
     pub message: SimDuration,
@@ -322,9 +321,7 @@ impl Component for Bus {
         self.advance(ctx);
     }
 
-    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
-        Some(self)
-    }
+    hybridsim_engine::supports!(Checkpoint);
 }
 
 impl Checkpoint for Bus {
@@ -333,7 +330,6 @@ impl Checkpoint for Bus {
             Medium::Tenured(bus) => bus.save(to),
             Medium::Shared(bus) => bus.save(to),
         }
-        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

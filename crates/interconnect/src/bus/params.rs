@@ -14,7 +14,6 @@ const DEVICES_MAX: usize = 15;
 /// No phase may be longer: such a value is a slip of the unit.
 const DURATION_MAX: SimDuration = SimDuration::from_s(60);
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "bus",
@@ -31,7 +30,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `bus`.
     struct Parameters {
         devices: Vec<String> = Kind::Components, required,
             "The devices and controllers on it, at most 15; the one listed first has the highest \

@@ -1,7 +1,7 @@
 //! A bus shared by its transfers: each of n proceeds at 1/n of the rate.
 
 use super::Claim;
-use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{Checkpoint, SimDuration, SimTime};
 
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
@@ -72,15 +72,9 @@ impl Shared {
             self.set_for = None;
         }
     }
+}
 
-    /// Writes its state: no transfer is under way, but a timer may be.
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(self.advanced_to, self.number, self.set_for));
-    }
-
-    /// Reads back what [`Shared::save`] wrote.
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.advanced_to, self.number, self.set_for) = from.take()?;
-        Ok(())
-    }
+/// No transfer is under way, but a timer may be set.
+impl Checkpoint for Shared {
+    hybridsim_engine::saves!(advanced_to, number, set_for);
 }

@@ -1,7 +1,7 @@
 //! A bus with one owner at a time.
 
 use super::Claim;
-use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{Checkpoint, SimDuration, SimTime};
 use std::collections::VecDeque;
 
 hybridsim_config::choices! {
@@ -83,15 +83,9 @@ impl Tenured {
             self.idle_since = now;
         }
     }
+}
 
-    /// Writes its state: free, and since when.
-    pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&self.idle_since);
-    }
-
-    /// Reads back what [`Tenured::save`] wrote.
-    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.idle_since = from.take()?;
-        Ok(())
-    }
+/// The bus is free.
+impl Checkpoint for Tenured {
+    hybridsim_engine::saves!(idle_since);
 }

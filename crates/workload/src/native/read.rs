@@ -17,7 +17,6 @@ pub struct Totals {
     pub records: u64,
     /// Time from the first to the last arrival.
     pub span: SimDuration,
-    /// Volumes.
     pub volumes: u32,
     /// BLAKE3 of everything before the end section, in hexadecimal.
     pub digest: String,

@@ -29,7 +29,6 @@ fn bucket(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// The middle of a bucket.
 fn middle(bucket: usize) -> u64 {
     let shift = (bucket >> BITS).saturating_sub(1);
     let low = ((bucket - (shift << BITS)) as u64) << shift;

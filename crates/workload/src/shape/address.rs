@@ -52,7 +52,6 @@ pub enum AddressMap {
         /// Sectors of the device.
         capacity: u64,
     },
-    /// By granules.
     Granules {
         /// Sectors of the device.
         capacity: u64,

@@ -68,7 +68,6 @@ impl CompletionPacing {
 
 #[derive(Clone, Copy, Debug)]
 pub enum ArrivalTimes {
-    /// As recorded.
     Recorded,
     /// Multiplied.
     Scaled(f64),

@@ -14,7 +14,6 @@ pub struct Region {
 }
 
 hybridsim_config::params! {
-    /// Parameters of a region.
     pub struct RegionParameters {
         pub(crate) start: u64 = Kind::Bytes, default "\"0B\"", "First byte of the region used.";
         pub(crate) span: Option<u64> = Kind::Bytes, optional,

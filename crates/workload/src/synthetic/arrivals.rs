@@ -1,7 +1,7 @@
 //! Common to all generators: arrival times and the end of the workload.
 
 use super::{GeneratorInput, distribution};
-use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
 
@@ -233,7 +233,7 @@ pub(crate) fn build_workload<G: Generator + 'static>(
     own: Limits,
     own_gaps: Option<Interarrival>,
     mut problems: Vec<Problem>,
-) -> Result<Box<dyn Source>, Vec<Problem>> {
+) -> Built<dyn Source> {
     let asked = params.interarrival_ms.as_ref();
     let asked = asked.and_then(|it| input.distribution("interarrival_ms", it, &mut problems));
     if let Some(distribution) = &asked {

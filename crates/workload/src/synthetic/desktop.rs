@@ -32,7 +32,7 @@ use super::arrivals::{Generator, Interarrival, LimitParameters, Limits, build_wo
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Zipf, standard_exponential};
 use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
@@ -350,7 +350,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `desktop`.
     struct Parameters includes {
         limits: LimitParameters,
         region: RegionParameters,
@@ -449,7 +448,7 @@ fn extents_region(region: &Region, hot: &HotBlocks, apart: bool) -> Region {
     Region { start, sectors: region.sectors.saturating_sub(start) }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let ext3 = params.file_system == FileSystem::Ext3;

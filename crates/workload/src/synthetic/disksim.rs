@@ -14,7 +14,7 @@ use super::arrivals::{
 };
 use super::{GeneratorEntry, GeneratorInput, distribution};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, Source, Stream};
@@ -126,7 +126,6 @@ impl Generator for DiskSim {
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 hybridsim_config::params! {
-    /// Parameters of `disksim`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -152,7 +151,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let blocking = u64::from(sectors_of("blocking", params.blocking, &mut problems));

@@ -30,14 +30,12 @@ const PROBABILITY: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const ORIGIN: &str = "DiskSim's synthetic generator";
 
 hybridsim_config::params! {
-    /// Parameters of `constant`.
     struct Constant {
         value: f64 = ANY, required, "The value.";
     }
 }
 
 hybridsim_config::params! {
-    /// Parameters of `uniform`.
     struct Uniform {
         min: f64 = ANY, required, "Smallest value.";
         max: f64 = ANY, required, "Largest value.";
@@ -45,7 +43,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `normal`.
     struct Normal {
         mean: f64 = ANY, required, "Mean.";
         stddev: f64 = POSITIVE, required, "Standard deviation.";
@@ -53,7 +50,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `exponential`.
     struct Exponential {
         base: f64 = ANY, default "0", "Smallest value.";
         mean: f64 = POSITIVE, required, "Mean of the value added to `base`.";
@@ -61,7 +57,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `poisson`.
     struct Poisson {
         base: f64 = ANY, default "0", "Smallest value.";
         mean: f64 = POISSON_MEAN, required, "Mean of the value added to `base`.";
@@ -69,7 +64,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `two-valued`.
     struct TwoValued {
         default: f64 = ANY, required, "The usual value.";
         second: f64 = ANY, required, "The other value.";

@@ -11,7 +11,7 @@ use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution, par
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Lba, Op, Permutation, Request, SimDuration, Source, Stream};
@@ -137,7 +137,6 @@ hybridsim_config::choices! {
 const RANDOM_MODES: &[&str] = &["randread", "randwrite", "randrw", "randtrim", "randtrimwrite"];
 
 hybridsim_config::params! {
-    /// Parameters of `fio`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -217,7 +216,7 @@ fn popularity(distribution: RandomDistribution, blocks: u64) -> Result<Popularit
     })
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let (sizes, unit, largest) = read_sizes(&params, &mut problems);

@@ -10,7 +10,7 @@ use super::mixes::{MIXES, NAMES};
 use super::uniform::ReadWriteMix;
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
@@ -160,7 +160,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `histogram`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -187,7 +186,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let own = read_sizes(&params.sizes, &mut problems);

@@ -4,7 +4,7 @@ use super::addresses::{Region, RegionParameters, Scatter, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::uniform::{Blocks, ReadWriteMix};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Request, Source, Stream};
 
@@ -37,7 +37,6 @@ impl Generator for HotCold {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `hotcold`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -52,7 +51,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let sectors = sectors_of("block", params.blocks.block, &mut problems);

@@ -30,7 +30,7 @@ pub mod zones;
 pub use arrivals::{GeneratedWorkload, Generator};
 pub use distribution::DistributionEntry;
 
-use hybridsim_config::param::{EntryChoice, Problem, Settings};
+use hybridsim_config::param::{Built, EntryChoice, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Source, Stream};
@@ -68,7 +68,7 @@ impl GeneratorInput<'_> {
 }
 
 /// Builds a workload, or reports all problems of its parameters.
-pub type Build = fn(&GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>>;
+pub type Build = fn(&GeneratorInput<'_>) -> Built<dyn Source>;
 
 /// A registered generator.
 #[derive(Clone, Copy)]

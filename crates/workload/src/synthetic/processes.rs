@@ -14,7 +14,7 @@ use super::drand48::Drand48;
 use super::process_flow::{AccessPattern, FlowConfig, Process, ProcessFlow, RandomNumbers};
 use super::{GeneratorEntry, GeneratorInput, distribution};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Problem, Settings};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime, Source};
@@ -66,7 +66,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `processes`.
     struct Parameters {
         requests: u64 = Kind::Count { min: 1, max: u64::MAX }, required,
             "Ends after this number of requests.";
@@ -207,7 +206,7 @@ impl Reader<'_> {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut reader = Reader { input, starts: params.volume_starts, problems: Vec::new() };
     if reader.starts.windows(2).any(|pair| pair[0] >= pair[1]) {

@@ -4,7 +4,7 @@ use super::addresses::sectors_of;
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem, Settings};
+use hybridsim_config::param::{Built, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source};
 
@@ -84,7 +84,7 @@ fn sequence(
     phases: Vec<Phase>,
     passes: u64,
     problems: Vec<Problem>,
-) -> Result<Box<dyn Source>, Vec<Problem>> {
+) -> Built<dyn Source> {
     let limits = Limits::requests(total(&phases, passes));
     let sequence = (!phases.is_empty()).then(|| Sequence::new(phases, passes));
     build_workload(input, params, sequence, limits, None, problems)
@@ -107,7 +107,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `sequence`.
     struct Parameters includes { arrivals: arrivals::Parameters } {
         phases: Vec<Settings> = Kind::Tables(PhaseParameters::PARAMS),
             default "[{ length = \"64MiB\" }]",
@@ -117,7 +116,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let mut phases = Vec::new();
@@ -156,7 +155,6 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
 };
 
 hybridsim_config::params! {
-    /// Parameters of `round-trip`.
     struct RoundTrip includes { arrivals: arrivals::Parameters } {
         length: u64 = Kind::Bytes, default "\"100MB\"", "Bytes of the file.";
         flash_start: u64 = Kind::Bytes, default "\"0B\"", "Its address on the flash.";
@@ -166,7 +164,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build_round_trip(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build_round_trip(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = RoundTrip::from_settings(input.settings);
     let mut problems = Vec::new();
     let request = sectors_of("request", params.request, &mut problems);
@@ -201,7 +199,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `fill`.
     struct Fill includes { arrivals: arrivals::Parameters } {
         variant: Variant = Kind::Choice(Variant::NAMES), default "\"figure-5.7\""
             needs &[Needs::Any(&[
@@ -221,7 +218,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build_fill(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build_fill(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Fill::from_settings(input.settings);
     let mut problems = Vec::new();
     // 240 sectors was the largest request Linux sent to USB storage; the partition starts at 63.

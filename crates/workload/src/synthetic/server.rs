@@ -15,7 +15,7 @@ use super::histogram::{SizeParameters, Sizes, read_sizes};
 use super::stack::{Depths, LruStack};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
@@ -252,12 +252,10 @@ const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PRESET_NAMES: &[&str] = &["custom", "financial", "tpc-h", "financial-24", "websearch"];
 
 hybridsim_config::choices! {
-    /// Model of locality.
     enum LocalityModel { Independent = "independent", Stack = "stack" }
 }
 
 hybridsim_config::params! {
-    /// Parameters of `server`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -321,7 +319,6 @@ fn whole_blocks(sectors: u32) -> u32 {
     sectors.next_multiple_of(SLOT_SECTORS as u32)
 }
 
-/// The weight of each volume.
 fn volume_weights(
     params: &Parameters,
     preset: Option<&Preset>,
@@ -390,7 +387,7 @@ fn locality(
     Locality::Stack(LruStack::new(slots, depths, stream))
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let preset = PRESETS.iter().find(|preset| preset.name == params.preset);

@@ -3,7 +3,7 @@
 use super::addresses::{Region, RegionParameters, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 
@@ -67,7 +67,6 @@ impl Streams {
 const REGIONS_MAX: u64 = 1 << 24;
 
 hybridsim_config::params! {
-    /// Parameters of `streams`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         span: RegionParameters,
@@ -84,7 +83,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let sectors = sectors_of("block", params.block, &mut problems);

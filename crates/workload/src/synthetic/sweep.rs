@@ -6,12 +6,11 @@ use super::arrivals::{self, Limits, build_workload};
 use super::histogram::{Histogram, Sizes};
 use super::uniform::Blocks;
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Source;
 
 hybridsim_config::params! {
-    /// Parameters of `sweep`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -23,7 +22,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let block = sectors_of("block", params.blocks.block, &mut problems);

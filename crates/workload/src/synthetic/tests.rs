@@ -12,12 +12,7 @@ fn entry(name: &str) -> GeneratorEntry {
     *ENTRIES.iter().find(|entry| entry.description.name == name).expect("a generator")
 }
 
-fn build_in(
-    name: &str,
-    text: &str,
-    capacity_sectors: u64,
-    seed: u64,
-) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build_in(name: &str, text: &str, capacity_sectors: u64, seed: u64) -> Built<dyn Source> {
     let entry = entry(name);
     let settings = settings(entry.description.params, text);
     let registry = registry();

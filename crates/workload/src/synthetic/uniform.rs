@@ -3,7 +3,7 @@
 use super::addresses::{Region, RegionParameters, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
@@ -17,7 +17,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `uniform`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -79,7 +78,7 @@ impl Generator for Uniform {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let sectors = sectors_of("block", params.blocks.block, &mut problems);

@@ -18,7 +18,7 @@ use super::addresses::{Popularity, Region, RegionParameters};
 use super::arrivals::{Generator, Interarrival, LimitParameters, Limits, build_workload};
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::Kind;
+use hybridsim_config::param::{Built, Kind};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Source, Stream};
@@ -296,7 +296,6 @@ impl Generator for Week {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `week`.
     struct Parameters includes {
         limits: LimitParameters,
         region: RegionParameters,
@@ -306,9 +305,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(
-    input: &GeneratorInput<'_>,
-) -> Result<Box<dyn Source>, Vec<hybridsim_config::param::Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let machine = MACHINES.iter().find(|machine| machine.name == params.preset);

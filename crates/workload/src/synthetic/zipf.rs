@@ -4,7 +4,7 @@ use super::addresses::{Popularity, Region, RegionParameters, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::uniform::{Blocks, ReadWriteMix};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Kind, Problem};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Zipf;
 use hybridsim_engine::{Lba, Request, Source, Stream};
@@ -43,7 +43,6 @@ impl Generator for Popular {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `zipf`.
     struct Parameters includes {
         arrivals: arrivals::Parameters,
         region: RegionParameters,
@@ -61,7 +60,7 @@ hybridsim_config::params! {
     }
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let sectors = sectors_of("block", params.blocks.block, &mut problems);

@@ -7,7 +7,7 @@
 use super::addresses::{Region, RegionParameters, sectors_of};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Kind, Problem, Settings};
+use hybridsim_config::param::{Built, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Arrival, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
@@ -255,7 +255,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `zones`.
     struct Parameters includes {
         region: RegionParameters,
         writes: WriteParameters where &[Needs::above_zero("active"), Needs::Not("fill", &["0"])],
@@ -296,7 +295,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the writes.
     struct WriteParameters {
         block: u64 = Kind::Bytes, default "\"4KiB\"", "Bytes of a write.";
         write: WriteBy = Kind::Choice(WriteBy::NAMES), default "\"write\"",
@@ -371,7 +369,7 @@ pub fn zones_active(settings: &Settings, bytes: u64) -> u64 {
     bytes / size
 }
 
-fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let zone_sectors = params.zone_size / SECTOR_BYTES;
@@ -461,7 +459,7 @@ mod tests {
         built(text).unwrap_or_else(|problems| panic!("{problems:?}"))
     }
 
-    fn built(text: &str) -> Result<Box<dyn Source>, Vec<Problem>> {
+    fn built(text: &str) -> Built<dyn Source> {
         let settings = settings(ENTRY.description.params, text);
         let registry = registry();
         let input = GeneratorInput {

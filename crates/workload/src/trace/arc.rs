@@ -8,7 +8,6 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
 hybridsim_config::params! {
-    /// Parameters of `arc`.
     struct Parameters {
         block_bytes: u64 = Kind::Bytes, default "\"512B\"",
             "Size of a block: a multiple of 512 bytes, up to 1 GiB.";

@@ -15,7 +15,6 @@ use hybridsim_engine::{Op, SECTOR_BYTES};
 const FIELD: Kind = Kind::Count { min: 1, max: 64 };
 
 hybridsim_config::params! {
-    /// Parameters of `binary`.
     struct Parameters {
         layout: String = Kind::Text, default "\"<Q\"",
             "Fields of a record as in Python's `struct`: `<` (or `>` for big-endian), then b, B, \

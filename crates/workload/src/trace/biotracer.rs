@@ -14,7 +14,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `biotracer`.
     struct Parameters {
         clock: PhoneClock = Kind::Choice(PhoneClock::NAMES), default "\"unix\"",
             "unix leaves out requests from before the phone's clock was set to Unix time during \

@@ -13,7 +13,6 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
 hybridsim_config::choices! {
-    /// Unit of the times.
     pub(super) enum TimeUnit {
         Seconds = "s",
         Milliseconds = "ms",
@@ -35,7 +34,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `columns`.
     struct Parameters {
         time: String = Kind::Text, default "\"time\"",
             "Column of the arrival time: its number, counted from 1, or its name in the first \

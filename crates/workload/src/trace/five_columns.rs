@@ -21,7 +21,6 @@ pub(crate) const NAMES: &[&str] =
     &["disksim", "flashsim", "mqsim", "replayer-bytes", "replayer-sectors", "ssdsim"];
 
 hybridsim_config::choices! {
-    /// Unit of the times.
     enum TimeUnit {
         Seconds = "s",
         Milliseconds = "ms",
@@ -49,7 +48,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of `flashsim`.
     struct FlashSim includes { times: Milliseconds } {
         page_bytes: u64 = Kind::Bytes, default "\"4KiB\"",
             "Unit of the sizes: a multiple of 512 bytes, up to 1 GiB.";

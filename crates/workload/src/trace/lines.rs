@@ -154,7 +154,6 @@ impl<P: LineParser> LineSource<P> {
     }
 }
 
-/// Whether a line is blank or a comment.
 #[inline]
 fn is_blank_or_comment(line: &[u8]) -> bool {
     match line.first() {

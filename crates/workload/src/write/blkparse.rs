@@ -43,12 +43,7 @@ fn device(name: &str, volume: u16) -> String {
 }
 
 impl RecordFormatter for BlkParse {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool> {
         let request = &record.request;
         let ns = record.at.as_ns();
         let (s, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);

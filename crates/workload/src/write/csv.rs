@@ -10,12 +10,7 @@ use std::io::{self, Write};
 struct Csv;
 
 impl RecordFormatter for Csv {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        _name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
         let request = &record.request;
         let (op, flags) = (request.op.name(), request.flags.0);
         let (at, volume, lba) = (record.at.as_ns(), request.volume, request.lba);

@@ -11,12 +11,7 @@ use std::io::{self, Write};
 struct DiskSim;
 
 impl RecordFormatter for DiskSim {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        _name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
         let request = &record.request;
         let flags = match request.op {
             Op::Read => 1,

@@ -26,12 +26,7 @@ impl Fio {
 }
 
 impl RecordFormatter for Fio {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool> {
         let request = &record.request;
         let us = record.at.as_ns() / 1_000;
         let file = match name {

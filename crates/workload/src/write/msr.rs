@@ -14,12 +14,7 @@ const START_TICKS: u64 = 125_911_584_000_000_000;
 struct Msr;
 
 impl RecordFormatter for Msr {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        _name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
         let request = &record.request;
         let op = match request.op {
             Op::Read => "Read",

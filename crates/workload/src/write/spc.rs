@@ -10,12 +10,7 @@ use std::io::{self, Write};
 struct Spc;
 
 impl RecordFormatter for Spc {
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        _name: &str,
-    ) -> io::Result<bool> {
+    fn format(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
         let request = &record.request;
         let op = match request.op {
             Op::Read => 'R',

@@ -8,12 +8,7 @@ use std::io::{self, BufWriter, Write};
 pub trait RecordFormatter {
     /// Writes the line; `false` where the format cannot represent the record. `name` is the name of
     /// the volume; empty where it has none.
-    fn write_record(
-        &mut self,
-        out: &mut dyn Write,
-        record: &Record,
-        name: &str,
-    ) -> io::Result<bool>;
+    fn format(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool>;
 }
 
 /// A text trace being written.
@@ -41,7 +36,7 @@ impl<F: RecordFormatter> RecordWriter for TextWriter<F> {
     fn write(&mut self, record: &Record) -> io::Result<bool> {
         let volume = usize::from(record.request.volume);
         let name = self.names.get(volume).map_or("", String::as_str);
-        self.formatter.write_record(&mut self.out, record, name)
+        self.formatter.format(&mut self.out, record, name)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
