@@ -236,6 +236,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replacement::Eligible;
     use crate::replacement::{ENTRIES, lru};
     use hybridsim_config::registry::Description;
     use serde::{Deserialize, Serialize};

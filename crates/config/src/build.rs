@@ -91,12 +91,7 @@ impl ComponentEntry {
     }
 }
 
-impl Entry for ComponentEntry {
-    const CATEGORY: &'static str = "component";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+crate::entry!(ComponentEntry, "component");
 
 /// A registered scheduler.
 #[derive(Clone, Copy)]
@@ -107,9 +102,4 @@ pub struct SchedulerEntry {
     pub build: fn(&Settings) -> Built<dyn Scheduler>,
 }
 
-impl Entry for SchedulerEntry {
-    const CATEGORY: &'static str = "scheduler";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+crate::entry!(SchedulerEntry, "scheduler");

@@ -177,25 +177,6 @@ pub const fn grouped<const N: usize>(groups: &[Group]) -> [Param; N] {
     all
 }
 
-/// Concatenates lists of parameters, for a component that includes those of another.
-///
-/// # Panics
-/// If they are not `N` together; while compiling, as all lists are constants.
-pub const fn joined<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
-    let mut all = [Param::required("", Kind::Flag, ""); N];
-    let (mut count, mut list) = (0, 0);
-    while list < lists.len() {
-        let mut at = 0;
-        while at < lists[list].len() {
-            all[count] = lists[list][at];
-            (count, at) = (count + 1, at + 1);
-        }
-        list += 1;
-    }
-    assert!(count == N, "a parameter too few");
-    all
-}
-
 /// A checked value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {

@@ -39,6 +39,20 @@ pub trait Entry: Any + Copy + Send + Sync {
     }
 }
 
+/// Implements [`Entry`] for a type with a field `description`: `entry!(SeekEntry, "seek-model")`.
+#[macro_export]
+macro_rules! entry {
+    ($type:ty, $category:literal) => {
+        impl $crate::registry::Entry for $type {
+            const CATEGORY: &'static str = $category;
+
+            fn description(&self) -> $crate::registry::Description {
+                self.description
+            }
+        }
+    };
+}
+
 /// An entry of a category.
 struct Registered {
     description: Description,

@@ -6,10 +6,10 @@ use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
+use hybridsim_host::scheduler::elevator::Elevator;
 use hybridsim_host::scheduler::fcfs::Fcfs;
 use hybridsim_host::scheduler::nearest::Nearest;
 use hybridsim_host::scheduler::shortest_first::{Cost, Estimate, ShortestFirst};
-use hybridsim_host::scheduler::sweep::Sweep;
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;
 
@@ -65,8 +65,8 @@ fn main() {
     let waiting = HostOptions { outstanding: 64, ..HostOptions::closed(32) };
     measure("fcfs", waiting, Box::new(Fcfs::default()));
     measure("sstf", waiting, Box::new(Nearest::default()));
-    measure("look", waiting, Box::new(Sweep::default()));
-    measure("c-look", waiting, Box::new(Sweep::c_look()));
+    measure("look", waiting, Box::new(Elevator::default()));
+    measure("c-look", waiting, Box::new(Elevator::c_look()));
     let sptf = ShortestFirst::new(256, Cost::Time(Estimate::Positioning));
     measure("sptf", waiting, Box::new(sptf));
 }

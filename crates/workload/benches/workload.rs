@@ -13,7 +13,7 @@ use hybridsim_workload::shape::{self, replay};
 use hybridsim_workload::synthetic::addresses::{Popularity, Region};
 use hybridsim_workload::synthetic::arrivals::{Interarrival, Limits};
 use hybridsim_workload::synthetic::histogram::{Histogram, Sizes};
-use hybridsim_workload::synthetic::{GeneratedWorkload, mixes, uniform::Uniform, zipf::Popular};
+use hybridsim_workload::synthetic::{GeneratedWorkload, mixes, uniform::Popular};
 use std::hint::black_box;
 use std::path::Path;
 use std::rc::Rc;
@@ -78,13 +78,13 @@ fn generators() {
     let stream = || Stream::new(1, "bench");
     let count = 20_000_000;
     measure("uniform 4 KiB writes", || {
-        let uniform = Uniform::new(region, 8, 0.0, stream());
+        let uniform = Popular::new(region, 8, Popularity::Uniform(1 << 28), 0.0, stream());
         let mut source: Box<dyn Source> =
             Box::new(GeneratedWorkload::new(uniform, Interarrival::None, Limits::requests(count)));
         drain(&mut *source)
     });
     measure("uniform 4 KiB, 70 % reads", || {
-        let uniform = Uniform::new(region, 8, 0.7, stream());
+        let uniform = Popular::new(region, 8, Popularity::Uniform(1 << 28), 0.7, stream());
         drain(&mut GeneratedWorkload::new(uniform, Interarrival::None, Limits::requests(count)))
     });
     let count = 4_000_000;

@@ -8,7 +8,7 @@ pub mod threshold;
 
 use crate::policy_state::PolicyState;
 use hybridsim_config::param::{Built, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
 
 /// An admission policy.
@@ -31,12 +31,7 @@ pub struct AdmissionEntry {
     pub build: BuildAdmission,
 }
 
-impl Entry for AdmissionEntry {
-    const CATEGORY: &'static str = "admission";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(AdmissionEntry, "admission");
 
 /// All admission policies.
 pub const ENTRIES: &[AdmissionEntry] =

@@ -1,7 +1,7 @@
 //! Admits only sectors that were written recently before.
 
 use super::{Admission, AdmissionEntry};
-use crate::replacement::ghost::Ghost;
+use crate::replacement::ghost::Ghosts;
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
@@ -23,17 +23,20 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     },
     build: |settings| {
         let remembered = Parameters::from_settings(settings).remembered;
-        Ok(Box::new(SecondTouch { once: Ghost::default(), remembered }))
+        Ok(Box::new(SecondTouch { once: Ghosts::default(), remembered }))
     },
 };
 
 /// Sectors in a block.
 const BLOCK: u64 = 8;
 
+/// The number of the list of blocks written once.
+const ONCE: usize = 0;
+
 /// Blocks written once.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SecondTouch {
-    once: Ghost,
+    once: Ghosts,
     remembered: usize,
 }
 
@@ -47,10 +50,10 @@ impl Admission for SecondTouch {
         let last = last.min(first + self.remembered as u64 - 1);
         let mut known = false;
         for block in first..=last {
-            known |= self.once.take(block);
+            known |= self.once.take(block).is_some();
         }
         if !known {
-            (first..=last).for_each(|block| self.once.add(block, self.remembered));
+            (first..=last).for_each(|block| self.once.add(ONCE, block, self.remembered));
         }
         known
     }
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_second_write_is_taken_if_it_comes_soon() {
-        let mut policy = SecondTouch { once: Ghost::default(), remembered: 4 };
+        let mut policy = SecondTouch { once: Ghosts::default(), remembered: 4 };
         let mut admit = |lba, sectors, cached| {
             policy.admit(&Request::new(Op::Write, Lba(lba), sectors), 1, cached)
         };

@@ -7,7 +7,7 @@ pub mod on_demand_partial;
 
 use crate::policy_state::PolicyState;
 use hybridsim_config::param::{Built, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 
 /// Occupancy of a cache.
@@ -75,12 +75,7 @@ pub struct CleanupEntry {
     pub build: BuildCleanup,
 }
 
-impl Entry for CleanupEntry {
-    const CATEGORY: &'static str = "cleanup";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(CleanupEntry, "cleanup");
 
 /// All cleanup policies.
 pub const ENTRIES: &[CleanupEntry] = &[

@@ -105,7 +105,7 @@ impl PageTable {
     }
 
     /// The first dirty page among those that `count` allocations would evict.
-    pub fn in_the_way(&self, count: usize) -> Option<u32> {
+    pub fn first_dirty_victim(&self, count: usize) -> Option<u32> {
         let next = self.evictable.iter().take(count.saturating_sub(self.free.len()));
         let mut slots = next.map(|(_, slot)| *slot);
         slots.find(|slot| self.slots[*slot as usize].dirty != 0)
@@ -257,10 +257,10 @@ mod tests {
             pages.change(first, |page| page.dirty = 1);
             pages.allocate(8).expect("there is room");
             assert_eq!(pages.available(), 1 + usize::from(strictly));
-            assert_eq!(pages.in_the_way(1), strictly.then_some(first));
+            assert_eq!(pages.first_dirty_victim(1), strictly.then_some(first));
             assert_eq!(pages.allocate(9).is_some(), !strictly);
             pages.change(first, |page| page.dirty = 0);
-            assert_eq!(pages.in_the_way(1), None);
+            assert_eq!(pages.first_dirty_victim(1), None);
             assert!(pages.allocate(10).is_some());
             assert_eq!(pages.find(7).is_some(), !strictly && pages.find(8).is_some());
         }

@@ -179,9 +179,9 @@ impl MemoryCache {
         // A request larger than the cache takes the pages there are.
         let large = self.numbers(request).count() > self.pages.count();
         let fits = large || lacking <= self.pages.available();
-        let in_the_way = self.pages.in_the_way(lacking).filter(|_| !large && fits);
+        let dirty_victim = self.pages.first_dirty_victim(lacking).filter(|_| !large && fits);
         self.unpin(index);
-        if let Some(slot) = in_the_way {
+        if let Some(slot) = dirty_victim {
             self.ops[index as usize].awaits = Some(self.write_page(ctx, slot));
             return false;
         }

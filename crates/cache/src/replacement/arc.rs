@@ -1,7 +1,7 @@
 //! ARC: pages referenced once and pages referenced again share the cache; the target sizes adapt to
 //! hits in the ghost lists.
 
-use super::ghost::GhostPair;
+use super::ghost::Ghosts;
 use super::index::PageIndex;
 use super::list::SlotList;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
@@ -28,7 +28,7 @@ pub struct Arc {
     once: SlotList,
     again: SlotList,
     /// B1 and B2.
-    ghosts: GhostPair,
+    ghosts: Ghosts,
     target_once: f64,
     /// Expected pages found in B1 (0) or B2 (1), which will enter T2.
     expected: PageIndex,
@@ -44,7 +44,7 @@ impl Arc {
         Self {
             once: SlotList::default(),
             again: SlotList::default(),
-            ghosts: GhostPair::default(),
+            ghosts: Ghosts::default(),
             target_once: 0.0,
             expected: PageIndex::default(),
             unknown: None,

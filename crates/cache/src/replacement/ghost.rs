@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// in one of them at most, so one look-up finds it. Where pages that leave the lists are tracked,
 /// page numbers are small and reused, and a page has its number as its slot.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct GhostPair {
+pub struct Ghosts {
     /// By page, twice its slot in its list, plus the number of that list.
     entries: PageIndex,
     lists: [SlotList; 2],
@@ -21,7 +21,7 @@ pub struct GhostPair {
     forgotten: Option<Vec<u64>>,
 }
 
-impl GhostPair {
+impl Ghosts {
     /// From now on pages are numbered densely from zero; the lists must be empty.
     pub fn number_densely(&mut self) {
         debug_assert!(self.entries.is_empty());
@@ -108,79 +108,29 @@ impl GhostPair {
     }
 }
 
-/// A single list.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Ghost(GhostPair);
-
-impl Ghost {
-    /// As [`GhostPair::number_densely`].
-    pub fn number_densely(&mut self) {
-        self.0.number_densely();
-    }
-
-    /// As [`GhostPair::track`].
-    pub fn track(&mut self) {
-        self.0.track();
-    }
-
-    /// As [`GhostPair::forgotten`].
-    #[inline]
-    pub fn forgotten(&mut self) -> Option<u64> {
-        self.0.forgotten()
-    }
-
-    /// As [`GhostPair::forget`].
-    #[inline]
-    pub fn forget(&mut self, page: u64) {
-        self.0.forget(page);
-    }
-
-    /// Number of pages.
-    pub fn len(&self) -> usize {
-        self.0.len(0)
-    }
-
-    /// Whether the list is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Adds a page as the newest and removes the oldest beyond `count_max`.
-    #[inline]
-    pub fn add(&mut self, page: u64, count_max: usize) {
-        self.0.add(0, page, count_max);
-    }
-
-    /// Removes a page; returns whether it was in the list.
-    #[inline]
-    pub fn take(&mut self, page: u64) -> bool {
-        self.0.take(page).is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_oldest_are_removed() {
-        let mut ghost = Ghost::default();
+        let mut ghost = Ghosts::default();
         for page in [1, 2, 3, 1, 4] {
-            ghost.add(page, 3);
+            ghost.add(0, page, 3);
         }
-        assert!(!ghost.take(2), "1 came again, so 2 was the oldest");
-        assert!(ghost.take(1) && ghost.take(3) && ghost.take(4) && !ghost.take(4));
-        assert!(ghost.is_empty());
+        assert_eq!(ghost.take(2), None, "1 came again, so 2 was the oldest");
+        assert_eq!([1, 3, 4, 4].map(|page| ghost.take(page)), [Some(0), Some(0), Some(0), None]);
+        assert_eq!(ghost.len(0), 0);
     }
 
     #[test]
     fn repeated_pages_take_no_memory() {
-        let mut ghost = Ghost::default();
+        let mut ghost = Ghosts::default();
         for turn in 0..10_000 {
-            ghost.add(turn % 5, 10);
-            assert!(ghost.take(turn % 5) || turn < 5 || ghost.len() <= 10);
-            ghost.add(turn % 7, 10);
+            ghost.add(0, turn % 5, 10);
+            assert!(ghost.take(turn % 5).is_some() || turn < 5 || ghost.len(0) <= 10);
+            ghost.add(0, turn % 7, 10);
         }
-        assert!(ghost.0.used <= 11, "{}", ghost.0.used);
+        assert!(ghost.used <= 11, "{}", ghost.used);
     }
 }

@@ -19,7 +19,7 @@ use crate::policy_state::PolicyState;
 use counting::{Contents, PageAccess};
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::params::field;
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
 /// A cached page.
@@ -120,12 +120,7 @@ pub struct ReplacementEntry {
     pub build: BuildReplacement,
 }
 
-impl Entry for ReplacementEntry {
-    const CATEGORY: &'static str = "replacement";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(ReplacementEntry, "replacement");
 
 /// The error of a policy that returned too few pages: `found` of the `wanted`, although `evictable`
 /// are in the cache. `None` when there is nothing wrong with it.

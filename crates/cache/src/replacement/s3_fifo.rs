@@ -1,7 +1,7 @@
 //! S3-FIFO: a small queue for new pages, a main queue for pages used again, and a ghost list of the
 //! pages evicted from the small one.
 
-use super::ghost::Ghost;
+use super::ghost::Ghosts;
 use super::list::SlotList;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
@@ -20,12 +20,15 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 /// Largest access count.
 const USES_MAX: u8 = 3;
 
+/// The number of the ghost list.
+const LEFT: usize = 0;
+
 /// The queues.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct S3Fifo {
     small: SlotList,
     main: SlotList,
-    left: Ghost,
+    left: Ghosts,
     uses: Vec<u8>,
     small_max: usize,
     pages: usize,
@@ -41,7 +44,7 @@ impl S3Fifo {
         Self {
             small: SlotList::default(),
             main: SlotList::default(),
-            left: Ghost::default(),
+            left: Ghosts::default(),
             uses: Vec::new(),
             small_max: (pages / 10).max(1),
             pages,
@@ -116,8 +119,8 @@ impl Replacement for S3Fifo {
         }
         self.uses[slot] = 0;
         match self.left.take(page.page) {
-            true => self.main.push(page),
-            false => self.small.push(page),
+            Some(_) => self.main.push(page),
+            None => self.small.push(page),
         }
     }
 
@@ -129,7 +132,7 @@ impl Replacement for S3Fifo {
     fn evict(&mut self, page: CachedPage) {
         if self.small.contains(page) {
             self.small.remove(page);
-            self.left.add(page.page, self.pages);
+            self.left.add(LEFT, page.page, self.pages);
         } else {
             self.main.remove(page);
             self.left.forget(page.page);
@@ -173,7 +176,7 @@ impl Replacement for S3Fifo {
             let page = self.small.pop()?;
             let uses = &mut self.uses[page.slot as usize];
             if *uses <= 1 {
-                self.left.add(page.page, self.pages);
+                self.left.add(LEFT, page.page, self.pages);
                 return Some(page);
             }
             *uses = 0;
@@ -189,7 +192,7 @@ impl Replacement for S3Fifo {
             self.main.renew(page);
         }
         let page = self.small.pop()?;
-        self.left.add(page.page, self.pages);
+        self.left.add(LEFT, page.page, self.pages);
         Some(page)
     }
 

@@ -1,7 +1,7 @@
 //! 2Q: new pages enter a FIFO queue; pages that are added again soon after leaving it enter an LRU
 //! list.
 
-use super::ghost::Ghost;
+use super::ghost::Ghosts;
 use super::list::SlotList;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
@@ -17,12 +17,15 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(TwoQueue::new(pages))),
 };
 
+/// The number of the ghost list.
+const A1OUT: usize = 0;
+
 /// The queues.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TwoQueue {
     fresh: SlotList,
     /// Pages evicted from `fresh` (A1out).
-    left: Ghost,
+    left: Ghosts,
     kept: SlotList,
     fresh_max: usize,
     left_max: usize,
@@ -34,7 +37,7 @@ impl TwoQueue {
         let pages = pages as usize;
         Self {
             fresh: SlotList::default(),
-            left: Ghost::default(),
+            left: Ghosts::default(),
             kept: SlotList::default(),
             fresh_max: (pages / 4).max(1),
             left_max: (pages / 2).max(1),
@@ -51,8 +54,8 @@ impl Replacement for TwoQueue {
     fn update(&mut self, page: CachedPage, access: Access) {
         if access == Access::Add {
             match self.left.take(page.page) {
-                true => self.kept.push(page),
-                false => self.fresh.push(page),
+                Some(_) => self.kept.push(page),
+                None => self.fresh.push(page),
             }
         } else if self.kept.contains(page) {
             self.kept.renew(page);
@@ -67,7 +70,7 @@ impl Replacement for TwoQueue {
     fn evict(&mut self, page: CachedPage) {
         if self.fresh.contains(page) {
             self.fresh.remove(page);
-            self.left.add(page.page, self.left_max);
+            self.left.add(A1OUT, page.page, self.left_max);
         } else {
             self.kept.remove(page);
             self.left.forget(page.page);
@@ -92,7 +95,7 @@ impl Replacement for TwoQueue {
             return Some(page);
         }
         let page = self.fresh.pop()?;
-        self.left.add(page.page, self.left_max);
+        self.left.add(A1OUT, page.page, self.left_max);
         Some(page)
     }
 

@@ -15,7 +15,7 @@ use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
     LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
 };
-use sled::{Sled, SledPosition, SledSpec};
+use sled::{Sled, SledParameters, SledPosition};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -30,30 +30,11 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     build,
 );
 
-const BITS: Kind = Kind::Count { min: 1, max: 1 << 20 };
 const STANDBY: &[Needs] = &[Needs::given("standby_after")];
 
 hybridsim_config::params! {
     /// Parameters of `mems`; the defaults are the paper's device of the first generation.
-    struct Parameters {
-        bits_x: u32 = BITS, default "2500", "Bits each tip covers along X: the cylinders.";
-        bits_y: u32 = BITS, default "2500",
-            "Bits each tip covers along Y, the direction of access.";
-        bit_nm: f64 = Kind::Number { min: 1.0, max: 10_000.0 }, default "40",
-            "Distance between bits, in nanometres.";
-        tips: u32 = BITS, default "6400", "Probe tips.";
-        active_tips: u32 = BITS, default "1280", "Tips that work at a time.";
-        tips_per_sector: u32 = BITS, default "64", "Tips over which a sector is striped.";
-        tip_sector_bits: u32 = BITS, default "80", "Bits of a sector under one tip.";
-        servo_bits: u32 = BITS, default "10", "Servo bits before them.";
-        tip_bits_per_s: f64 = Kind::Number { min: 1.0, max: 1e12 }, default "700000",
-            "Bits per second each tip reads or writes.";
-        acceleration_m_per_s2: f64 = Kind::Number { min: 0.001, max: 1e9 }, default "803.6",
-            "Acceleration of the sled by its actuators.";
-        spring_factor: f64 = Kind::Number { min: 0.0, max: 0.99 }, default "0.75",
-            "Force of the springs at full displacement, as a part of the actuators' force.";
-        settle: SimDuration = Kind::Duration, default "\"215us\"",
-            "Time to settle after moving along X: one time constant of a sled resonant at 739 Hz.";
+    struct Parameters includes { sled: SledParameters } {
         command_overhead: SimDuration = Kind::Duration, default "\"200us\"",
             "Command processing time.";
         host_rate: Option<u64> = Kind::Rate, optional,
@@ -97,7 +78,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     for (name, time) in [
-        ("settle", Some(params.settle)),
+        ("settle", Some(params.sled.settle)),
         ("command_overhead", Some(params.command_overhead)),
         ("standby_after", params.standby_after),
         ("restart_time", Some(params.restart_time)),
@@ -106,7 +87,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
             problems.push(Problem::new(name, format!("{time} is longer than a day")));
         }
     }
-    let sled = Sled::new(spec(&params));
+    let sled = Sled::new(params.sled.clone());
     if sled.is_none() {
         let message = "it holds no sector, or more than 2^50: `active_tips` must be at most \
                        `tips` and at least `tips_per_sector`, and `bits_y` must hold \
@@ -139,23 +120,6 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         info: info(&params, &sled),
         sled: Rc::new(sled),
     }))
-}
-
-fn spec(params: &Parameters) -> SledSpec {
-    SledSpec {
-        bits_x: params.bits_x,
-        bits_y: params.bits_y,
-        bit_m: params.bit_nm * 1e-9,
-        tips: params.tips,
-        active_tips: params.active_tips,
-        tips_per_sector: params.tips_per_sector,
-        tip_sector_bits: params.tip_sector_bits,
-        servo_bits: params.servo_bits,
-        tip_rate: params.tip_bits_per_s,
-        acceleration: params.acceleration_m_per_s2,
-        spring: params.spring_factor,
-        settle: params.settle,
-    }
 }
 
 fn info(params: &Parameters, sled: &Sled) -> ComponentInfo {

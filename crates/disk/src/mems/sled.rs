@@ -5,6 +5,7 @@
 //! springs pull to the middle; the two halves of such a move are arcs of a harmonic motion, whose
 //! times are exact.
 
+use hybridsim_config::param::Kind;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
@@ -12,33 +13,30 @@ use serde::{Deserialize, Serialize};
 /// Most sectors a sled may have.
 const SECTORS_MAX: u64 = 1 << 50;
 
-/// The description of a sled.
-#[derive(Clone, Copy, Debug)]
-pub struct SledSpec {
-    /// Bits each tip covers along X: the cylinders.
-    pub bits_x: u32,
-    /// Bits each tip covers along Y.
-    pub bits_y: u32,
-    /// Distance between bits, in metres.
-    pub bit_m: f64,
-    /// Tips in all, and those that work at a time: their ratio is the tracks per cylinder.
-    pub tips: u32,
-    /// See `tips`.
-    pub active_tips: u32,
-    /// Tips that share a sector.
-    pub tips_per_sector: u32,
-    /// Bits of data and error correction a tip holds of a sector.
-    pub tip_sector_bits: u32,
-    /// Servo bits before them.
-    pub servo_bits: u32,
-    /// Bits per second of a tip.
-    pub tip_rate: f64,
-    /// Acceleration by the actuators, in m/s2.
-    pub acceleration: f64,
-    /// Spring force at full displacement as a part of the actuators' force, below 1.
-    pub spring: f64,
-    /// Time to settle after a movement along X.
-    pub settle: SimDuration,
+const BITS: Kind = Kind::Count { min: 1, max: 1 << 20 };
+
+hybridsim_config::params! {
+    /// The medium, the tips and the actuators of a sled.
+    pub(super) struct SledParameters {
+        bits_x: u32 = BITS, default "2500", "Bits each tip covers along X: the cylinders.";
+        bits_y: u32 = BITS, default "2500",
+            "Bits each tip covers along Y, the direction of access.";
+        bit_nm: f64 = Kind::Number { min: 1.0, max: 10_000.0 }, default "40",
+            "Distance between bits, in nanometres.";
+        tips: u32 = BITS, default "6400", "Probe tips.";
+        active_tips: u32 = BITS, default "1280", "Tips that work at a time.";
+        tips_per_sector: u32 = BITS, default "64", "Tips over which a sector is striped.";
+        tip_sector_bits: u32 = BITS, default "80", "Bits of a sector under one tip.";
+        servo_bits: u32 = BITS, default "10", "Servo bits before them.";
+        tip_bits_per_s: f64 = Kind::Number { min: 1.0, max: 1e12 }, default "700000",
+            "Bits per second each tip reads or writes.";
+        acceleration_m_per_s2: f64 = Kind::Number { min: 0.001, max: 1e9 }, default "803.6",
+            "Acceleration of the sled by its actuators.";
+        spring_factor: f64 = Kind::Number { min: 0.0, max: 0.99 }, default "0.75",
+            "Force of the springs at full displacement, as a part of the actuators' force.";
+        pub(super) settle: SimDuration = Kind::Duration, default "\"215us\"",
+            "Time to settle after moving along X: one time constant of a sled resonant at 739 Hz.";
+    }
 }
 
 /// The position of the sled.
@@ -70,7 +68,7 @@ pub struct Motion {
 /// A sled, with what follows from its description.
 #[derive(Clone, Debug)]
 pub struct Sled {
-    spec: SledSpec,
+    spec: SledParameters,
     tracks: u32,
     rows: u32,
     row_sectors: u32,
@@ -82,16 +80,16 @@ pub struct Sled {
 
 impl Sled {
     /// A sled with these parameters; `None` if it holds no sector, or more than 2^50.
-    pub fn new(spec: SledSpec) -> Option<Self> {
+    pub(super) fn new(spec: SledParameters) -> Option<Self> {
         let row_bits = spec.tip_sector_bits + spec.servo_bits;
         let tracks = spec.tips / spec.active_tips;
         let rows = spec.bits_y / row_bits;
         let row_sectors = spec.active_tips / spec.tips_per_sector;
         let sides = [spec.bits_x, tracks, rows, row_sectors].map(u64::from);
         let capacity = sides.into_iter().try_fold(1, u64::checked_mul)?;
-        let row_ns = f64::from(row_bits) / spec.tip_rate * 1e9;
+        let row_ns = f64::from(row_bits) / spec.tip_bits_per_s * 1e9;
         let row_time = SimDuration::from_ns_f64(row_ns.max(1.0));
-        let speed = spec.tip_rate * spec.bit_m;
+        let speed = spec.tip_bits_per_s * (spec.bit_nm * 1e-9);
         (1..=SECTORS_MAX).contains(&capacity).then_some(Self {
             spec,
             tracks,
@@ -101,6 +99,10 @@ impl Sled {
             speed,
             row_time,
         })
+    }
+
+    fn bit_m(&self) -> f64 {
+        self.spec.bit_nm * 1e-9
     }
 
     /// Sectors.
@@ -131,8 +133,8 @@ impl Sled {
     fn rest_to_rest(&self, from: f64, to: f64, reach: f64) -> f64 {
         // Moving the other way is the mirror image.
         let (from, to) = if from <= to { (from, to) } else { (-from, -to) };
-        let a = self.spec.acceleration;
-        let spring = self.spec.spring * a / reach;
+        let a = self.spec.acceleration_m_per_s2;
+        let spring = self.spec.spring_factor * a / reach;
         if to - from <= 0.0 {
             return 0.0;
         }
@@ -149,7 +151,7 @@ impl Sled {
 
     /// Metres from the middle of `bits` along a side of `all` bits.
     fn metres(&self, bits: f64, all: u32) -> f64 {
-        (bits - f64::from(all) / 2.0) * self.spec.bit_m
+        (bits - f64::from(all) / 2.0) * self.bit_m()
     }
 
     /// Time to move along X, settling included.
@@ -158,7 +160,7 @@ impl Sled {
             return SimDuration::ZERO;
         }
         let all = self.spec.bits_x;
-        let reach = f64::from(all) / 2.0 * self.spec.bit_m;
+        let reach = f64::from(all) / 2.0 * self.bit_m();
         let [from, to] = [from, to].map(|bit| self.metres(f64::from(bit) + 0.5, all));
         let time = self.rest_to_rest(from, to, reach);
         SimDuration::from_ns_f64(time * 1e9) + self.spec.settle
@@ -170,15 +172,18 @@ impl Sled {
             return SimDuration::ZERO;
         }
         let all = self.spec.bits_y;
-        let reach = f64::from(all) / 2.0 * self.spec.bit_m;
+        let reach = f64::from(all) / 2.0 * self.bit_m();
         let row = f64::from(self.spec.tip_sector_bits + self.spec.servo_bits);
         let edge = |position: SledPosition| self.metres(f64::from(position.row) * row, all);
         let direction = |position: SledPosition| if position.up { 1.0 } else { -1.0 };
         // Braking takes the sled a little further, and it starts from a little before; at speeds
         // of access both are a fraction of a micrometre, where the springs pull evenly.
         let pull = |at: f64, way: f64| {
-            let share = (self.spec.spring * at / reach * way).clamp(-0.99, 0.99);
-            (self.spec.acceleration * (1.0 + share), self.spec.acceleration * (1.0 - share))
+            let share = (self.spec.spring_factor * at / reach * way).clamp(-0.99, 0.99);
+            (
+                self.spec.acceleration_m_per_s2 * (1.0 + share),
+                self.spec.acceleration_m_per_s2 * (1.0 - share),
+            )
         };
         let (brake, _) = pull(edge(from), direction(from));
         let (_, start) = pull(edge(to), direction(to));
@@ -239,18 +244,18 @@ impl Positioner for Sled {
 
 #[cfg(test)]
 pub(super) fn first_generation() -> Sled {
-    Sled::new(SledSpec {
+    Sled::new(SledParameters {
         bits_x: 2500,
         bits_y: 2500,
-        bit_m: 40e-9,
+        bit_nm: 40.0,
         tips: 6400,
         active_tips: 1280,
         tips_per_sector: 64,
         tip_sector_bits: 80,
         servo_bits: 10,
-        tip_rate: 700e3,
-        acceleration: 803.6,
-        spring: 0.75,
+        tip_bits_per_s: 700e3,
+        acceleration_m_per_s2: 803.6,
+        spring_factor: 0.75,
         settle: SimDuration::from_us(215),
     })
     .expect("a good sled")
@@ -297,7 +302,7 @@ mod tests {
     #[test]
     fn without_springs_a_seek_is_two_parabolas() {
         let mut sled = first_generation();
-        sled.spec.spring = 0.0;
+        sled.spec.spring_factor = 0.0;
         let time = sled.rest_to_rest(-20e-6, 20e-6, 50e-6);
         assert!((time - 2.0 * (40e-6f64 / 803.6).sqrt()).abs() < 1e-9);
     }

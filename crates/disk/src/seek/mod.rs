@@ -11,7 +11,7 @@ mod linear;
 mod table;
 
 use hybridsim_config::param::{Built, Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
 
 /// A seek curve. Head switch and write settling are added by the drive.
@@ -41,12 +41,7 @@ pub struct SeekEntry {
 /// A seek model, or the problems of its parameters.
 pub type BuiltModel = Built<dyn SeekModel>;
 
-impl Entry for SeekEntry {
-    const CATEGORY: &'static str = "seek-model";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(SeekEntry, "seek-model");
 
 /// The built-in seek models.
 pub const ENTRIES: &[SeekEntry] =

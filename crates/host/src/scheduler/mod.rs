@@ -20,13 +20,13 @@
 pub mod anticipatory;
 pub mod batch;
 pub mod deadline;
+pub mod elevator;
 pub mod fcfs;
 pub mod foreground_first;
 pub mod mimicked;
 pub mod nearest;
 pub mod position;
 pub mod shortest_first;
-pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod tsps;
@@ -40,10 +40,10 @@ use hybridsim_engine::schedule::Scheduler;
 pub const ENTRIES: &[SchedulerEntry] = &[
     fcfs::ENTRY,
     nearest::SSTF,
-    sweep::LOOK,
-    sweep::C_LOOK,
-    sweep::SCAN,
-    sweep::C_SCAN,
+    elevator::LOOK,
+    elevator::C_LOOK,
+    elevator::SCAN,
+    elevator::C_SCAN,
     nearest::VSCAN,
     shortest_first::SDF,
     shortest_first::SPTF,

@@ -65,7 +65,7 @@ impl ByPosition {
     /// As [`ByPosition::head_position`], for sweeps: their position is the start of the last
     /// request as long as nothing else was served since, so that a request with the same start,
     /// such as a write of what was just read, is not behind the head.
-    pub fn sweep_position(&mut self, head: &Head<'_>) -> u64 {
+    pub fn elevator_position(&mut self, head: &Head<'_>) -> u64 {
         let (first, end) = self.served;
         if end != head.last.0 {
             return self.head_position(head);

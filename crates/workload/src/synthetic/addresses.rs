@@ -102,9 +102,9 @@ impl Scatter {
         Self { n, multiplier }
     }
 
-    /// Maps every rank to itself.
-    pub const fn identity(n: u64) -> Self {
-        Self { n, multiplier: 1 }
+    /// Maps every rank to itself unless ranks are `scattered`.
+    pub fn of(n: u64, scattered: bool) -> Self {
+        if scattered { Self::new(n) } else { Self { n, multiplier: 1 } }
     }
 
     #[inline]
@@ -132,6 +132,14 @@ pub enum Popularity {
         zipf: Zipf,
         /// Neighbouring ranks that share a slot.
         ranks_per_block: u64,
+        scatter: Scatter,
+    },
+    /// The first of `n` ranks are hot and share their accesses evenly, as do the others.
+    Hot {
+        n: u64,
+        hot: u64,
+        /// Share of accesses to the hot ranks.
+        probability: f64,
         scatter: Scatter,
     },
     /// Slot `(n - 1) u^power`, scattered: the self-similar distribution fio calls Pareto.
@@ -183,6 +191,13 @@ impl Popularity {
             Self::Uniform(n) => stream.below(*n),
             Self::Zipf { zipf, ranks_per_block, scatter } => {
                 scatter.map(zipf.draw(stream) / ranks_per_block)
+            }
+            Self::Hot { n, hot, probability, scatter } => {
+                let cold = n - hot;
+                scatter.map(match cold == 0 || stream.chance(*probability) {
+                    true => stream.below(*hot),
+                    false => hot + stream.below(cold),
+                })
             }
             Self::Pareto { n, power, scatter } => {
                 let rank = (n - 1) as f64 * libm::pow(stream.unit(), *power);

@@ -12,12 +12,7 @@ pub struct DistributionEntry {
     pub build: fn(&Settings) -> Result<Distribution, String>,
 }
 
-impl Entry for DistributionEntry {
-    const CATEGORY: &'static str = "distribution";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(DistributionEntry, "distribution");
 
 /// The kind of a parameter that takes a distribution.
 pub const KIND: Kind = Kind::Entry(DistributionEntry::CATEGORY);

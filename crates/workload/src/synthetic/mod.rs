@@ -31,7 +31,7 @@ pub use arrivals::{GeneratedWorkload, Generator};
 pub use distribution::DistributionEntry;
 
 use hybridsim_config::param::{Built, EntryChoice, Problem, Settings};
-use hybridsim_config::registry::{Description, Entry, Registry};
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Source, Stream};
 
@@ -77,12 +77,7 @@ pub struct GeneratorEntry {
     pub build: Build,
 }
 
-impl Entry for GeneratorEntry {
-    const CATEGORY: &'static str = "generator";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(GeneratorEntry, "generator");
 
 /// The built-in generators.
 pub const ENTRIES: &[GeneratorEntry] = &[

@@ -1,7 +1,7 @@
 //! Requests of one size with a given share of reads and of sequential requests: a point of the
 //! sweeps of flashsim, Figure 5.
 
-use super::addresses::{Region, RegionParameters, sectors_of};
+use super::addresses::RegionParameters;
 use super::arrivals::{self, Limits, build_workload};
 use super::histogram::{Histogram, Sizes};
 use super::uniform::Blocks;
@@ -25,8 +25,7 @@ hybridsim_config::params! {
 fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let block = sectors_of("block", params.blocks.block, &mut problems);
-    let region = Region::new(input, &params.region, u64::from(block), &mut problems);
+    let (region, block, _) = params.blocks.within(input, &params.region, &mut problems);
     let random = 1.0 - params.sequential;
     let read = params.blocks.read;
     let generator = problems.is_empty().then(|| {

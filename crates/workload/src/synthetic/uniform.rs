@@ -1,9 +1,9 @@
 //! Uniform random requests of one size (workload recipe W1).
 
-use super::addresses::{Region, RegionParameters, sectors_of};
+use super::addresses::{Popularity, Region, RegionParameters, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_config::param::{Built, Kind};
+use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
@@ -25,13 +25,18 @@ hybridsim_config::params! {
     }
 }
 
-#[derive(Clone, Debug)]
-pub struct Uniform {
-    start: u64,
-    blocks: u64,
-    sectors: u32,
-    read: ReadWriteMix,
-    stream: Stream,
+impl Blocks {
+    /// The region, the sectors of a block, and the number of blocks in the region.
+    pub(crate) fn within(
+        &self,
+        input: &GeneratorInput<'_>,
+        region: &RegionParameters,
+        problems: &mut Vec<Problem>,
+    ) -> (Region, u32, u64) {
+        let sectors = sectors_of("block", self.block, problems);
+        let region = Region::new(input, region, u64::from(sectors), problems);
+        (region, sectors, (region.sectors / u64::from(sectors)).max(1))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,30 +65,45 @@ impl ReadWriteMix {
     }
 }
 
-impl Uniform {
-    /// Requests of `sectors` sectors, aligned to their size from the start of `region`, with a
-    /// share `read` of reads. `region` must be at least that large.
-    pub fn new(region: Region, sectors: u32, read: f64, stream: Stream) -> Self {
-        let blocks = region.sectors / u64::from(sectors.max(1));
-        Self { start: region.start, blocks, sectors, read: ReadWriteMix::new(read), stream }
+/// Random requests of one size with a given popularity of blocks.
+#[derive(Clone, Debug)]
+pub struct Popular {
+    start: u64,
+    sectors: u32,
+    popularity: Popularity,
+    read: ReadWriteMix,
+    stream: Stream,
+}
+
+impl Popular {
+    /// Requests of `sectors` sectors in `region`, with a share `read` of reads. The slots of
+    /// `popularity` are blocks of that size.
+    pub fn new(
+        region: Region,
+        sectors: u32,
+        popularity: Popularity,
+        read: f64,
+        stream: Stream,
+    ) -> Self {
+        Self { start: region.start, sectors, popularity, read: ReadWriteMix::new(read), stream }
     }
 }
 
-impl Generator for Uniform {
+impl Generator for Popular {
     #[inline]
     fn draw(&mut self) -> Request {
-        let block = self.stream.below(self.blocks);
+        let slot = self.popularity.draw(&mut self.stream);
         let op = self.read.draw(&mut self.stream);
-        Request::new(op, Lba(self.start + block * u64::from(self.sectors)), self.sectors)
+        Request::new(op, Lba(self.start + slot * u64::from(self.sectors)), self.sectors)
     }
 }
 
 fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let sectors = sectors_of("block", params.blocks.block, &mut problems);
-    let region = Region::new(input, &params.region, u64::from(sectors), &mut problems);
-    let generator = Uniform::new(region, sectors, params.blocks.read, input.stream("requests"));
+    let (region, sectors, blocks) = params.blocks.within(input, &params.region, &mut problems);
+    let (popularity, read) = (Popularity::Uniform(blocks), params.blocks.read);
+    let generator = Popular::new(region, sectors, popularity, read, input.stream("requests"));
     build_workload(input, &params.arrivals, Some(generator), Limits::NONE, None, problems)
 }
 

@@ -1,46 +1,13 @@
 //! Zipf: the access frequency of the k-th most popular block is proportional to `k^-theta`.
 
-use super::addresses::{Popularity, Region, RegionParameters, sectors_of};
-use super::arrivals::{self, Generator, Limits, build_workload};
-use super::uniform::{Blocks, ReadWriteMix};
+use super::addresses::{Popularity, RegionParameters, Scatter};
+use super::arrivals::{self, Limits, build_workload};
+use super::uniform::{Blocks, Popular};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::Source;
 use hybridsim_engine::sample::Zipf;
-use hybridsim_engine::{Lba, Request, Source, Stream};
-
-/// Random requests of one size with a given popularity of blocks.
-#[derive(Clone, Debug)]
-pub struct Popular {
-    start: u64,
-    sectors: u32,
-    popularity: Popularity,
-    read: ReadWriteMix,
-    stream: Stream,
-}
-
-impl Popular {
-    /// Requests of `sectors` sectors in `region`, with a share `read` of reads. The slots of
-    /// `popularity` are blocks of that size.
-    pub fn new(
-        region: Region,
-        sectors: u32,
-        popularity: Popularity,
-        read: f64,
-        stream: Stream,
-    ) -> Self {
-        Self { start: region.start, sectors, popularity, read: ReadWriteMix::new(read), stream }
-    }
-}
-
-impl Generator for Popular {
-    #[inline]
-    fn draw(&mut self) -> Request {
-        let slot = self.popularity.draw(&mut self.stream);
-        let op = self.read.draw(&mut self.stream);
-        Request::new(op, Lba(self.start + slot * u64::from(self.sectors)), self.sectors)
-    }
-}
 
 hybridsim_config::params! {
     struct Parameters includes {
@@ -63,21 +30,17 @@ hybridsim_config::params! {
 fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let params = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
-    let sectors = sectors_of("block", params.blocks.block, &mut problems);
-    let region = Region::new(input, &params.region, u64::from(sectors), &mut problems);
-    let blocks = (region.sectors / u64::from(sectors)).max(1);
+    let (region, sectors, blocks) = params.blocks.within(input, &params.region, &mut problems);
     let ranks_per_block = params.ranks_per_block;
     let ranks = blocks.checked_mul(ranks_per_block).unwrap_or_else(|| {
         problems.push(Problem::new("ranks_per_block", "there are more ranks than 2^64"));
         blocks
     });
-    let zipf = Zipf::new(ranks, params.theta);
-    let scatter = if params.scatter {
-        super::addresses::Scatter::new(blocks)
-    } else {
-        super::addresses::Scatter::identity(blocks)
+    let popularity = Popularity::Zipf {
+        zipf: Zipf::new(ranks, params.theta),
+        ranks_per_block,
+        scatter: Scatter::of(blocks, params.scatter),
     };
-    let popularity = Popularity::Zipf { zipf, ranks_per_block, scatter };
     let read = params.blocks.read;
     let generator = Popular::new(region, sectors, popularity, read, input.stream("requests"));
     build_workload(input, &params.arrivals, Some(generator), Limits::NONE, None, problems)

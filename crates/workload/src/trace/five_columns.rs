@@ -12,6 +12,7 @@ use super::number;
 use super::{Confidence, FormatEntry, FormatInput};
 use crate::record::{RecordReader, TraceError};
 use hybridsim_config::param::Kind;
+use hybridsim_config::params::field;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use weigh::HeadStatistics;
@@ -62,7 +63,7 @@ pub(super) const DISKSIM: FormatEntry = FormatEntry {
         params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |_| true),
-    open: |input| open_ms(input, Unit::Sectors, OpColumn::HexFlags),
+    open: |input| open(input, Unit::Sectors, OpColumn::HexFlags),
     same_as: &["replayer-sectors"],
     sample: b"13.190000\t30\t0\t5\t1\n17.820000\t20\t57001\t6\t1\n25.910000\t18\t28600\t12\t1c\n",
 };
@@ -78,9 +79,8 @@ pub(super) const FLASHSIM: FormatEntry = FormatEntry {
     },
     sniff: |head| sniff(head, |_| true),
     open: |input| {
-        let FlashSim { times, page_bytes } = FlashSim::from_settings(&input.settings);
-        let pages = Unit::Pages(page_bytes / SECTOR_BYTES);
-        open(input, times.time_unit, pages, OpColumn::HexFlags)
+        let page_bytes: u64 = field(&input.settings, "page_bytes");
+        open(input, Unit::Pages(page_bytes / SECTOR_BYTES), OpColumn::HexFlags)
     },
     same_as: &[],
     sample: b"0.875000\t0\t7\t1\t1\n1.5\t0\t15\t2\t1\n2.5\t0\t31\t1\t1\n4.5\t0\t39\t3\t0\n",
@@ -95,7 +95,7 @@ pub(super) const MQSIM: FormatEntry = FormatEntry {
         params: Nanoseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
-    open: |input| open_ns(input, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["ssdsim"],
     sample: b"938000000 4 26470 16 0\n938500000 3 19757 16 0\n938900000 13 93230 32 1\n",
 };
@@ -108,7 +108,7 @@ pub(super) const SSDSIM: FormatEntry = FormatEntry {
         params: Nanoseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
-    open: |input| open_ns(input, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["mqsim"],
     sample: b"0 0 4000 7 0\n0 1 90 6 0\n30000000 0 4007 7 1\n",
 };
@@ -123,7 +123,7 @@ pub(super) const REPLAYER_BYTES: FormatEntry = FormatEntry {
         params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops),
-    open: |input| open_ms(input, Unit::Bytes, OpColumn::OneIsRead),
+    open: |input| open(input, Unit::Bytes, OpColumn::OneIsRead),
     same_as: &[],
     sample: b"0.000 0 2048000 4096 0\n223.400 0 31457280 36864 1\n24290.625 0 512 7680 0\n",
 };
@@ -136,7 +136,7 @@ pub(super) const REPLAYER_SECTORS: FormatEntry = FormatEntry {
         params: Milliseconds::PARAMS,
     },
     sniff: |head| sniff(head, |found| found.plain_ops),
-    open: |input| open_ms(input, Unit::Sectors, OpColumn::OneIsRead),
+    open: |input| open(input, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["disksim"],
     sample: b"0.000 5 17400 16 1\n0.250 5 16200 16 1\n0.600 5 17488 16 0\n",
 };
@@ -167,30 +167,8 @@ struct FiveColumns {
     op: OpColumn,
 }
 
-fn open_ms(
-    input: FormatInput,
-    size: Unit,
-    op: OpColumn,
-) -> Result<Box<dyn RecordReader>, TraceError> {
-    let time_unit = Milliseconds::from_settings(&input.settings).time_unit;
-    open(input, time_unit, size, op)
-}
-
-fn open_ns(
-    input: FormatInput,
-    size: Unit,
-    op: OpColumn,
-) -> Result<Box<dyn RecordReader>, TraceError> {
-    let time_unit = Nanoseconds::from_settings(&input.settings).time_unit;
-    open(input, time_unit, size, op)
-}
-
-fn open(
-    input: FormatInput,
-    time_unit: TimeUnit,
-    size: Unit,
-    op: OpColumn,
-) -> Result<Box<dyn RecordReader>, TraceError> {
+fn open(input: FormatInput, size: Unit, op: OpColumn) -> Result<Box<dyn RecordReader>, TraceError> {
+    let time_unit: TimeUnit = field(&input.settings, "time_unit");
     let shift = match time_unit {
         TimeUnit::Seconds => Some(9),
         TimeUnit::Milliseconds => Some(6),

@@ -46,7 +46,7 @@ use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use detect::{Choice, choose};
 use hybridsim_config::check;
 use hybridsim_config::param::{Kind, Settings, Value};
-use hybridsim_config::registry::{Description, Entry, Registry};
+use hybridsim_config::registry::{Description, Registry};
 use normalise::WarningLog;
 use std::path::Path;
 
@@ -74,12 +74,7 @@ pub struct FormatEntry {
     pub sample: &'static [u8],
 }
 
-impl Entry for FormatEntry {
-    const CATEGORY: &'static str = "trace-format";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(FormatEntry, "trace-format");
 
 /// Options for opening a trace.
 #[derive(Clone, Debug)]

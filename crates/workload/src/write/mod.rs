@@ -11,7 +11,7 @@ mod text;
 
 use crate::native::Header;
 use crate::record::{Record, RecordReader, TraceError};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -49,12 +49,7 @@ pub struct WriterEntry {
     pub create: Create,
 }
 
-impl Entry for WriterEntry {
-    const CATEGORY: &'static str = "trace-writer";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(WriterEntry, "trace-writer");
 
 /// The built-in output formats.
 pub const ENTRIES: &[WriterEntry] = &[

@@ -24,33 +24,33 @@ pub const LOOK: SchedulerEntry = entry(
     "the elevator: sweeps up and down, turning at the last waiting request",
     "Merten 1970; SCAN that turns at the last request; DiskSim's ELEVATOR (2, 5)",
     Parameters::PARAMS,
-    |settings| build(settings, Sweep::default()),
+    |settings| build(settings, Elevator::default()),
 );
 pub const C_LOOK: SchedulerEntry = entry(
     "c-look",
     "sweeps upwards, then jumps to the lowest waiting request",
     "Seaman, Lind and Wilson 1966; C-SCAN that turns at the last request; DiskSim's CYCLE (3, 6)",
     Parameters::PARAMS,
-    |settings| build(settings, Sweep::c_look()),
+    |settings| build(settings, Elevator::c_look()),
 );
 pub const SCAN: SchedulerEntry = entry(
     "scan",
     "sweeps up and down, from edge to edge",
     "Denning 1967",
     Parameters::PARAMS,
-    |settings| build(settings, Sweep { to_edge: true, ..Sweep::default() }),
+    |settings| build(settings, Elevator { to_edge: true, ..Elevator::default() }),
 );
 pub const C_SCAN: SchedulerEntry = entry(
     "c-scan",
     "sweeps upwards to the edge, then starts again at the lowest address",
     "Seaman, Lind and Wilson 1966",
     Parameters::PARAMS,
-    |settings| build(settings, Sweep { to_edge: true, ..Sweep::c_look() }),
+    |settings| build(settings, Elevator { to_edge: true, ..Elevator::c_look() }),
 );
 
 /// Requests sorted by position, and a direction. The default is LOOK by sector.
 #[derive(Debug, Default)]
-pub struct Sweep {
+pub struct Elevator {
     queue: ByPosition,
     one_way: bool,
     to_edge: bool,
@@ -59,12 +59,12 @@ pub struct Sweep {
     detour_end: Option<SimTime>,
 }
 
-fn build(settings: &Settings, sweep: Sweep) -> Built<dyn Scheduler> {
+fn build(settings: &Settings, elevator: Elevator) -> Built<dyn Scheduler> {
     let queue = ByPosition::new(&Parameters::from_settings(settings));
-    Ok(Box::new(Sweep { queue, ..sweep }))
+    Ok(Box::new(Elevator { queue, ..elevator }))
 }
 
-impl Sweep {
+impl Elevator {
     /// C-LOOK by sector.
     pub fn c_look() -> Self {
         Self { one_way: true, ..Self::default() }
@@ -99,14 +99,14 @@ fn detour(head: &Head<'_>, stops: &[u64], next: u64) -> Option<SimDuration> {
     Some(time.saturating_sub(seek(head.last, next)))
 }
 
-impl Scheduler for Sweep {
+impl Scheduler for Elevator {
     fn push(&mut self, item: Queued) {
         self.queue.push(item);
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         self.detour_end = None;
-        let at = self.queue.sweep_position(head);
+        let at = self.queue.elevator_position(head);
         let ahead = self.ahead(at);
         let key = match ahead {
             Some(_) => ahead,
@@ -128,7 +128,7 @@ impl Scheduler for Sweep {
             return None;
         }
         let edge = head.positioner?.sectors().checked_sub(1)?;
-        let at = self.queue.sweep_position(head);
+        let at = self.queue.elevator_position(head);
         if self.ahead(at).is_some() {
             self.detour_end = None;
             return None;
