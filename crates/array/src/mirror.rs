@@ -32,7 +32,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 hybridsim_config::choices! {
-    /// The copy that is read.
     enum ReadChoice {
         Primary = "primary",
         Random = "random",
@@ -103,7 +102,6 @@ pub struct Mirror {
     ready: VecDeque<u32>,
     /// Operations on behalf of requests.
     active: usize,
-    /// Flushes in flight.
     flushes: usize,
     locks: RangeLocks,
 }
@@ -188,12 +186,10 @@ impl Mirror {
         self.members.holder(column, from / self.step_sectors, end.div_ceil(self.step_sectors))
     }
 
-    /// Whether any copy of the range is readable.
     fn is_readable(&self, group: usize, request: &Request) -> bool {
         self.columns(group).any(|column| self.holder(column, request).is_some())
     }
 
-    /// The child to read `request` from.
     fn choose(&mut self, ctx: &Ctx<'_>, group: usize, request: &Request) -> Option<usize> {
         let columns = self.columns(group);
         let holders = |mirror: &Self, turn: usize| {

@@ -18,7 +18,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::params! {
-    /// Parameters of `raid5` and `raid6`.
     pub(super) struct Parameters includes { parity: parity::Parameters } {
         rotation: Rotation = Kind::Choice(Rotation::NAMES), default "\"left-symmetric\"",
             "How parity rotates over the members: left from the last, right from the first; \

@@ -72,7 +72,6 @@ struct Column {
     state: State,
 }
 
-/// A rebuild in progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Rebuild {
     number: u32,
@@ -82,7 +81,6 @@ struct Rebuild {
     frontier: u64,
     /// Bit n: whether step frontier + n is done.
     done: u64,
-    /// The next step to start.
     next: u64,
     running: u64,
     percent: u64,
@@ -275,7 +273,6 @@ impl Members {
         self.replace(ctx);
     }
 
-    /// Emits a change of the redundancy.
     fn report(&self, ctx: &mut Ctx<'_>, change: RedundancyChange, took: SimDuration) {
         let degraded = u32::try_from(self.degraded).unwrap_or(u32::MAX);
         ctx.emit(CommonEvent::Redundancy { change, degraded, took });

@@ -180,7 +180,6 @@ pub struct CacheDevice {
     /// The round ends when a request arrives.
     only_idle: bool,
     writing_back: bool,
-    /// Which timers are set.
     timers: [bool; 2],
 }
 
@@ -270,7 +269,6 @@ impl CacheDevice {
         }
     }
 
-    /// All requests of a step have completed.
     fn step_completed(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
         let (from, to) = self.cached(&op.request);
@@ -396,7 +394,6 @@ impl CacheDevice {
         self.ops.remove(index as usize);
     }
 
-    /// Starts the next write-back of a round.
     fn next_write_back(&mut self, ctx: &mut Ctx<'_>) {
         let Some(from) = self.round else { return };
         if self.writing_back {

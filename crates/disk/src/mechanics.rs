@@ -12,9 +12,7 @@ use std::cell::Cell;
 pub struct Mechanics {
     /// Mapping from logical to physical addresses.
     pub layout: Layout,
-    /// Seek times.
     pub seeks: SeekTable,
-    /// Rotation of the platters.
     pub rotation: Rotation,
     /// Time to change to another surface of the same cylinder.
     pub head_switch: SimDuration,
@@ -91,7 +89,6 @@ pub struct AccessTimes {
 /// Sectors of a track, from the first one of a run on.
 #[derive(Clone, Copy, Debug)]
 struct Sectors {
-    /// The angle at which the first one begins.
     begin: Angle,
     angle: Angle,
 }
@@ -105,7 +102,6 @@ pub struct HeadArrival {
     pub seek: SimDuration,
     /// Time at which the sector begins to pass.
     pub time: SimTime,
-    /// Address of the sector.
     pub address: PhysicalAddress,
 }
 
@@ -281,7 +277,6 @@ fn landing_wait(wait: u128, angle: Angle, sectors: Sectors, take: u32) -> u128 {
 }
 
 impl Mechanics {
-    /// The arm just after sector `last`.
     #[inline]
     fn arm_after(&self, last: Lba) -> Arm {
         let behind = last.0.saturating_sub(1);

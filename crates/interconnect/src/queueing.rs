@@ -262,7 +262,6 @@ impl Queueing {
         }
     }
 
-    /// Device `target` has become free.
     fn device_freed(&mut self, ctx: &mut Ctx<'_>, target: usize) {
         if self.depth_all == u64::MAX {
             self.dispatch(ctx, target);

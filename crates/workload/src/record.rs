@@ -59,6 +59,9 @@ pub struct TraceError {
     pub message: String,
 }
 
+/// A value read from a trace, or the error that ends reading.
+pub type TraceResult<T> = Result<T, TraceError>;
+
 impl TraceError {
     /// An error at `location` of `path`.
     pub fn new(path: &Path, location: SourceLocation, message: impl Into<String>) -> Self {
@@ -86,14 +89,14 @@ pub trait RecordReader {
     ///
     /// # Errors
     /// A [`TraceError`] that names the location. A trace without a single request is an error.
-    fn next(&mut self) -> Result<Option<Record>, TraceError>;
+    fn next(&mut self) -> TraceResult<Option<Record>>;
 
     /// Replaces `batch` with the next records, at most 65,536; with none at the end. Faster than
     /// as many calls of [`RecordReader::next`].
     ///
     /// # Errors
     /// As [`RecordReader::next`]; `batch` then has the records before the error.
-    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         batch.clear();
         while batch.len() < BATCH_RECORDS {
             let Some(record) = self.next()? else { break };

@@ -19,7 +19,6 @@ use std::collections::VecDeque;
 
 /// Marks the tags of journal requests; the other bits are the operation, or [`ALL`].
 pub(super) const JOURNAL_TAG: u64 = 1 << 61;
-/// Marks the tags of replayed writes.
 pub(super) const REPLAY_TAG: u64 = 1 << 60;
 /// The read of all entries.
 const ALL: u64 = 0xffff_ffff;
@@ -275,7 +274,6 @@ impl ParityArray {
         self.end_replay(ctx);
     }
 
-    /// A replayed write completed.
     pub(super) fn replay_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
         let left = self.journal.as_mut().and_then(|journal| journal.replaying.as_mut());

@@ -63,7 +63,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
-    /// Handling of trims.
     enum Trims { Ignore = "ignore", Pass = "pass" }
 }
 
@@ -113,7 +112,6 @@ pub struct Shape {
     pub kind: &'static str,
     /// Placement of the units.
     pub layout: Box<dyn Layout>,
-    /// Data units in a stripe.
     pub data: usize,
     /// Parity units in a stripe.
     pub parities: usize,
@@ -157,7 +155,6 @@ pub struct ParityArray {
     ready: VecDeque<u32>,
     /// Operations on behalf of requests.
     active: usize,
-    /// Flushes in flight.
     flushes: usize,
     locks: RangeLocks,
     /// Data versions of the stripe being computed, one row per unit; verified runs only.

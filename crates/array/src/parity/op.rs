@@ -59,7 +59,6 @@ pub struct Unit {
     /// Range of sectors read; empty if both are equal.
     pub from: u32,
     pub to: u32,
-    /// Their data versions.
     pub data: DataSlice,
     /// Whether the unit was missing when the operation was planned.
     pub missing: bool,

@@ -20,7 +20,6 @@ hybridsim_config::choices! {
         Cheaper = "cheaper",
         /// Always read-modify-write.
         Modify = "read-modify-write",
-        /// Always reconstruct-write.
         Reconstruct = "reconstruct-write",
         /// Read-modify-write below a share of the data units.
         BreakPoint = "break-point",

@@ -18,7 +18,6 @@ enum State {
     Wanted,
     /// Being set or cleared on the members.
     Moving,
-    /// Set on every member.
     Set,
 }
 

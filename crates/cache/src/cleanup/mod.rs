@@ -15,7 +15,6 @@ use hybridsim_engine::SimDuration;
 pub struct CacheState {
     /// Size in pages.
     pub pages: u32,
-    /// Free pages.
     pub free: u32,
 }
 

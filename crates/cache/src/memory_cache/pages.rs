@@ -26,7 +26,6 @@ pub enum EvictionOrder {
 pub struct CachePage {
     /// Page number on the device.
     pub number: u64,
-    /// Valid sectors.
     pub valid: u64,
     /// Sectors the device does not have yet.
     pub dirty: u64,

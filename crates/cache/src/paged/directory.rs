@@ -43,7 +43,6 @@ pub struct PageDirectory {
     slots: Vec<PageSlot>,
     free: Vec<u32>,
     pinned: u32,
-    /// Number of retired slots.
     retired: u32,
 }
 

@@ -8,7 +8,6 @@
 pub struct Directory {
     table: Vec<u64>,
     bits: u32,
-    /// Page by number.
     pages: Vec<u64>,
     /// Numbers below `pages.len()` that are not in use.
     free: Vec<u32>,

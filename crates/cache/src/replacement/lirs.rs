@@ -21,7 +21,6 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Known {
     page: u64,
-    /// A LIR page.
     lir: bool,
     /// Slot, while the page is cached.
     slot: Option<u32>,

@@ -39,7 +39,6 @@ pub type Eligible<'a> = &'a dyn Fn(CachedPage) -> bool;
 pub enum Access {
     Read,
     Write,
-    /// The page has been added to the cache.
     Add,
 }
 

@@ -14,9 +14,7 @@ hybridsim_config::choices! {
     pub enum ReadAheadLimit {
         /// Not at all.
         None = "none",
-        /// To the end of the track.
         Track = "track",
-        /// To the end of the cylinder.
         Cylinder = "cylinder",
         /// Until the segment is full.
         Segment = "segment",

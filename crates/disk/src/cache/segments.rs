@@ -9,7 +9,6 @@ use hybridsim_engine::{SimTime, StateError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// Nothing.
@@ -66,7 +65,6 @@ pub struct Segments {
     segments: Vec<Segment>,
     tick: u64,
     writes: u64,
-    /// End of the last buffered write.
     write_end: u64,
     /// Segments with data the medium does not have.
     unwritten: usize,
@@ -231,7 +229,6 @@ impl Segments {
         (s.start, s.end) = (start, end);
     }
 
-    /// Sets what `segment` is.
     #[inline]
     fn set_state(&mut self, segment: usize, state: State) {
         let s = &mut self.segments[segment];

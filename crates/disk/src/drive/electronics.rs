@@ -18,7 +18,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the electronics.
     pub(super) struct Parameters includes {
         extra: Extra where &[Needs::given("extra_disconnect_command_overhead")],
     } {
@@ -255,12 +254,10 @@ impl Electronics {
         }
     }
 
-    /// Whether the last command was a write.
     pub(super) fn is_after_write(&self) -> bool {
         self.after_write
     }
 
-    /// Restores [`Electronics::is_after_write`].
     pub(super) fn set_after_write(&mut self, after_write: bool) {
         self.after_write = after_write;
     }

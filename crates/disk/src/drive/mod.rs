@@ -48,20 +48,13 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     params::build,
 );
 
-/// The parts of a drive.
-pub struct DriveParts {
-    /// The moving parts.
-    pub mechanics: Rc<Mechanics>,
-    /// Overheads and link.
-    pub electronics: Electronics,
-    pub buffer: SegmentsSpec,
-    pub ahead: ReadAheadPolicy,
+/// Policies of a drive's buffer and of its mechanism.
+#[derive(Clone, Copy, Debug)]
+pub struct DrivePolicy {
     /// Whether writes complete when they are in the buffer.
     pub write_cache: bool,
     /// Whether the buffer takes a write while the mechanism is busy.
     pub prebuffers: bool,
-    /// Draws how far writes got when the power fails.
-    pub power: Stream,
     /// Whether only sequential writes are added to a non-empty write buffer.
     pub appends_only: bool,
     /// Whether a read-ahead stops within a sector.
@@ -74,7 +67,19 @@ pub struct DriveParts {
     pub destage_delay: SimDuration,
     /// Settling time of a read after the drive was idle.
     pub settle: SimDuration,
-    /// Queue scheduler.
+}
+
+/// The parts of a drive.
+pub struct DriveParts {
+    /// The moving parts.
+    pub mechanics: Rc<Mechanics>,
+    /// Overheads and link.
+    pub electronics: Electronics,
+    pub buffer: SegmentsSpec,
+    pub ahead: ReadAheadPolicy,
+    pub policy: DrivePolicy,
+    /// Draws how far writes got when the power fails.
+    pub power: Stream,
     pub scheduler: Box<dyn Scheduler>,
     /// Idle time and transition times of the spindle.
     pub spin_down: SpinDown,
@@ -95,16 +100,7 @@ pub struct HardDisk {
     /// First sector of the last read looked up on arrival, and the segment that holds it.
     looked_up: (u64, Option<Hit>),
     ahead: ReadAheadPolicy,
-    write_cache: bool,
-    prebuffers: bool,
-    appends_only: bool,
-    stops_in_sector: bool,
-    free_blocks: bool,
-    hits_overtake: bool,
-    destage_delay: SimDuration,
-    /// Settling time of a read after the drive was idle.
-    settle: SimDuration,
-    /// Commands waiting for the mechanism.
+    policy: DrivePolicy,
     queue: CommandQueue,
     /// Until when the scheduler holds commands.
     held_until: SimTime,
@@ -157,7 +153,6 @@ struct MediumLatency {
 }
 
 impl CommandStart {
-    /// The latency of the command.
     #[inline]
     fn latency(&self, medium: &MediumLatency) -> LatencyBreakdown {
         LatencyBreakdown::of([
@@ -180,9 +175,7 @@ impl HardDisk {
         let drive_positioner = Rc::new(DrivePositioner {
             mechanics: Rc::clone(&parts.mechanics),
             buffer: Rc::clone(&buffer),
-            write_cache: parts.write_cache,
-            prebuffers: parts.prebuffers,
-            appends_only: parts.appends_only,
+            policy: parts.policy,
         });
         let queue_depth = parts.electronics.queue_depth;
         Self {
@@ -195,14 +188,7 @@ impl HardDisk {
             answered: SimTime::ZERO,
             looked_up: (u64::MAX, None),
             ahead: parts.ahead,
-            write_cache: parts.write_cache,
-            prebuffers: parts.prebuffers,
-            appends_only: parts.appends_only,
-            stops_in_sector: parts.stops_in_sector,
-            free_blocks: parts.free_blocks,
-            hits_overtake: parts.hits_overtake,
-            destage_delay: parts.destage_delay,
-            settle: parts.settle,
+            policy: parts.policy,
             queue: CommandQueue::new(parts.scheduler, queue_depth),
             held_until: SimTime::ZERO,
             stalled_writes: VecDeque::new(),
@@ -255,7 +241,7 @@ impl HardDisk {
     #[inline]
     fn released(&self, ready: SimTime, stop: SimTime, joining: bool) -> SimTime {
         let Some(read_ahead) = &self.read_ahead else { return ready };
-        let ready = match self.stops_in_sector {
+        let ready = match self.policy.stops_in_sector {
             true => ready,
             false => ready.max(read_ahead.sector_end(&self.mechanics, stop)),
         };
@@ -401,7 +387,7 @@ impl Component for HardDisk {
 
     fn info(&self) -> ComponentInfo {
         let idle_policies = idle_scheduler("scheduler", self.queue.has_chosen());
-        ComponentInfo { idle_policies, loses_writes: self.write_cache, ..self.info.clone() }
+        ComponentInfo { idle_policies, loses_writes: self.policy.write_cache, ..self.info.clone() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {

@@ -1,7 +1,7 @@
 //! The parameters of a hard disk, and how they are built into one.
 
 use super::electronics::{self, Electronics, Handshake, Link, Overheads};
-use super::{DriveParts, HardDisk};
+use super::{DriveParts, DrivePolicy, HardDisk};
 use crate::cache::{ReadAheadLimit, ReadAheadPolicy, SegmentsSpec};
 use crate::geometry::{self, Layout};
 use crate::mechanics::{Mechanics, WriteMoves};
@@ -19,7 +19,6 @@ use std::rc::Rc;
 const DURATION_MAX: SimDuration = SimDuration::from_s(24 * 3600);
 const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 32 };
 
-/// The drive has a buffer.
 const BUFFER: Needs = Needs::above_zero("cache_segments");
 /// The buffer takes writes.
 const WRITE_CACHE: &[Needs] =
@@ -65,7 +64,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the buffer.
     struct Buffer includes {
         reads: ReadAheadParameters where &[BUFFER, Needs::Not("read_ahead", &["none"])],
         writes: WriteCache where WRITE_CACHE,
@@ -117,7 +115,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// Parameters of the write cache.
     struct WriteCache {
         write_prebuffering: bool = Kind::Flag, default "true",
             "Whether the write cache takes a write while the mechanism is busy. Otherwise only one \
@@ -203,15 +200,17 @@ pub(super) fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         ),
         ahead: ahead(&params.buffer, &buffer),
         buffer,
-        write_cache: params.buffer.write_cache,
-        prebuffers: writes.write_prebuffering,
+        policy: DrivePolicy {
+            write_cache: params.buffer.write_cache,
+            prebuffers: writes.write_prebuffering,
+            appends_only: writes.write_cache_appends_only,
+            stops_in_sector: reads.read_ahead_stops_in_sector,
+            free_blocks: params.buffer.read_free_blocks,
+            hits_overtake: params.buffer.hits_overtake,
+            destage_delay: writes.destage_delay,
+            settle,
+        },
         power: Stream::new(input.seed, &format!("{}/power", input.path)),
-        appends_only: writes.write_cache_appends_only,
-        stops_in_sector: reads.read_ahead_stops_in_sector,
-        free_blocks: params.buffer.read_free_blocks,
-        hits_overtake: params.buffer.hits_overtake,
-        destage_delay: writes.destage_delay,
-        settle,
         scheduler,
         spin_down: SpinDown {
             after: break_even(&params.power).or(params.power.spin_down_after),

@@ -1,6 +1,6 @@
 //! Positioning estimates for schedulers: access times and buffer hits.
 
-use super::forced;
+use super::{DrivePolicy, forced};
 use crate::cache::Segments;
 use crate::mechanics::Mechanics;
 use hybridsim_engine::schedule::{HeadTarget, Positioner};
@@ -13,9 +13,7 @@ use std::rc::Rc;
 pub(super) struct DrivePositioner {
     pub mechanics: Rc<Mechanics>,
     pub buffer: Rc<RefCell<Segments>>,
-    pub write_cache: bool,
-    pub prebuffers: bool,
-    pub appends_only: bool,
+    pub policy: DrivePolicy,
 }
 
 impl Positioner for DrivePositioner {
@@ -49,10 +47,11 @@ impl Positioner for DrivePositioner {
         match to.op {
             Op::Read => !forced(to) && buffer.find(start).is_some_and(|found| found.until >= end),
             Op::Write => {
-                let goes_on =
-                    !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == start;
+                let goes_on = !self.policy.appends_only
+                    || buffer.dirty() == 0
+                    || buffer.last_write_end() == start;
                 // Without prebuffering a write that waits needs the mechanism.
-                let takes = self.write_cache && self.prebuffers && !forced(to);
+                let takes = self.policy.write_cache && self.policy.prebuffers && !forced(to);
                 takes && goes_on && buffer.takes(start, end)
             }
             Op::Trim | Op::Zone(_) => true,

@@ -11,7 +11,6 @@ use hybridsim_engine::{
     Ctx, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
 };
 
-/// The end of a read from the medium.
 #[derive(Clone, Copy, Debug)]
 struct MediumRead {
     outcome: DiskCacheOutcome,
@@ -48,7 +47,7 @@ impl HardDisk {
     /// hits may overtake. Background work of the drive does not count.
     fn may_overtake(&self, now: SimTime) -> bool {
         let busy = now < self.free_at && self.destaging.is_none();
-        self.hits_overtake || !busy && self.queue.is_empty()
+        self.policy.hits_overtake || !busy && self.queue.is_empty()
     }
 
     /// The segment that holds an entire read.
@@ -122,7 +121,6 @@ impl HardDisk {
         self.read_ahead = Some(read_ahead.moving_until(start + at.seek));
     }
 
-    /// A hit in a read-ahead in progress extends it.
     fn extend_read_ahead(&mut self, segment: usize, end: u64) {
         if self.read_ahead.is_none_or(|read_ahead| read_ahead.segment != segment) {
             return;
@@ -321,7 +319,7 @@ impl HardDisk {
     /// Number of sectors before sector `lba` on its track that pass under the head from `arrived`
     /// on, if the drive buffers them.
     fn passing_before(&self, arrived: SimTime, lba: u64) -> u64 {
-        if !self.free_blocks {
+        if !self.policy.free_blocks {
             return 0;
         }
         let address = self.mechanics.layout.locate(Lba(lba));
@@ -334,7 +332,7 @@ impl HardDisk {
     /// same track than their seek curves, which begin at one cylinder, suggest.
     fn reacquire_track(&self, item: &Queued) -> SimDuration {
         let rested = item.since > self.free_at + self.mechanics.rotation.period();
-        if rested { self.settle } else { SimDuration::ZERO }
+        if rested { self.policy.settle } else { SimDuration::ZERO }
     }
 
     /// Whether the buffer holds the sector before `lba`, or a sector of the previous track.

@@ -44,7 +44,7 @@ impl HardDisk {
     #[inline]
     pub(super) fn is_cached(&self, request: &Request) -> bool {
         let fits = || self.buffer.borrow().fits(u64::from(request.sectors));
-        self.write_cache && !forced(request) && fits()
+        self.policy.write_cache && !forced(request) && fits()
     }
 
     /// Whether the buffer takes a write that arrives `now`: one for which the mechanism is free, or
@@ -52,7 +52,7 @@ impl HardDisk {
     /// obstacle.
     #[inline]
     fn may_prebuffer(&self, request: &Request, now: SimTime) -> bool {
-        self.prebuffers || now >= self.free_at && self.queue.is_empty() || {
+        self.policy.prebuffers || now >= self.free_at && self.queue.is_empty() || {
             let buffer = self.buffer.borrow();
             buffer.dirty() > 0 && buffer.last_write_end() == request.lba.0
         }
@@ -89,8 +89,9 @@ impl HardDisk {
     ) -> bool {
         let request = &item.request;
         let mut buffer = self.buffer.borrow_mut();
-        let goes_on =
-            !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == request.lba.0;
+        let goes_on = !self.policy.appends_only
+            || buffer.dirty() == 0
+            || buffer.last_write_end() == request.lba.0;
         if !goes_on {
             return false;
         }
@@ -147,7 +148,7 @@ impl HardDisk {
     fn arm_is_free(&self, now: SimTime) -> bool {
         now >= self.free_at
             && self.buffer.borrow().dirty() == 1
-            && self.destage_delay.is_zero()
+            && self.policy.destage_delay.is_zero()
             && self.commands.is_empty()
     }
 
@@ -217,7 +218,9 @@ impl HardDisk {
             .buffer
             .borrow()
             .waiting(until)
-            .filter(|&(.., ready)| due == SimTime::NEVER || ready + self.destage_delay <= due)
+            .filter(|&(.., ready)| {
+                due == SimTime::NEVER || ready + self.policy.destage_delay <= due
+            })
             .map(|(segment, lba, sectors, ready)| {
                 let to = Request::new(Op::Write, Lba(lba), sectors);
                 let start = now.max(ready);
@@ -254,11 +257,11 @@ impl HardDisk {
     /// Time of the next destage of an idle drive.
     #[inline]
     pub(super) fn next_destage(&self) -> Option<SimTime> {
-        if !self.write_cache {
+        if !self.policy.write_cache {
             return None;
         }
         let buffer = self.buffer.borrow();
-        let due = buffer.waiting(u64::MAX).map(|(.., ready)| ready + self.destage_delay);
+        let due = buffer.waiting(u64::MAX).map(|(.., ready)| ready + self.policy.destage_delay);
         due.min()
     }
 

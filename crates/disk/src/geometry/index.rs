@@ -50,7 +50,6 @@ struct Row {
     child: Child,
 }
 
-/// The extent of a table.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     sectors: u64,

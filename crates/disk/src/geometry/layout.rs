@@ -41,7 +41,6 @@ pub struct Layout {
     tracks: Tracks,
     /// Which of the sectors hold data.
     runs: Vec<Run>,
-    /// The blocks of each run.
     blocks: Ranges,
     /// Whether blocks ascend with the sectors of zones: then a track that has been left does not
     /// come again.

@@ -30,7 +30,6 @@ const BANDED: Needs = Needs::Is("mapping", &["surface"]);
 const SEVERAL_HEADS: Needs = Needs::Not("heads", &["1"]);
 
 hybridsim_config::params! {
-    /// Parameters of the geometry of a drive.
     pub(crate) struct Parameters includes {
         zoned: Zoned where &[Needs::absent("layout_index")],
         indexed: Indexed where &[Needs::given("layout_index")],
@@ -45,7 +44,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// A geometry of zones.
     struct Zoned includes { interpolated: Interpolated where &[Needs::absent("zones")] } {
         zones: Option<Vec<Settings>> = Kind::Tables(zone::Parameters::PARAMS), optional,
             "The zones, outermost first. Without it they are interpolated between \

@@ -16,7 +16,6 @@ const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 40 };
 const SKEW: Kind = Kind::Number { min: 0.0, max: SECTORS_PER_TRACK_MAX as f64 };
 
 hybridsim_config::params! {
-    /// Parameters of one entry of `zones`.
     pub(super) struct Parameters {
         first_cylinder: u32 = CYLINDER, required, "First cylinder of the zone.";
         last_cylinder: u32 = CYLINDER, required, "Last cylinder of the zone.";
@@ -80,7 +79,6 @@ pub struct Skew {
 hybridsim_config::choices! {
     /// The unit skews are written in.
     pub enum SkewUnit {
-        /// Sectors of the zone.
         Sectors = "sectors",
         /// Fractions of a revolution.
         Turns = "turns",

@@ -24,7 +24,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
-    /// The end of a run.
     enum End { Completed = "completed", LastArrival = "last-arrival" }
 }
 

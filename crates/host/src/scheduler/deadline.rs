@@ -33,7 +33,6 @@ pub const ENTRY: SchedulerEntry = entry(
     |settings| Ok(Box::new(Deadline::new(&Parameters::from_settings(settings)))),
 );
 
-/// The requests of one direction.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: Sorted,

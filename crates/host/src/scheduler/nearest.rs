@@ -12,7 +12,6 @@ use hybridsim_engine::Checkpoint;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 hybridsim_config::params! {
-    /// Parameters of V(R).
     pub(super) struct VscanParameters includes { position: position::Parameters } {
         r: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.2",
             "Cost of reversing direction as a share of the device's width: 0 is sstf, 1 the \

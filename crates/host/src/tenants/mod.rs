@@ -87,7 +87,6 @@ pub struct TenantHost {
     owners: Vec<u16>,
     at_device: u32,
     outstanding: u64,
-    /// Requests in all queues.
     queued: u32,
     reported_depth: u32,
     /// The run has ended with the last arrival, before every request had completed.

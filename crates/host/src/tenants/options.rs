@@ -13,7 +13,6 @@ pub const HOST_PARAMS: &[Param] = HostParameters::PARAMS;
 pub const PARAMS: &[Param] = Parameters::PARAMS;
 
 hybridsim_config::params! {
-    /// Parameters of the host with several workloads.
     struct HostParameters {
         arbitration: Option<Arbitration> = Kind::Choice(Arbitration::NAMES), optional,
             "Several workloads: how requests are taken from their queues, as in NVMe; default \
@@ -24,7 +23,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::choices! {
-    /// Priority class of a queue.
     enum Class { Weighted = "weighted", Urgent = "urgent" }
 }
 

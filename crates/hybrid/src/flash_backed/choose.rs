@@ -54,7 +54,6 @@ impl FlashBacked {
         }
     }
 
-    /// The low watermark in sectors.
     fn low(&self) -> u64 {
         (self.params.low * self.fqueue.size() as f64) as u64
     }

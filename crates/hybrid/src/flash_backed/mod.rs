@@ -54,7 +54,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 hybridsim_config::choices! {
-    /// Access times the host assumes.
     enum AccessTimes { Curve = "curve", Exact = "exact" }
 }
 

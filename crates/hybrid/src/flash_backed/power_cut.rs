@@ -64,7 +64,6 @@ impl FlashBacked {
         let _: RequestId = ctx.issue(0, read, 0);
     }
 
-    /// A pinned range has been read.
     pub(super) fn restored(&mut self, ctx: &mut Ctx<'_>, read: &Request, failed: bool) {
         let sectors = u64::from(read.sectors);
         if failed || self.fqueue.used() + sectors > self.fqueue.size() {

@@ -91,7 +91,6 @@ impl Active {
 }
 
 impl FlashBacked {
-    /// Begins the operation for a request of the queue.
     fn begin(&mut self, ctx: &Ctx<'_>, item: Queued, step: Step) {
         let id = RequestId(item.key as u32);
         let waited = ctx.now().since(ctx.issued(id));
@@ -133,7 +132,6 @@ impl FlashBacked {
         self.issue(ctx, item.request);
     }
 
-    /// Writes to the disk alone.
     pub(super) fn write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         self.pass(ctx, item);
         self.last = item.request.end();

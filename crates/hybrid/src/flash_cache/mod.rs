@@ -86,7 +86,6 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
-    /// Times of the cost model.
     enum CostSource { Given = "given", Observed = "observed" }
 }
 
@@ -357,7 +356,6 @@ impl FlashCache {
         }
     }
 
-    /// Writes the next pages of a checkpoint.
     fn write_checkpoint(&mut self, ctx: &mut Ctx<'_>) {
         if let Some((first, count)) = self.core.metadata.next_checkpoint_run() {
             self.write_metadata(ctx, first, count);

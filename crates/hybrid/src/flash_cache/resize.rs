@@ -17,7 +17,6 @@ pub struct Resizer {
     pub step_pages: usize,
     /// Whether steps are taken while requests are outstanding, too.
     while_busy: bool,
-    /// Trims outstanding.
     trims: u32,
     /// Why pages are being destaged.
     pub purpose: Purpose,
@@ -59,7 +58,6 @@ impl Resizer {
 }
 
 impl FlashCache {
-    /// Sets the limits according to the division.
     pub(super) fn set_limits(&mut self) {
         let most = u64::from(self.core.directory.pages);
         // The largest share is all pages, which rounding could miss.

@@ -111,7 +111,6 @@ hybridsim_config::params! {
 }
 
 hybridsim_config::params! {
-    /// A range that is pinned.
     struct Range {
         start: u64 = Kind::Bytes, required, "Start of the range.";
         length: u64 = Kind::Bytes, required, "Length of the range.";
@@ -189,7 +188,6 @@ struct Policies {
     admission: Box<dyn Admission>,
     replacement: Box<dyn Replacement>,
     cleanup: Box<dyn Cleanup>,
-    /// The name of the replacement policy.
     replacement_name: String,
 }
 

@@ -32,7 +32,6 @@ struct CheckpointState {
 #[derive(Clone, Copy, Debug)]
 struct Writing {
     place: u64,
-    /// Pages written so far.
     written: u64,
     /// Metadata pages written since it was begun.
     metadata_since: u64,

@@ -19,7 +19,6 @@ const RUN_PAGES: u64 = 256;
 #[derive(Debug)]
 pub struct MetadataArea {
     pages: u64,
-    /// The page written next.
     next: u64,
     checkpoints: Option<CheckpointArea>,
     /// Start of recovery.
@@ -104,7 +103,6 @@ impl MetadataArea {
         }
     }
 
-    /// Begins recovery at `now`.
     fn start_recovery(&mut self, now: SimTime) {
         self.recovery = Some(now);
         let newest = self.checkpoints.as_ref();
@@ -168,7 +166,6 @@ pub trait Recovery: PagedPolicy {
         true
     }
 
-    /// Part of the metadata has been read.
     fn metadata_read(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
         if self.read_metadata(ctx) {

@@ -219,7 +219,6 @@ pub trait PagedPolicy {
     fn start_read(&mut self, ctx: &mut Ctx<'_>, slot: u32);
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32);
 
-    /// A cached page is read by a host request.
     fn page_read(&mut self, page: CachedPage);
 
     /// A page is written by a host request, which has just added it to the cache or was cached.

@@ -165,7 +165,6 @@ pub trait PagedController: PagedPolicy + Sized {
         self.core_mut().sub_requests = sub_requests;
     }
 
-    /// A request to a medium has completed.
     fn child_completed(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if self.core().metadata.recovering() {
             return self.metadata_read(ctx, done);

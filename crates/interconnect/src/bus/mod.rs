@@ -46,14 +46,12 @@ pub struct Times {
     pub write_block: SimDuration,
 }
 
-/// A bus phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The command; with the data of a write that does not overlap.
     Command,
     /// Data, with the message of a read.
     Data,
-    /// The message alone.
     Message,
 }
 

@@ -25,7 +25,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 );
 
 hybridsim_config::choices! {
-    /// Kind of bus.
     enum BusType { Tenured = "tenured", Interleaved = "interleaved" }
 }
 

@@ -5,7 +5,9 @@ use super::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BLOCK_MARK, BLOCK_RECORDS_MAX, END_BYTES, END_MARK,
     HEADER_BYTES_MAX, Header, MAGIC, PREAMBLE_BYTES, VERSION, checksum,
 };
-use crate::record::{BATCH_RECORDS, Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{
+    BATCH_RECORDS, Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning,
+};
 use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -60,7 +62,7 @@ impl<R: Read> NativeReader<R> {
     ///
     /// # Errors
     /// If this is not a native trace, or of a newer version, or its header is damaged.
-    pub fn new(input: R, path: &Path, bytes_total: Option<u64>) -> Result<Self, TraceError> {
+    pub fn new(input: R, path: &Path, bytes_total: Option<u64>) -> TraceResult<Self> {
         let decompressor = zstd::bulk::Decompressor::new()
             .map_err(|error| TraceError::new(path, SourceLocation::File, error.to_string()))?;
         let mut reader = Self {
@@ -105,7 +107,6 @@ impl<R: Read> NativeReader<R> {
         TraceError::new(&self.path, location, message)
     }
 
-    /// An error in the next block.
     fn block_error(&self, what: &str) -> TraceError {
         let records = self.before + self.records.len() as u64 + 1;
         let message = format!(
@@ -117,7 +118,7 @@ impl<R: Read> NativeReader<R> {
     }
 
     /// Fills `buffer` with `length` bytes, or fewer at the end of the file.
-    fn fetch(&mut self, buffer: &mut Vec<u8>, length: usize) -> Result<usize, TraceError> {
+    fn fetch(&mut self, buffer: &mut Vec<u8>, length: usize) -> TraceResult<usize> {
         buffer.clear();
         let mut bytes = (&mut self.input).take(length as u64);
         match bytes.read_to_end(buffer) {
@@ -127,7 +128,7 @@ impl<R: Read> NativeReader<R> {
         }
     }
 
-    fn read_header(&mut self) -> Result<(), TraceError> {
+    fn read_header(&mut self) -> TraceResult<()> {
         let mut bytes = Vec::new();
         self.fetch(&mut bytes, PREAMBLE_BYTES)?;
         let common = bytes.len().min(MAGIC.len());
@@ -171,7 +172,7 @@ impl<R: Read> NativeReader<R> {
     }
 
     /// Reads the next block into `records`; leaves it empty at the end of the file.
-    fn read_block(&mut self) -> Result<(), TraceError> {
+    fn read_block(&mut self) -> TraceResult<()> {
         self.before += self.records.len() as u64;
         self.records.clear();
         self.at = 0;
@@ -181,7 +182,7 @@ impl<R: Read> NativeReader<R> {
         result
     }
 
-    fn read_section(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
+    fn read_section(&mut self, buffer: &mut Vec<u8>) -> TraceResult<()> {
         if self.fetch(buffer, 4)? < 4 {
             return Err(self.block_error("the file ends without its end mark: it is truncated"));
         }
@@ -192,7 +193,7 @@ impl<R: Read> NativeReader<R> {
         }
     }
 
-    fn read_records(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
+    fn read_records(&mut self, buffer: &mut Vec<u8>) -> TraceResult<()> {
         if self.fetch(buffer, BLOCK_HEADER_BYTES - 4)? < BLOCK_HEADER_BYTES - 4 {
             return Err(self.block_error("the file is truncated within the block's header"));
         }
@@ -237,7 +238,7 @@ impl<R: Read> NativeReader<R> {
         Ok(())
     }
 
-    fn read_end(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
+    fn read_end(&mut self, buffer: &mut Vec<u8>) -> TraceResult<()> {
         let location = SourceLocation::Record(self.before + 1);
         let length = END_BYTES - 4;
         let problem = if self.fetch(buffer, length)? < length {
@@ -284,7 +285,7 @@ impl<R: Read> NativeReader<R> {
 
 impl<R: Read> RecordReader for NativeReader<R> {
     #[inline]
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         if let Some(record) = self.records.get(self.at) {
             self.at += 1;
             return Ok(Some(*record));
@@ -301,7 +302,7 @@ impl<R: Read> RecordReader for NativeReader<R> {
         Ok(record)
     }
 
-    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         batch.clear();
         if self.at >= self.records.len()
             && !self.ended

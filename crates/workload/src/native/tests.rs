@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Record, RecordReader, TraceError};
+use crate::record::{Record, RecordReader, TraceError, TraceResult};
 use hybridsim_engine::{Flags, Lba, Op, Request, SimTime, Stream};
 use proptest::prelude::*;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn written(records: &[Record], header: &Header, names: &[String]) -> Vec<u8> {
     writer.finish().expect("announced nothing wrong")
 }
 
-fn read(bytes: &[u8]) -> Result<(Vec<Record>, Vec<String>), TraceError> {
+fn read(bytes: &[u8]) -> TraceResult<(Vec<Record>, Vec<String>)> {
     let mut reader = NativeReader::new(bytes, Path::new("t.hst"), Some(bytes.len() as u64))?;
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {

@@ -4,7 +4,7 @@ use super::footprint::{BlockKey, Footprint, sample_hash};
 use super::quantiles::Quantiles;
 use super::reuse::{BLOCK_BYTES, Popularity, StackDistances};
 use super::{Profile, SizeClass, UpdateClass, Volume};
-use crate::record::{Record, RecordReader, TraceError};
+use crate::record::{Record, RecordReader, TraceResult};
 use crate::shape::volumes::{VolumeLayout, VolumeSelection};
 use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimTime};
 use std::ops::Range;
@@ -245,7 +245,7 @@ fn volumes(counts: &[VolumeCount], names: &[String]) -> Vec<Volume> {
 pub fn profile(
     reader: &mut dyn RecordReader,
     on_progress: &mut dyn FnMut(Option<f64>),
-) -> Result<Profile, TraceError> {
+) -> TraceResult<Profile> {
     let mut profiler = Profiler::new(reader.has_times());
     let (mut batch, mut unreported) = (Vec::new(), 0);
     loop {

@@ -74,9 +74,7 @@ pub struct StackDistances {
     level: u32,
     /// Per block, the slot of its last use.
     last: FxHashMap<BlockKey, u32>,
-    /// The slots of all blocks.
     slots: SlotSet,
-    /// The next slot.
     slot: u32,
     /// Sampled accesses by sampling level and distance within the sample.
     counts: Vec<Vec<u64>>,

@@ -123,11 +123,6 @@ impl AddressMap {
         matches!(self, Self::Granules { to: GranuleMap::Scale { .. }, .. })
     }
 
-    /// Whether a first pass must find the granules with accesses.
-    pub const fn needs_granules(&self) -> bool {
-        self.maps_volumes()
-    }
-
     /// Sets the end of the trace's address range.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::slice::{self, Slice, SliceDecision};
 use super::survey::{granules, volume_ends};
 use super::times::{self, ArrivalTimes, CompletionPacing, Times};
 use super::volumes::{self, VolumeLayout, VolumeSelection};
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_engine::{Arrival, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source};
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ impl Warnings {
 }
 
 /// Opens the trace at its start.
-type Open = Box<dyn Fn() -> Result<Box<dyn RecordReader>, TraceError>>;
+type Open = Box<dyn Fn() -> TraceResult<Box<dyn RecordReader>>>;
 
 /// A trace as a workload.
 pub struct Replay {
@@ -135,7 +135,7 @@ pub struct Replay {
 /// Inconsistent parameters, and traces that cannot be opened or read in the first pass.
 pub fn replay(
     settings: &Settings,
-    open: impl Fn() -> Result<Box<dyn RecordReader>, TraceError> + 'static,
+    open: impl Fn() -> TraceResult<Box<dyn RecordReader>> + 'static,
     capacity_sectors: u64,
 ) -> Result<Replay, ReplayError> {
     let params = Parameters::from_settings(settings);
@@ -192,7 +192,7 @@ pub fn replay(
 
 /// Input of the first pass over a trace.
 struct FirstPass<'a> {
-    open: &'a dyn Fn() -> Result<Box<dyn RecordReader>, TraceError>,
+    open: &'a dyn Fn() -> TraceResult<Box<dyn RecordReader>>,
     slice: &'a Slice,
     selection: &'a VolumeSelection,
 }

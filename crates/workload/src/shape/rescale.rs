@@ -1,6 +1,6 @@
 //! Scaling of addresses and sizes, for traces in other units or with other offsets.
 
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
 use std::path::Path;
@@ -93,7 +93,7 @@ struct Rescaled {
 }
 
 impl RecordReader for Rescaled {
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         let Some(mut record) = self.reader.next()? else { return Ok(None) };
         self.number += 1;
         self.rescale.apply(&mut record).map_err(|message| {

@@ -3,7 +3,7 @@
 
 use super::slice::{Slice, SliceDecision};
 use super::volumes::{VolumeLayout, VolumeSelection};
-use crate::record::{RecordReader, TraceError};
+use crate::record::{RecordReader, TraceResult};
 use hybridsim_engine::{Op, Request};
 use rustc_hash::FxHashSet;
 
@@ -15,7 +15,7 @@ pub fn volume_ends(
     reader: &mut dyn RecordReader,
     slice: Slice,
     selection: &VolumeSelection,
-) -> Result<Vec<u64>, TraceError> {
+) -> TraceResult<Vec<u64>> {
     let mut ends = Vec::new();
     each_request(reader, slice, selection, |request| {
         let volume = usize::from(request.volume);
@@ -39,7 +39,7 @@ pub fn granules(
     (selection, layout): (&VolumeSelection, &VolumeLayout),
     granule: u64,
     max: u64,
-) -> Result<Option<Vec<u64>>, TraceError> {
+) -> TraceResult<Option<Vec<u64>>> {
     let mut found = FxHashSet::default();
     let mut fits = true;
     each_request(reader, slice, selection, |request| {
@@ -67,7 +67,7 @@ fn each_request(
     mut slice: Slice,
     selection: &VolumeSelection,
     mut act: impl FnMut(&Request) -> bool,
-) -> Result<(), TraceError> {
+) -> TraceResult<()> {
     let mut number = 0;
     while let Some(record) = reader.next()? {
         number += 1;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use crate::testing::settings;
 use hybridsim_engine::{Arrival, Lba, Op, Request, SimDuration, SimTime, Source};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ struct List {
 }
 
 impl RecordReader for List {
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         self.at += 1;
         Ok(self.records.get(self.at - 1).copied())
     }

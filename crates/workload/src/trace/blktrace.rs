@@ -7,7 +7,7 @@ use super::bytes::TraceFile;
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::records::CUT;
 use super::{Confidence, FormatEntry};
-use crate::record::{SourceLocation, TraceError};
+use crate::record::{SourceLocation, TraceResult};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,7 @@ struct Cpu {
 
 impl Cpu {
     /// Reads to the next event with action `act`, or completion.
-    fn advance(&mut self, act: u16, warnings: &mut WarningLog) -> Result<(), TraceError> {
+    fn advance(&mut self, act: u16, warnings: &mut WarningLog) -> TraceResult<()> {
         self.next = None;
         loop {
             let location = SourceLocation::Record(self.record + 1);
@@ -216,7 +216,7 @@ fn siblings(path: &Path) -> Vec<PathBuf> {
 }
 
 impl BlkTrace {
-    fn new(file: TraceFile, event: ArrivalEvent) -> Result<Self, TraceError> {
+    fn new(file: TraceFile, event: ArrivalEvent) -> TraceResult<Self> {
         let others = siblings(file.path());
         let mut cpus = vec![Cpu { file, record: 0, next: None }];
         for path in others {
@@ -243,7 +243,7 @@ impl BlkTrace {
 }
 
 /// Queue events if the first 64 KiB of the files have any, else issue events.
-fn best_act(cpus: &mut [Cpu]) -> Result<u16, TraceError> {
+fn best_act(cpus: &mut [Cpu]) -> TraceResult<u16> {
     for cpu in cpus {
         let mut rest = cpu.file.head()?.bytes;
         while let Some(event) = rest.get(..HEADER_BYTES).and_then(IoEvent::read) {
@@ -257,10 +257,7 @@ fn best_act(cpus: &mut [Cpu]) -> Result<u16, TraceError> {
 }
 
 impl RequestSource for BlkTrace {
-    fn next_request(
-        &mut self,
-        warnings: &mut WarningLog,
-    ) -> Result<Option<RawRequest>, TraceError> {
+    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
         loop {
             for cpu in self.stale.clone() {
                 self.cpus[cpu].advance(self.act, warnings)?;

@@ -1,6 +1,6 @@
 //! Bytes of a trace file, decompressed on the fly in constant memory.
 
-use crate::record::{SourceLocation, TraceError};
+use crate::record::{SourceLocation, TraceError, TraceResult};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -86,7 +86,7 @@ impl TraceFile {
     ///
     /// # Errors
     /// Missing file, directory, no permission, an empty file.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
+    pub fn open(path: &Path) -> TraceResult<Self> {
         let error = |message: String| TraceError::new(path, SourceLocation::File, message);
         let file = File::open(path).map_err(|cause| {
             error(format!("cannot be opened: {}; give the path of a trace file", plain(&cause)))
@@ -142,7 +142,7 @@ impl TraceFile {
     ///
     /// # Errors
     /// If not even the first byte can be decompressed. Damage behind it is reported on reading.
-    pub fn head(&mut self) -> Result<FileHead<'_>, TraceError> {
+    pub fn head(&mut self) -> TraceResult<FileHead<'_>> {
         while self.end - self.start < HEAD_BYTES && !self.ended {
             if let Err(error) = self.fill(SourceLocation::File) {
                 if self.end == self.start {
@@ -158,7 +158,7 @@ impl TraceFile {
     }
 
     /// Reads more into the buffer. Sets `ended` at the end of the file.
-    fn fill(&mut self, location: SourceLocation) -> Result<(), TraceError> {
+    fn fill(&mut self, location: SourceLocation) -> TraceResult<()> {
         if let Some(error) = &self.failed {
             return Err(TraceError { location, ..error.clone() });
         }
@@ -202,7 +202,7 @@ impl TraceFile {
     /// # Errors
     /// A line beyond [`LINE_BYTES_MAX`], or damaged compressed data.
     #[inline]
-    pub fn line(&mut self, line: u64) -> Result<Option<(&[u8], bool)>, TraceError> {
+    pub fn line(&mut self, line: u64) -> TraceResult<Option<(&[u8], bool)>> {
         let mut searched = 0;
         loop {
             let held = &self.buffer[self.start + searched..self.end];
@@ -239,7 +239,7 @@ impl TraceFile {
     /// # Errors
     /// Damaged compressed data.
     #[inline]
-    pub fn peek(&mut self, count: usize, location: SourceLocation) -> Result<&[u8], TraceError> {
+    pub fn peek(&mut self, count: usize, location: SourceLocation) -> TraceResult<&[u8]> {
         assert!(count <= HEAD_BYTES, "records are small");
         while self.end - self.start < count && !self.ended {
             self.fill(location)?;
@@ -255,7 +255,7 @@ impl TraceFile {
         self.start += count;
     }
 
-    pub fn skip_byte_order_mark(&mut self) -> Result<(), TraceError> {
+    pub fn skip_byte_order_mark(&mut self) -> TraceResult<()> {
         if self.peek(BYTE_ORDER_MARK.len(), SourceLocation::Line(1))? == BYTE_ORDER_MARK {
             self.consume(BYTE_ORDER_MARK.len());
         }

@@ -6,7 +6,7 @@ use super::names::NameTable;
 use super::normalise::RawRequest;
 use super::number;
 use super::{Confidence, FileHead, FormatEntry, FormatInput};
-use crate::record::{RecordReader, SourceLocation, TraceError};
+use crate::record::{RecordReader, SourceLocation, TraceResult};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
@@ -129,7 +129,7 @@ struct Columns {
     found: Vec<(usize, usize)>,
 }
 
-fn open(mut input: FormatInput) -> Result<Box<dyn RecordReader>, TraceError> {
+fn open(mut input: FormatInput) -> TraceResult<Box<dyn RecordReader>> {
     let head = input.file.head()?;
     if !head.whole && !head.bytes.contains(&b'\n') {
         // Reports what truncates the first line.

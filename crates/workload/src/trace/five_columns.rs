@@ -10,7 +10,7 @@ use super::lines::{Blanks, FEW_BAD, LineError, LineParser, ParsedLine, open_line
 use super::normalise::RawRequest;
 use super::number;
 use super::{Confidence, FormatEntry, FormatInput};
-use crate::record::{RecordReader, TraceError};
+use crate::record::{RecordReader, TraceResult};
 use hybridsim_config::param::Kind;
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Description;
@@ -167,7 +167,7 @@ struct FiveColumns {
     op: OpColumn,
 }
 
-fn open(input: FormatInput, size: Unit, op: OpColumn) -> Result<Box<dyn RecordReader>, TraceError> {
+fn open(input: FormatInput, size: Unit, op: OpColumn) -> TraceResult<Box<dyn RecordReader>> {
     let time_unit: TimeUnit = field(&input.settings, "time_unit");
     let shift = match time_unit {
         TimeUnit::Seconds => Some(9),

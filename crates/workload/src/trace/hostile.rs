@@ -3,7 +3,7 @@
 
 use super::detect::choose;
 use super::{Confidence, ENTRIES, FileHead, FormatEntry, OpenOptions, open, open_with};
-use crate::record::{Record, RecordReader, SourceLocation, TraceError};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
 use std::io::Write;
@@ -25,7 +25,7 @@ impl TempFolder {
 
 /// The records of a trace, and the number of warnings or the error at its end. Checks the
 /// guarantees of every reader.
-fn read(path: &Path, format: Option<&str>) -> (Vec<Record>, Result<usize, TraceError>) {
+fn read(path: &Path, format: Option<&str>) -> (Vec<Record>, TraceResult<usize>) {
     read_with(path, &format.map_or_else(OpenOptions::default, named))
 }
 
@@ -33,7 +33,7 @@ fn named(format: &str) -> OpenOptions {
     OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() }
 }
 
-fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, TraceError>) {
+fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, TraceResult<usize>) {
     let mut records = Vec::new();
     let mut trace = match open(path, options) {
         Ok(trace) => trace,
@@ -69,7 +69,7 @@ fn read_in_batches(
     path: &Path,
     options: &OpenOptions,
     seed: u64,
-) -> (Vec<Record>, Result<usize, TraceError>) {
+) -> (Vec<Record>, TraceResult<usize>) {
     let mut trace = open(path, options).expect("it was opened before");
     let (mut records, mut batch) = (Vec::new(), Vec::new());
     let mut stream = Stream::new(seed, "batches");

@@ -4,7 +4,7 @@ use super::bytes::{FileHead, TraceFile};
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::number::{self, NumberError};
 use super::{Confidence, FormatEntry, FormatInput};
-use crate::record::{RecordReader, SourceLocation, TraceError};
+use crate::record::{RecordReader, SourceLocation, TraceResult};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
 
@@ -148,7 +148,7 @@ const CARRIAGE_RETURN: &str = "a carriage return within the line: lines end with
 const CUT: &str = "the last line is truncated; left out";
 
 impl<P: LineParser> LineSource<P> {
-    pub fn new(mut file: TraceFile, parser: P) -> Result<Self, TraceError> {
+    pub fn new(mut file: TraceFile, parser: P) -> TraceResult<Self> {
         file.skip_byte_order_mark()?;
         Ok(Self { file, parser, line: 0, read: false })
     }
@@ -170,10 +170,7 @@ fn may_be_header(line: &[u8]) -> bool {
 
 impl<P: LineParser> RequestSource for LineSource<P> {
     #[inline]
-    fn next_request(
-        &mut self,
-        warnings: &mut WarningLog,
-    ) -> Result<Option<RawRequest>, TraceError> {
+    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
         loop {
             let Some((line, ended)) = self.file.line(self.line + 1)? else { return Ok(None) };
             self.line += 1;
@@ -232,7 +229,7 @@ fn excerpt(line: &[u8]) -> String {
 pub(crate) fn open_lines<P: LineParser + 'static>(
     input: FormatInput,
     parser: P,
-) -> Result<Box<dyn RecordReader>, TraceError> {
+) -> TraceResult<Box<dyn RecordReader>> {
     let FormatInput { file, reorder_records, warnings, .. } = input;
     let source = LineSource::new(file, parser)?;
     Ok(Box::new(NormalisedReader::new(source, reorder_records, warnings)))

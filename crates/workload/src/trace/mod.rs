@@ -42,7 +42,7 @@ mod window;
 pub use bytes::{FileHead, TraceFile};
 pub use detect::{Detection, OtherReading};
 
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use detect::{Choice, choose};
 use hybridsim_config::check;
 use hybridsim_config::param::{Kind, Settings, Value};
@@ -67,7 +67,7 @@ pub struct FormatEntry {
     pub description: Description,
     /// Examines the first bytes of a file, already decompressed.
     pub sniff: fn(&FileHead<'_>) -> Confidence,
-    pub open: fn(FormatInput) -> Result<Box<dyn RecordReader>, TraceError>,
+    pub open: fn(FormatInput) -> TraceResult<Box<dyn RecordReader>>,
     /// Formats that by default read the same content as the same records.
     pub same_as: &'static [&'static str],
     /// A few records in this format.
@@ -115,10 +115,10 @@ pub struct OpenTrace {
 }
 
 impl RecordReader for OpenTrace {
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         self.reader.next()
     }
-    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         self.reader.next_batch(batch)
     }
     fn warnings(&self) -> &[Warning] {
@@ -183,7 +183,7 @@ pub const ENTRIES: &[FormatEntry] = &[
 ///
 /// # Errors
 /// Missing file, directory, empty or unknown content, ambiguous content, unknown format.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenTrace, TraceError> {
+pub fn open(path: &Path, options: &OpenOptions) -> TraceResult<OpenTrace> {
     open_with(ENTRIES, path, options)
 }
 
@@ -195,7 +195,7 @@ pub fn open_with(
     entries: &[FormatEntry],
     path: &Path,
     options: &OpenOptions,
-) -> Result<OpenTrace, TraceError> {
+) -> TraceResult<OpenTrace> {
     let named = options.format.as_deref().map(|name| named(entries, name)).transpose();
     let named = named.map_err(|message| TraceError::new(path, SourceLocation::File, message))?;
     let mut file = TraceFile::open(path)?;

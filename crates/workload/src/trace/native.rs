@@ -2,7 +2,7 @@
 
 use super::{Confidence, FormatEntry, FormatInput, TraceFile};
 use crate::native::{MAGIC, NativeReader};
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceResult, Warning};
 use hybridsim_config::registry::Description;
 use std::io::{self, Read};
 
@@ -41,7 +41,7 @@ impl Read for UnpackedFile {
 
 struct NativeTrace(NativeReader<UnpackedFile>);
 
-fn open(input: FormatInput) -> Result<Box<dyn RecordReader>, TraceError> {
+fn open(input: FormatInput) -> TraceResult<Box<dyn RecordReader>> {
     let path = input.file.path().to_owned();
     let reader = NativeReader::new(UnpackedFile(input.file), &path, None)?;
     Ok(Box::new(NativeTrace(reader)))
@@ -49,10 +49,10 @@ fn open(input: FormatInput) -> Result<Box<dyn RecordReader>, TraceError> {
 
 impl RecordReader for NativeTrace {
     #[inline]
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         self.0.next()
     }
-    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         self.0.next_batch(batch)
     }
     fn warnings(&self) -> &[Warning] {

@@ -5,7 +5,7 @@ use super::bytes::TraceFile;
 use super::clock::Clock;
 use super::volumes::VolumeNumbers;
 use super::window::{Order, Window};
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use hybridsim_engine::{DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime};
 
 /// A request as a format parsed it.
@@ -100,7 +100,7 @@ impl WarningLog {
     /// Leaves a bad record out, or returns its error. `read` is whether any record before it could
     /// be read: if not, the format is doubtful.
     #[cold]
-    pub fn bad_record(&mut self, mut error: TraceError, read: bool) -> Result<(), TraceError> {
+    pub fn bad_record(&mut self, mut error: TraceError, read: bool) -> TraceResult<()> {
         if !self.skip_bad {
             error.message += if read {
                 "; correct it, or leave such records out with --skip-bad-lines (`skip_bad_lines`)"
@@ -124,8 +124,7 @@ impl WarningLog {
 
 /// A trace file parsed by its format.
 pub(crate) trait RequestSource {
-    fn next_request(&mut self, warnings: &mut WarningLog)
-    -> Result<Option<RawRequest>, TraceError>;
+    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>>;
     /// The location of the last request.
     fn location(&self) -> SourceLocation;
     /// The file, for errors and progress.
@@ -170,7 +169,7 @@ pub(crate) struct NormalisedReader<S> {
     volumes: VolumeNumbers,
     /// Times in it are still of the trace's clock.
     window: Window,
-    end: Option<Result<(), TraceError>>,
+    end: Option<TraceResult<()>>,
     first_ns: Option<u64>,
     /// The records that are returned next, from the index `at`.
     ready: Vec<Record>,
@@ -200,7 +199,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     /// Reads a request into the window, its time still of the trace's clock. Returns whether there
     /// was one.
     #[inline(always)]
-    fn read_request(&mut self) -> Result<bool, TraceError> {
+    fn read_request(&mut self) -> TraceResult<bool> {
         let Some(raw) = self.source.next_request(&mut self.warnings)? else {
             self.drop_far();
             return Ok(false);
@@ -241,7 +240,7 @@ impl<S: RequestSource> NormalisedReader<S> {
 
     /// Whether `raw` is a request that a device could serve. The others are used or counted here.
     #[inline(never)]
-    fn is_kept(&mut self, raw: &RawRequest) -> Result<bool, TraceError> {
+    fn is_kept(&mut self, raw: &RawRequest) -> TraceResult<bool> {
         if raw.completion {
             self.complete(raw);
             return Ok(false);
@@ -317,7 +316,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     #[cold]
-    fn add_volume(&mut self, key: u64) -> Result<u16, TraceError> {
+    fn add_volume(&mut self, key: u64) -> TraceResult<u16> {
         let label = self.source.label(key);
         self.volumes.add(key, label).ok_or_else(|| {
             let message = "more than 65,535 volumes; reduce the trace to fewer";
@@ -365,7 +364,7 @@ impl<S: RequestSource> NormalisedReader<S> {
     }
 
     /// Replaces `batch` with the next records; none at the end.
-    fn take(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn take(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         self.fill();
         self.window.take(batch);
         if let Some(first) = batch.first() {
@@ -419,7 +418,7 @@ fn record(raw: &RawRequest, volume: u16, time_ns: u64) -> Record {
 
 impl<S: RequestSource> RecordReader for NormalisedReader<S> {
     #[inline]
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> TraceResult<Option<Record>> {
         if self.at == self.ready.len() {
             self.at = 0;
             let mut ready = std::mem::take(&mut self.ready);
@@ -432,7 +431,7 @@ impl<S: RequestSource> RecordReader for NormalisedReader<S> {
         Ok(record)
     }
 
-    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> TraceResult<()> {
         if self.at == self.ready.len() {
             return self.take(batch);
         }

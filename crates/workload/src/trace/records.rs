@@ -3,7 +3,7 @@
 use super::FormatInput;
 use super::bytes::TraceFile;
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
-use crate::record::{RecordReader, SourceLocation, TraceError};
+use crate::record::{RecordReader, SourceLocation, TraceResult};
 
 pub(crate) enum ParsedRecord {
     Request(RawRequest),
@@ -37,7 +37,7 @@ pub(crate) const CUT: &str = "the last record is truncated; left out";
 impl<P: RecordParser> RecordSource<P> {
     /// Reads until the next record is buffered. Returns whether there is one.
     #[cold]
-    fn buffer(&mut self, bytes: usize, warnings: &mut WarningLog) -> Result<bool, TraceError> {
+    fn buffer(&mut self, bytes: usize, warnings: &mut WarningLog) -> TraceResult<bool> {
         let location = SourceLocation::Record(self.record + 1);
         let held = self.file.peek(bytes, location)?.len();
         if held < bytes && held > 0 {
@@ -53,17 +53,14 @@ impl<P: RecordParser> RecordSource<P> {
     }
 
     #[cold]
-    fn skip_bad(&self, message: String, warnings: &mut WarningLog) -> Result<(), TraceError> {
+    fn skip_bad(&self, message: String, warnings: &mut WarningLog) -> TraceResult<()> {
         warnings.bad_record(self.file.error(self.location(), message), self.read)
     }
 }
 
 impl<P: RecordParser> RequestSource for RecordSource<P> {
     #[inline(always)]
-    fn next_request(
-        &mut self,
-        warnings: &mut WarningLog,
-    ) -> Result<Option<RawRequest>, TraceError> {
+    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
         let bytes = self.parser.bytes();
         loop {
             let Some(held) = self.file.buffered(bytes) else {

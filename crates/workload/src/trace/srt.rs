@@ -5,7 +5,7 @@ use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::number;
 use super::records::CUT;
 use super::{Confidence, FormatEntry};
-use crate::record::{SourceLocation, TraceError};
+use crate::record::{SourceLocation, TraceResult};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
@@ -66,7 +66,7 @@ fn sector_bytes(header: &[u8]) -> Result<u64, &'static str> {
 }
 
 impl Srt {
-    fn new(mut file: TraceFile) -> Result<Self, TraceError> {
+    fn new(mut file: TraceFile) -> TraceResult<Self> {
         let head = file.peek(HEAD_BYTES, SourceLocation::File)?;
         let header = match memchr::memchr(FORM_FEED, head) {
             Some(end) if head.starts_with(MAGIC) => &head[..end],
@@ -83,10 +83,7 @@ impl Srt {
     }
 
     /// The first words of the next record; `None` at the end.
-    fn words(
-        &mut self,
-        warnings: &mut WarningLog,
-    ) -> Result<Option<[u32; SHORT_WORDS]>, TraceError> {
+    fn words(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<[u32; SHORT_WORDS]>> {
         let location = SourceLocation::Record(self.record + 1);
         let first = self.file.peek(4, location)?;
         let held = first.len();
@@ -139,10 +136,7 @@ impl Srt {
 }
 
 impl RequestSource for Srt {
-    fn next_request(
-        &mut self,
-        warnings: &mut WarningLog,
-    ) -> Result<Option<RawRequest>, TraceError> {
+    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
         while let Some(words) = self.words(warnings)? {
             if words[1] & 0xffff == SHORT {
                 return Ok(Some(self.request(&words)));
