@@ -5,7 +5,7 @@ use super::rebuild::{self, Members};
 use super::resync::{BITMAP_TAG, BITMAP_TOKEN, Resync};
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Inject, Injected, LatencyBreakdown, Op,
-    Outcome, PowerFailure, Request, RequestId,
+    PowerFailure, Request, RequestId,
 };
 use std::collections::VecDeque;
 
@@ -115,7 +115,7 @@ impl<A: RedundantArray> Component for Redundant<A> {
     /// A member that fails a request leaves the array.
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let members = self.0.shared().members;
-        if done.outcome == Outcome::Failed && !members.has_failed(done.child) {
+        if done.failed() && !members.has_failed(done.child) {
             members.fail(ctx, done.child);
             self.report_if_beyond_redundancy(ctx);
         }

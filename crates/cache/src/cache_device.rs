@@ -26,8 +26,8 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
-    LatencyPhase, Lba, Loader, Op, Outcome, Request, RequestId, SECTOR_BYTES, Saver, SimDuration,
-    SimTime, StateError,
+    LatencyPhase, Lba, Loader, Op, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime,
+    StateError,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -381,11 +381,7 @@ impl CacheDevice {
         let total = ctx.now().since(ctx.issued(op.id));
         let breakdown =
             op.breakdown.plus(LatencyPhase::Queue, total.saturating_sub(op.breakdown.total()));
-        if failed {
-            ctx.fail_request(op.id, breakdown);
-        } else {
-            ctx.complete(op.id, breakdown);
-        }
+        ctx.complete_as(op.id, breakdown, failed);
     }
 
     fn close(&mut self, index: u32) {
@@ -497,7 +493,7 @@ impl Component for CacheDevice {
         let index = done.tag as u32;
         let op = &mut self.ops[index as usize];
         op.left -= 1;
-        op.failed[done.child] |= done.outcome == Outcome::Failed;
+        op.failed[done.child] |= done.failed();
         if op.left == 0 {
             op.breakdown = done.breakdown;
             self.step_completed(ctx, index);

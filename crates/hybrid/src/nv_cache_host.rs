@@ -13,8 +13,8 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Checkpoint, Command, Completion, Component, ComponentInfo, Ctx, Lba, Loader, Outcome,
-    PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError,
+    Checkpoint, Command, Completion, Component, ComponentInfo, Ctx, Lba, Loader, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -206,7 +206,7 @@ impl NvCacheHost {
             }
             _ => {}
         }
-        if done.outcome == Outcome::Failed {
+        if done.failed() {
             ctx.device_fault(format!(
                 "the drive refused `{}` of {} sectors from {}; its NV cache has no space for them \
                  (pin less, or flush before) or has failed",
@@ -247,11 +247,7 @@ impl Component for NvCacheHost {
         if done.tag == COMMAND {
             return self.command_completed(ctx, done);
         }
-        let id = RequestId(done.tag as u32);
-        match done.outcome {
-            Outcome::Done => ctx.complete(id, done.breakdown),
-            Outcome::Failed => ctx.fail_request(id, done.breakdown),
-        }
+        ctx.complete_as(RequestId(done.tag as u32), done.breakdown, done.failed());
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {

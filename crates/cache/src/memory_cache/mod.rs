@@ -319,11 +319,7 @@ impl MemoryCache {
         let total = ctx.now().since(ctx.issued(op.id));
         let breakdown =
             op.breakdown.plus(LatencyPhase::Queue, total.saturating_sub(op.breakdown.total()));
-        if outcome == Outcome::Failed {
-            ctx.fail_request(op.id, breakdown);
-        } else {
-            ctx.complete(op.id, breakdown);
-        }
+        ctx.complete_as(op.id, breakdown, outcome == Outcome::Failed);
     }
 }
 

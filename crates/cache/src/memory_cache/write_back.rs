@@ -71,7 +71,7 @@ impl MemoryCache {
             op.awaits = op.awaits.filter(|number| *number != since);
         }
         ctx.data().give_back(done.request.data);
-        let failed = done.outcome == Outcome::Failed;
+        let failed = done.failed();
         if failed {
             let value = u64::from(done.request.sectors);
             ctx.emit(CommonEvent::Custom { name: UNSAVED_SECTORS, value });

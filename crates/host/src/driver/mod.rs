@@ -20,7 +20,7 @@ use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba,
-    Loader, Op, Outcome, PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
+    Loader, Op, PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
 };
 use queue_pair::Outside;
 use std::collections::VecDeque;
@@ -303,7 +303,7 @@ pub(crate) fn report_completed(ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
     }
     ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
-    if done.outcome == Outcome::Failed {
+    if done.failed() {
         ctx.emit(CommonEvent::Failed { op, sectors });
         ctx.emit(CommonEvent::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
     }

@@ -93,8 +93,7 @@ hybridsim_config::params! {
         access: AccessTimes = Kind::Choice(AccessTimes::NAMES), default "curve" needs REDIRECTS,
             "Access times the host assumes: mean times by distance, measured when the run begins, \
              or the exact positioning times of the disk.";
-        flash_latency: SimDuration = Kind::Duration, default "\"0.7ms\""
-            needs REDIRECTS,
+        flash_latency: SimDuration = Kind::Duration, default "\"0.7ms\"" needs REDIRECTS,
             "Write latency of the flash as the host assumes it, without data transfer (assumed).";
         flash_rate: u64 = Kind::Rate, default "\"9MB/s\"" needs REDIRECTS,
             "Write rate of the flash as the host assumes it.";
@@ -120,8 +119,7 @@ hybridsim_config::params! {
             "Longest write of adjacent entries merged while flushing (assumed).";
         idle: bool = Kind::Flag, default "true" needs REDIRECTS,
             "Destage while the request queue is empty.";
-        idle_delay: SimDuration = Kind::Duration, default "\"0ns\""
-            needs DESTAGES_IDLE,
+        idle_delay: SimDuration = Kind::Duration, default "\"0ns\"" needs DESTAGES_IDLE,
             "Idle time before the FQueue is destaged; none in the paper.";
         idle_to: f64 = SHARE, default "0" needs DESTAGES_IDLE,
             "FQueue utilisation down to which it is destaged while idle. Section III.C of the \

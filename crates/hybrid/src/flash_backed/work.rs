@@ -5,7 +5,7 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
     Command, Completion, Ctx, DataSlice, Fault, Flags, LatencyBreakdown, LatencyPhase, Lba, Op,
-    Outcome, Request, RequestId, SECTOR_BYTES, SimTime,
+    Request, RequestId, SECTOR_BYTES, SimTime,
 };
 
 /// The current step of an operation.
@@ -295,7 +295,7 @@ impl FlashBacked {
     fn step_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let active = self.active();
         active.outstanding -= 1;
-        active.failed |= done.outcome == Outcome::Failed;
+        active.failed |= done.failed();
         if active.outstanding > 0 {
             return;
         }
@@ -430,10 +430,6 @@ impl FlashBacked {
         }
         let Some((id, _)) = active.request else { return };
         self.idle_since = ctx.now();
-        if active.failed {
-            ctx.fail_request(id, active.breakdown);
-        } else {
-            ctx.complete(id, active.breakdown);
-        }
+        ctx.complete_as(id, active.breakdown, active.failed);
     }
 }

@@ -149,22 +149,18 @@ hybridsim_config::params! {
              `write_policy = \"through\"` (beyond the paper).";
         period_pages: u64 = Kind::Count { min: 1000, max: 1 << 40 }, default "60000",
             "Page accesses after which the division is decided again, and reported.";
-        segments: u32 = Kind::Count { min: 1, max: 256 }, default "16"
-            needs DIVIDED,
+        segments: u32 = Kind::Count { min: 1, max: 256 }, default "16" needs DIVIDED,
             "Segments of the LRU stacks that give the hit ratios.";
-        sampled: u64 = Kind::Count { min: 1, max: 10_000 }, default "1"
-            needs DIVIDED,
+        sampled: u64 = Kind::Count { min: 1, max: 10_000 }, default "1" needs DIVIDED,
             "The stacks track one page in this many; 1 tracks all, as in the paper.";
         u_steps: Option<u32> = Kind::Count { min: 2, max: 256 }, optional
             needs &[Needs::Is("scheme", &["op"])],
             "Cache sizes compared; by default `segments`, the one step of algorithm 1 (segment \
              size over cache size). The authors' released code has 16.";
-        r_steps: Option<u32> = Kind::Count { min: 1, max: 256 }, optional
-            needs DIVIDED,
+        r_steps: Option<u32> = Kind::Count { min: 1, max: 256 }, optional needs DIVIDED,
             "Partitions compared for each size; by default `segments`. The authors' released code \
              has 32.";
-        shrink_max_pages: u64 = Kind::Count { min: 1, max: 1 << 40 }, default "65536"
-            needs DIVIDED,
+        shrink_max_pages: u64 = Kind::Count { min: 1, max: 1 << 40 }, default "65536" needs DIVIDED,
             "Most pages by which the write cache shrinks in a period.";
         replacement: EntryChoice = Kind::Entry("replacement"), default "\"lru\"",
             "Replacement policy (beyond the paper); the cost model assumes LRU whichever is \
@@ -173,31 +169,23 @@ hybridsim_config::params! {
             "`given`: the cost model uses the times below; `observed`: measured service times of \
              flash and disk, or the times below while too few operations were measured (beyond the \
              paper).";
-        program_time: SimDuration = Kind::Duration, default "\"200us\""
-            needs DIVIDED,
+        program_time: SimDuration = Kind::Duration, default "\"200us\"" needs DIVIDED,
             "Cost model: programming a page.";
-        read_time: SimDuration = Kind::Duration, default "\"25us\""
-            needs DIVIDED,
+        read_time: SimDuration = Kind::Duration, default "\"25us\"" needs DIVIDED,
             "Cost model: reading a page.";
-        erase_time: SimDuration = Kind::Duration, default "\"1.5ms\""
-            needs DIVIDED,
+        erase_time: SimDuration = Kind::Duration, default "\"1.5ms\"" needs DIVIDED,
             "Cost model: erasing a block.";
-        bus_time: SimDuration = Kind::Duration, default "\"102.4us\""
-            needs DIVIDED,
+        bus_time: SimDuration = Kind::Duration, default "\"102.4us\"" needs DIVIDED,
             "Cost model: a page over the bus.";
-        pages_per_block: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "64"
-            needs DIVIDED,
+        pages_per_block: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "64" needs DIVIDED,
             "Cost model: pages in a block.";
-        disk_read_position: SimDuration = Kind::Duration, default "\"4.4ms\""
-            needs DIVIDED,
+        disk_read_position: SimDuration = Kind::Duration, default "\"4.4ms\"" needs DIVIDED,
             "Cost model: positioning for a read.";
-        disk_write_position: SimDuration = Kind::Duration, default "\"4.9ms\""
-            needs DIVIDED,
+        disk_write_position: SimDuration = Kind::Duration, default "\"4.9ms\"" needs DIVIDED,
             "Cost model: positioning for a write.";
         disk_rate: u64 = Kind::Rate, default "\"72MB/s\"" needs DIVIDED,
             "Cost model: the disk's bandwidth.";
-        erase_worth: SimDuration = Kind::Duration, default "\"0us\""
-            needs DIVIDED,
+        erase_worth: SimDuration = Kind::Duration, default "\"0us\"" needs DIVIDED,
             "Added to the cost of an erase in the model: a higher value leaves more space \
              over-provisioned, trading hit ratio for endurance (beyond the paper).";
         mapping: bool = Kind::Flag, default "true",

@@ -6,7 +6,7 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
 use hybridsim_engine::{
     Command, CommonEvent, Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba,
-    Op, Outcome, Request, RequestId, SimTime,
+    Op, Request, RequestId, SimTime,
 };
 
 /// Child numbers.
@@ -302,7 +302,7 @@ impl NvCacheDisk {
         let slot = done.tag as u32;
         let job = &mut self.jobs[slot as usize];
         job.outstanding -= 1;
-        job.failed |= done.outcome == Outcome::Failed;
+        job.failed |= done.failed();
         if job.outstanding > 0 {
             return;
         }
@@ -360,8 +360,7 @@ impl NvCacheDisk {
             self.spindle.active(ctx.now(), job.request.op, &self.params);
         }
         match job.id {
-            Some(id) if job.failed => ctx.fail_request(id, job.breakdown),
-            Some(id) => ctx.complete(id, job.breakdown),
+            Some(id) => ctx.complete_as(id, job.breakdown, job.failed),
             None if job.caches => {}
             None => self.spindle.destaged(job.failed),
         }

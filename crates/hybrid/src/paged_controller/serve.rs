@@ -6,7 +6,7 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::directory::bits;
 use hybridsim_cache::paged::split::{Medium, Split, SubRequest, split};
 use hybridsim_cache::replacement::{Access, CachedPage};
-use hybridsim_engine::{Completion, Ctx, LatencyPhase, Lba, Op, Outcome, Request, RequestId};
+use hybridsim_engine::{Completion, Ctx, LatencyPhase, Lba, Op, Request, RequestId};
 
 /// The request path all paged controllers share.
 pub trait PagedController: PagedPolicy + Sized {
@@ -173,7 +173,7 @@ pub trait PagedController: PagedPolicy + Sized {
         let core = self.core_mut();
         let pending = core.pending(slot);
         pending.outstanding -= 1;
-        pending.failed |= done.outcome == Outcome::Failed;
+        pending.failed |= done.failed();
         let pending = *pending;
         let to_flash = done.child == Medium::Flash as usize && done.request.op == Op::Write;
         if to_flash && !pending.failed {
@@ -205,11 +205,7 @@ pub trait PagedController: PagedPolicy + Sized {
             breakdown.add(phase, time);
         }
         let copy = self.before_completion(ctx, &pending);
-        if pending.failed {
-            ctx.fail_request(id, breakdown);
-        } else {
-            ctx.complete(id, breakdown);
-        }
+        ctx.complete_as(id, breakdown, pending.failed);
         self.core_mut().executing -= 1;
         self.completed(ctx, slot, copy);
     }
