@@ -346,7 +346,7 @@ impl CacheDevice {
         let request = self.ops[index as usize].request;
         let (from, to) = self.cached(&request);
         let sectors = (to - from) as u32;
-        let data = copy_of(ctx, request.data, sectors);
+        let data = ctx.copy_data(&Request { sectors, ..request });
         self.complete(ctx, index, false);
         let write = Request::new(Op::Write, Lba(from), sectors);
         let write = Request { flags: Flags::BACKGROUND, data, ..write };
@@ -447,16 +447,6 @@ impl CacheDevice {
 
 /// Marks the token of a timer that only advances.
 const AGAIN: u64 = 1 << 1;
-
-fn copy_of(ctx: &mut Ctx<'_>, data: DataSlice, sectors: u32) -> DataSlice {
-    let copy = ctx.take_data(sectors);
-    for sector in 0..sectors {
-        let versions = ctx.data().versions(data.skip(sector), u32::from(!data.is_none()));
-        let Some(&version) = versions.first() else { break };
-        ctx.data().versions_mut(copy.skip(sector), 1)[0] = version;
-    }
-    copy
-}
 
 impl Component for CacheDevice {
     fn capacity(&self) -> u64 {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Record, RecordReader, TraceError, TraceResult};
+use crate::record::{Record, RecordReader, TraceResult};
 use hybridsim_engine::{Flags, Lba, Op, Request, SimTime, Stream};
 use proptest::prelude::*;
 use std::path::Path;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceResult, Warning};
 use crate::testing::settings;
 use hybridsim_engine::{Arrival, Lba, Op, Request, SimDuration, SimTime, Source};
 use proptest::prelude::*;

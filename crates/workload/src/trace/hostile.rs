@@ -3,7 +3,7 @@
 
 use super::detect::choose;
 use super::{Confidence, ENTRIES, FileHead, FormatEntry, OpenOptions, open, open_with};
-use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult};
+use crate::record::{Record, RecordReader, SourceLocation, TraceResult};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
 use std::io::Write;
