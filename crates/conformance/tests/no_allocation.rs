@@ -13,7 +13,7 @@ use hybridsim_engine::{
 use hybridsim_host::scheduler::fcfs::Fcfs;
 use hybridsim_host::scheduler::nearest::Nearest;
 use hybridsim_host::scheduler::shortest_first::{Cost, Estimate, ShortestFirst};
-use hybridsim_host::scheduler::sweep::Sweep;
+use hybridsim_host::scheduler::elevator::Elevator;
 use hybridsim_host::{Host, HostOptions};
 
 /// Random reads without end, in bursts that keep a queue waiting.
@@ -56,8 +56,8 @@ fn a_request_takes_no_memory_once_warm() {
     let schedulers: [fn() -> Box<dyn Scheduler>; 5] = [
         || Box::new(Fcfs::default()),
         || Box::new(Nearest::default()),
-        || Box::new(Sweep::default()),
-        || Box::new(Sweep::c_look()),
+        || Box::new(Elevator::default()),
+        || Box::new(Elevator::c_look()),
         || Box::new(ShortestFirst::new(256, Cost::Time(Estimate::Positioning))),
     ];
     for make in schedulers {
