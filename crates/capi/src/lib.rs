@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// What a function returns; `hybridsim_error` has the message of the last one that failed.
+/// The status that functions return; `hybridsim_error` has the message of the last one that failed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -55,7 +55,7 @@ pub enum Op {
     ZoneClose = 7,
 }
 
-/// How requests end, in `hybridsim_completion.outcome`.
+/// The outcome of a request, in `hybridsim_completion.outcome`.
 #[repr(C)]
 pub enum Outcome {
     /// Served.
@@ -76,7 +76,7 @@ pub const HYBRIDSIM_POWER_MAY_FAIL: u32 = 1;
 /// Flag of a session: `hybridsim_state` will be called.
 pub const HYBRIDSIM_SAVE_STATE: u32 = 2;
 
-/// How to open a session. Set all fields to 0 first, then `size`.
+/// Options of a session. Set all fields to 0 first, then `size`.
 #[repr(C)]
 pub struct Options {
     /// `sizeof(hybridsim_options)`.
@@ -85,14 +85,14 @@ pub struct Options {
     pub flags: u32,
     /// A state of the same system to start from, or NULL.
     pub state: *const u8,
-    /// Its bytes.
+    /// The state's length in bytes.
     pub state_bytes: usize,
 }
 
 /// A request.
 #[repr(C)]
 pub struct Request {
-    /// When it arrives, in nanoseconds since the start of the session, below 2^63; an instant that
+    /// Arrival in nanoseconds since the start of the session, below 2^63; an instant that
     /// has been simulated already is moved to the next possible one.
     pub at_ns: u64,
     /// First byte; a multiple of 512, 0 for a flush.
@@ -110,7 +110,7 @@ pub struct Request {
 pub struct Completion {
     /// The request's number.
     pub number: u64,
-    /// When it ended, in nanoseconds since the start of the session.
+    /// Completion in nanoseconds since the start of the session.
     pub at_ns: u64,
     /// A `hybridsim_outcome`.
     pub outcome: u32,
@@ -127,7 +127,6 @@ pub struct Session {
     state: Option<Vec<u8>>,
 }
 
-/// Why a function fails.
 type Failed = (Status, String);
 
 thread_local! {
@@ -142,7 +141,7 @@ fn text(message: String) -> CString {
     CString::new(message.replace('\0', " ")).expect("no zero is left")
 }
 
-/// Where a result goes: uninitialised memory, which is written only.
+/// The place of a result: uninitialised memory, which is written only.
 fn out<T>(to: *mut T, name: &str) -> Result<*mut T, Failed> {
     if to.is_null() { Err(wrong(&format!("{name} is NULL"))) } else { Ok(to) }
 }

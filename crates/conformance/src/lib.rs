@@ -24,7 +24,7 @@ use hybridsim_host::driver::{Host, HostOptions};
 pub struct Rig<'a> {
     /// The component.
     pub entry: &'a ComponentEntry,
-    /// Its parameters; the names of its children in them do not matter.
+    /// The parameters; the names of its children in them do not matter.
     pub settings: &'a Settings,
     /// Registry of its policies.
     pub registry: &'a Registry,
@@ -208,7 +208,7 @@ impl Rig<'_> {
 /// Result of a check.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// How the run ended.
+    /// The end of the run.
     pub end: RunEnd,
     /// All events.
     pub events: Vec<EventRecord>,

@@ -40,7 +40,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

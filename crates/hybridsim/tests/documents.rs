@@ -54,7 +54,7 @@ fn sources(folder: &Path) -> String {
     all
 }
 
-/// What stands between backticks on one line.
+/// The texts between backticks on one line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
@@ -225,7 +225,7 @@ fn write_files(text: &str, folder: &Path) {
     }
 }
 
-/// What is printed, with the same spaces whatever the widths of columns.
+/// A printed line, with the same spaces whatever the widths of columns.
 fn words(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -35,7 +35,7 @@ const REFUSED: &str = "is refused: ";
 /// The problem of a key that is reported as without effect and has one.
 const SPITE: &str = "is reported as without effect, and has one";
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, PartialEq)]
 enum Outcome {
     /// The scenario is rejected, or the run fails.

@@ -323,8 +323,8 @@ fn a_volatile_write_cache_loses_data_and_is_found_out() {
     assert!(fault.contains("wrong data"), "{fault}");
 }
 
-/// Of two writes to the same sector the first is flushed: the disk may lose the second, and those
-/// after it while power failures take the flushes.
+/// With two writes to the same sector, of which the first is flushed, the disk may lose the second,
+/// and those after it while power failures take the flushes.
 #[test]
 fn a_volatile_write_cache_keeps_what_was_flushed() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("flushed.iolog");

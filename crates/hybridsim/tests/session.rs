@@ -54,7 +54,7 @@ fn scenario(folder: &Path, text: String, system_only: bool) -> Scenario {
     checked.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// What a run found out, without what it cost and how it is called.
+/// The results of a run without cost and label.
 fn essence(results: &RunResults) -> serde_json::Value {
     let mut value = serde_json::to_value(results).expect("results are JSON");
     let object = value.as_object_mut().expect("an object");

@@ -66,7 +66,7 @@ const BANNED_PHRASES: &[&str] = &[
     "is worth",
     "paper00",
 ];
-/// Where a banned word is the right one: the beginning of a path, and the word.
+/// Exceptions in which a banned word is the right one: the beginning of a path, and the word.
 const ALLOWED: &[(&str, &str)] = &[
     // A method of Optuna.
     ("python/hybridsim/search.py", "tell"),
@@ -194,7 +194,7 @@ fn banned(line: &str) -> Vec<&'static str> {
     all.chain(BANNED_PHRASES.iter().filter(is_phrase)).copied().collect()
 }
 
-/// Of each crate or folder, how often it uses a banned word, and the first places.
+/// Counts the uses of banned words in each crate or folder, with the first places.
 #[test]
 fn the_words_are_those_of_the_field() {
     const SHOWN: usize = 5;

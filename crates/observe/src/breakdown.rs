@@ -39,7 +39,7 @@ impl Spent {
 pub struct Slowest {
     /// They took at least this long, in ns.
     pub threshold_ns: u64,
-    /// Where their time went.
+    /// Their latency by phase.
     pub spent: Spent,
 }
 
@@ -110,7 +110,6 @@ impl Breakdown {
 }
 
 impl Breakdown {
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         match record.event() {

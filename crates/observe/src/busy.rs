@@ -17,7 +17,7 @@ const ROOM: usize = 4 * RECENT_MAX;
 /// latencies keep growing is not copied each time.
 const SLOWER: u32 = 6;
 
-/// What a unit did, for a picture: begin, length, and kind of each piece.
+/// Activity of a unit, for a picture: begin, length, and kind of each piece.
 type Strip = Vec<(u64, u64, usize)>;
 
 /// Something a unit did. Ordered by when it ended.
@@ -41,7 +41,7 @@ impl Piece {
 /// Busy time of a unit in the measured window, by cause.
 type Unit = [u64; CAUSES];
 
-/// What the intervals of one device are counted into.
+/// The sums over the intervals of one device.
 struct Count<'a> {
     maps: &'a mut BusyMaps,
     node: usize,
@@ -60,14 +60,13 @@ struct Device {
     recent: Vec<Piece>,
     /// Dropped before they ended, and not counted yet: the run may end before they do.
     open: Vec<Piece>,
-    /// How many of them were left when they were last counted.
+    /// Number of open intervals that were left when they were last counted.
     open_left: usize,
-    /// What ended after this is still in `recent`.
+    /// All intervals that ended after this are still in `recent`.
     known_from: u64,
 }
 
 impl Device {
-    /// Counts `piece` up to `count.now`.
     #[inline]
     fn count(&mut self, piece: &Piece, count: &mut Count<'_>) {
         let (units, number) = match piece.unit {
@@ -152,7 +151,7 @@ impl Device {
     }
 }
 
-/// What was going on while a request waited.
+/// Activity of the units while a request waited.
 #[derive(Clone, Debug)]
 struct Slow {
     op: Op,
@@ -172,7 +171,7 @@ pub struct BusyFold {
 }
 
 impl BusyFold {
-    /// What counts begins at `from`, later on in the same run.
+    /// Starts the measured window at `from`.
     pub fn measure_from(&mut self, from: u64) {
         self.from = from;
         self.slow = None;
@@ -183,7 +182,6 @@ impl BusyFold {
         self.devices.iter_mut().for_each(units);
     }
 
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if record.is_detail() {
@@ -269,7 +267,7 @@ impl BusyFold {
         shares
     }
 
-    /// How busy all units were over time; [`BusyFold::utilisation`] comes first.
+    /// Utilisation of all units over time; [`BusyFold::utilisation`] comes first.
     pub fn maps(&mut self, nodes: &[(String, ComponentInfo)], end: u64) -> Vec<BusyMap> {
         let devices = self.devices.iter().zip(nodes).enumerate();
         let of = |(node, (device, (path, _))): (usize, (&Device, &(String, ComponentInfo)))| {
@@ -278,7 +276,7 @@ impl BusyFold {
         devices.flat_map(of).collect()
     }
 
-    /// What all units did while one of the slowest requests waited; `None` if not recorded.
+    /// Activity of all units while one of the slowest requests waited; `None` if not recorded.
     pub fn activity(self, nodes: &[(String, ComponentInfo)]) -> Option<Activity> {
         let Slow { op, latency_ns, from, to, pieces } = self.slow?;
         let mut rows: BTreeMap<(usize, FlashUnit), Strip> = BTreeMap::new();

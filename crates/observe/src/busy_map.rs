@@ -67,7 +67,6 @@ impl Rows {
     }
 }
 
-/// The fold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BusyMaps {
     clock: Clock,

@@ -19,9 +19,9 @@ pub struct Counters {
     pub sectors: [u64; OPS],
     /// Requests that the system could not serve.
     pub failed: u64,
-    /// When the last request arrived, in ns.
+    /// Arrival of the last request, in ns.
     pub last_arrival_ns: u64,
-    /// When the last one completed, in ns.
+    /// Completion of the last request, in ns.
     pub last_completion_ns: u64,
     /// Power failures.
     pub power_cuts: u64,
@@ -60,7 +60,6 @@ impl Counters {
         }
     }
 
-    /// Sums by component number.
     pub(crate) fn components(&self) -> &[ComponentFold] {
         &self.components
     }
@@ -82,7 +81,6 @@ impl Counters {
 }
 
 impl Counters {
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         let now = record.time.as_ns();

@@ -91,7 +91,6 @@ impl Fingerprint {
         self.events
     }
 
-    /// The next event.
     #[inline(always)]
     fn add(&mut self, record: &EventRecord) {
         if record.is_detail() {

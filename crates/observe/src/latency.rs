@@ -18,7 +18,6 @@ const fn class_of(ns: u64) -> usize {
     ((shift as u64 * CLASSES_PER_OCTAVE) + (ns >> shift)) as usize
 }
 
-/// The highest latency of a class.
 const fn highest_of(class: usize) -> u64 {
     let shift = (class as u64 / CLASSES_PER_OCTAVE).saturating_sub(1);
     ((class as u64 - shift * CLASSES_PER_OCTAVE + 1) << shift) - 1
@@ -27,7 +26,6 @@ const fn highest_of(class: usize) -> u64 {
 /// Latencies of one kind of request, in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
-    /// Requests by class.
     counts: Box<[u64]>,
     count: u64,
     sum: u128,
@@ -133,7 +131,7 @@ impl Latencies {
         })
     }
 
-    /// The same counts for the tables of hdrhistogram.
+    /// The counts for the tables of hdrhistogram.
     fn histogram(&self) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, NS_MAX, 3)
             .expect("three digits between 1 ns and 292 years are valid bounds");
@@ -228,7 +226,6 @@ impl LatencyFold {
 }
 
 impl LatencyFold {
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if let Some(CommonEvent::Completed { op, latency, .. }) = record.event() {

@@ -33,6 +33,7 @@ pub use hybridsim_engine::Op;
 pub use invariants::Invariants;
 pub use latency::{Latencies, LatencyFold};
 pub use pictures::Pictures;
-pub use recorder::{Detail, EndedBy, Ending, Finished, Recorder, Warmup};
+pub use recorder::{Detail, Finished, Recorder, Warmup};
 pub use results::{Cost, Label, RunResults};
+pub use summary::{EndedBy, Ending};
 pub use tenants::TenantInfo;

@@ -29,7 +29,6 @@ pub struct MarkFold {
 }
 
 impl MarkFold {
-    /// The next event.
     #[inline]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if matches!(record.kind(), POWER_CUT | REDUNDANCY | TEMPERATURE) {

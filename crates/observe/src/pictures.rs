@@ -17,7 +17,7 @@ pub struct Pictures {
     /// Energy by power state, by component path, in joules; `operations` is what flash
     /// operations and spin-ups add to the power of the states.
     pub energy_j: BTreeMap<String, BTreeMap<String, f64>>,
-    /// What flash devices did while one of the slowest requests waited.
+    /// Activity of flash devices while one of the slowest requests waited.
     pub activity: Option<Activity>,
     /// The system's diagram as an SVG element without styles; empty if not drawn.
     pub diagram: String,
@@ -25,7 +25,7 @@ pub struct Pictures {
     pub marks: Vec<Mark>,
     /// Marks beyond the first 200, and the first 50 changes of thermal throttling.
     pub marks_left_out: u64,
-    /// How busy dies and channels were over time, by device and unit.
+    /// Utilisation of dies and channels over time, by device and unit.
     pub busy: Vec<BusyMap>,
     /// The run over time.
     pub series: Series,
@@ -38,11 +38,11 @@ pub struct Mark {
     pub ns: u64,
     /// Path of the component.
     pub path: String,
-    /// What happened, such as `member_failed`.
+    /// Name of the event, such as `member_failed`.
     pub what: String,
 }
 
-/// How busy the channels or the dies of a flash device were over time.
+/// Utilisation of the channels or the dies of a flash device over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BusyMap {
     /// Path of the device.
@@ -53,17 +53,17 @@ pub struct BusyMap {
     pub map: HeatMap,
 }
 
-/// What the dies and channels of flash devices did while a request waited. The request is one of
+/// Activity of the dies and channels of flash devices while a request waited. The request is one of
 /// the measured ones; none took longer by more than a 64th.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
     /// The request's operation.
     pub op: String,
-    /// How long it took.
+    /// Latency of the request.
     pub latency_ns: u64,
     /// Begin of the window: the request's arrival, or where what is remembered begins.
     pub from_ns: u64,
-    /// Its end: the request's completion.
+    /// End of the window: the request's completion.
     pub to_ns: u64,
     /// Names of acts.
     pub acts: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Activity {
     pub rows: Vec<ActivityRow>,
 }
 
-/// What one die or channel did.
+/// Activity of one die or channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActivityRow {
     /// Path of its device.
@@ -149,7 +149,7 @@ pub struct GaugeSeries {
     pub max: Vec<Option<u64>>,
 }
 
-/// How a cache fared per time bucket.
+/// Hits and misses of a cache per time bucket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheSeries {
     /// The node's path.
@@ -163,7 +163,7 @@ pub struct CacheSeries {
 /// Counts by time and row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeatMap {
-    /// How many time buckets of the series one column covers.
+    /// Time buckets of the series that one column covers.
     pub buckets_per_column: u64,
     /// Lower bounds of the rows, and the upper bound of the last one.
     pub bounds: Vec<u64>,

@@ -12,7 +12,7 @@ use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
 use crate::steady::SteadyFold;
-use crate::summary;
+use crate::summary::{self, EndedBy, Ending};
 use crate::tenants::{TenantFold, TenantInfo};
 use hybridsim_cache::CacheEvent;
 use hybridsim_disk::DiskEvent;
@@ -36,7 +36,7 @@ const DIE_BUSY: u8 = kind_of::<FlashEvent>("die_busy");
 const CHANNEL_BUSY: u8 = kind_of::<FlashEvent>("channel_busy");
 const CACHE_LOOKUP: u8 = kind_of::<CacheEvent>("cache_lookup");
 
-/// How much is observed. The fingerprint is the same either way.
+/// The level of observation. The fingerprint is the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The summary only.
@@ -58,40 +58,6 @@ pub enum Warmup {
     Time(SimDuration),
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
-    /// Simulated time at the end.
-    pub time: SimTime,
-    /// Events the machine handled.
-    pub events: u64,
-    /// What ended the run.
-    pub by: EndedBy,
-}
-
-/// What ended a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndedBy {
-    /// Every request has completed.
-    #[default]
-    Completion,
-    /// The last request has arrived, as `host.end` asks; others may be in flight.
-    LastArrival,
-    /// An error, or the user.
-    Interruption,
-}
-
-impl EndedBy {
-    /// Its name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completion => "completion",
-            Self::LastArrival => "last-arrival",
-            Self::Interruption => "interruption",
-        }
-    }
-}
-
 /// The start of the measured window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gate {
@@ -102,7 +68,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// How many of `events` precede the window.
+    /// The number of `events` that precede the window.
     fn closed_for(&mut self, events: &[EventRecord]) -> usize {
         for (at, record) in events.iter().enumerate() {
             if let Warmup::Time(length) = self.warmup
@@ -150,7 +116,7 @@ pub struct Recorder<'a> {
     tenants: TenantFold,
     tenant_infos: Vec<TenantInfo>,
     drawn: Option<Box<Drawn>>,
-    /// When the run began: after time zero where it continues from a restored state.
+    /// Start of the run: after time zero where it continues from a restored state.
     base: SimDuration,
     /// The records of a batch with times since `base`.
     since_base: Vec<EventRecord>,
@@ -168,7 +134,7 @@ pub struct Finished {
     pub latencies: LatencyFold,
     /// Requests of the measured window that the system could not serve.
     pub failed_requests: u64,
-    /// The same of the warm-up.
+    /// Requests that failed in the warm-up.
     pub failed_in_warmup: u64,
     /// A warning that the system did not keep up with the workload, for runs in an open loop.
     pub behind: Option<String>,

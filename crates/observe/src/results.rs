@@ -3,8 +3,8 @@
 //! Ratios are computed here, from sums; one without a denominator is `null`, never NaN.
 
 pub use crate::metrics::{
-    BitErrors, BufferResult, Busy, Cache, CustomResult, Disk, EraseCount, EraseSpread, Flash,
-    Lifetime, Power, Queue, Recovery, Redundancy, Thermal, Utilisation,
+    BitErrors, BufferResult, Busy, Cache, Component, CustomResult, Disk, EraseCount, EraseSpread,
+    Flash, Lifetime, Power, Queue, Recovery, Redundancy, Thermal, Utilisation, ratio,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
 pub const SCHEMA_VERSION: u32 = 4;
 
-/// What identifies the run.
+/// Identification of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// Name of the run in tables and charts.
@@ -46,8 +46,8 @@ pub struct RunResults {
     pub label: Label,
     /// `true` when the run ended as the scenario asks, `false` when it stopped early.
     pub complete: bool,
-    /// What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or an
-    /// `interruption` by an error or the user.
+    /// Cause of the end of the run: the `completion` of all requests, the `last-arrival`
+    /// (`host.end`), or an `interruption` by an error or the user.
     pub ended_by: Option<String>,
     /// Requests completed in the whole run, warm-up included.
     pub requests: u64,
@@ -137,7 +137,7 @@ pub struct Tenants {
 /// A workload of several, in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TenantResult {
-    /// Its weight.
+    /// Weight of the workload.
     pub weight: u32,
     /// Requests completed.
     pub requests: u64,
@@ -151,7 +151,7 @@ pub struct TenantResult {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// When its last request completed, from the start of the window. Earlier than the end of the
+    /// Completion of its last request, from the start of the window. Earlier than the end of the
     /// run where others had more to do.
     pub last_completion_ns: u64,
     /// Latency from arrival (`host.latency_from`) to completion.
@@ -288,46 +288,4 @@ pub struct Totals {
     pub read_hit_ratio: Option<f64>,
     /// Hit ratio of writes, under the same condition.
     pub write_hit_ratio: Option<f64>,
-}
-
-/// Metrics of one component; groups that do not apply are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Component {
-    /// Registered name of its kind.
-    pub kind: String,
-    /// Constants of its model, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub constants: BTreeMap<String, f64>,
-    /// Time and energy.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub power: Option<Power>,
-    /// Temperature and thermal throttling.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub thermal: Option<Thermal>,
-    /// Disk mechanics.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Disk>,
-    /// Flash operations.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<Flash>,
-    /// Cache accesses and destaging.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Cache>,
-    /// Queue depth.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Recovery from power failures.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<Recovery>,
-    /// Failed members and rebuilds of an array.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub redundancy: Option<Redundancy>,
-    /// Statistics that only this kind of component has, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub custom: BTreeMap<String, CustomResult>,
-}
-
-/// `part / whole`, `None` where that is not a finite number.
-pub fn ratio(part: f64, whole: f64) -> Option<f64> {
-    Some(part / whole).filter(|ratio| ratio.is_finite())
 }

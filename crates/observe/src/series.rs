@@ -10,7 +10,6 @@ use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, Lba, Op, SimTime};
 use hybridsim_flash::{Cause, FlashEvent};
 
-/// Rows of the address maps.
 const ADDRESS_ROWS: usize = 192;
 /// Columns a map is stored with at most; pictures are not wider.
 pub(crate) const MAP_COLUMNS: usize = 240;
@@ -148,7 +147,6 @@ impl EventSink for SeriesFold {
 }
 
 impl SeriesFold {
-    /// The time bucket of `now`.
     #[inline(always)]
     fn column(&mut self, now: u64) -> usize {
         if self.clock.column(now) >= COLUMNS {
@@ -177,7 +175,6 @@ impl SeriesFold {
         }
     }
 
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         let now = record.time.as_ns();

@@ -41,41 +41,31 @@ impl LevelKind {
 pub enum SpanEvent {
     /// A request of the workload, with where its time went.
     Request {
-        /// Operation.
         op: Op,
-        /// First sector.
         lba: Lba,
-        /// Length in sectors.
         sectors: u32,
         /// Arrival to completion.
         latency_ns: u64,
         /// Time by part, in the order of [`LatencyPhase::ALL`].
         phases_ns: [u64; LatencyPhase::COUNT],
     },
-    /// A device was in `state`.
     State(PowerState),
     /// A cache was cleaned, which made `pages` free.
     Cleanup {
-        /// Pages made free.
         pages: u32,
     },
     /// A die or a channel of a flash device was busy.
     Flash {
-        /// Which.
         unit: FlashUnit,
-        /// What with.
         act: FlashAct,
-        /// Why.
         cause: Cause,
     },
     /// Data were written back.
     Destaged {
-        /// Sectors.
         sectors: u32,
     },
     /// A level from here on.
     Level(LevelKind, u64),
-    /// The power failed.
     PowerCut,
 }
 
@@ -84,11 +74,11 @@ pub enum SpanEvent {
 pub struct Span {
     /// The node's number.
     pub node: u16,
-    /// Its begin, or the window's.
+    /// Start of the span, or of the window.
     pub start_ns: u64,
-    /// Its end, or the window's.
+    /// End of the span, or of the window.
     pub end_ns: u64,
-    /// What it was.
+    /// The event.
     pub event: SpanEvent,
 }
 
@@ -98,7 +88,7 @@ pub fn named(phases_ns: &[u64; LatencyPhase::COUNT]) -> impl Iterator<Item = (&'
     breakdown.filter(|(_, ns)| *ns > 0).map(|(phase, ns)| (phase.name(), ns))
 }
 
-/// What the fold remembers of a node.
+/// The state of one node.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     /// Power states have been reported up to this time.

@@ -36,7 +36,7 @@ pub fn student_t(degrees: usize) -> f64 {
 struct Batch {
     /// Sum of their latencies.
     ns: f64,
-    /// When the last completed.
+    /// Completion of the last request.
     end: SimTime,
 }
 
@@ -58,7 +58,6 @@ impl Default for SteadyFold {
 }
 
 impl SteadyFold {
-    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if let Some(CommonEvent::Completed { latency, .. }) = record.event() {
@@ -125,8 +124,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How many of the first values to leave out: the number that minimises the variance of the rest,
-/// divided by the square of how many are left. `None` with too few values.
+/// The number of first values to leave out: the one that minimises the variance of the rest,
+/// divided by the square of their number. `None` with too few values.
 fn mser(values: &[f64]) -> Option<usize> {
     let count = values.len();
     if count < BATCHES * PER_BATCH_MIN {

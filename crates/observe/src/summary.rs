@@ -5,9 +5,10 @@ use crate::counters::Counters;
 use crate::fingerprint::Fingerprint;
 use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
-use crate::recorder::{EndedBy, Ending};
 use crate::results::*;
-use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration, ZoneAction};
+use hybridsim_engine::{
+    ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration, SimTime, ZoneAction,
+};
 use std::collections::BTreeMap;
 
 /// The share of requests called the slowest.
@@ -20,6 +21,40 @@ const BEHIND_SHARE: f64 = 0.05;
 /// Fewer requests than this are a burst, which a system need not keep up with.
 const BEHIND_REQUESTS_MIN: u64 = 100;
 
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Simulated time at the end.
+    pub time: SimTime,
+    /// Events the machine handled.
+    pub events: u64,
+    /// The cause.
+    pub by: EndedBy,
+}
+
+/// The cause of the end of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Every request has completed.
+    #[default]
+    Completion,
+    /// The last request has arrived, as `host.end` asks; others may be in flight.
+    LastArrival,
+    /// An error, or the user.
+    Interruption,
+}
+
+impl EndedBy {
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completion => "completion",
+            Self::LastArrival => "last-arrival",
+            Self::Interruption => "interruption",
+        }
+    }
+}
+
 /// The input of the summary.
 pub struct Run<'a> {
     /// Paths and constants.
@@ -28,7 +63,7 @@ pub struct Run<'a> {
     pub counters: &'a Counters,
     /// Latencies.
     pub latency: &'a LatencyFold,
-    /// Where the time went.
+    /// Latencies by phase.
     pub breakdown: &'a Breakdown,
     /// Utilisation of flash by component, where observed.
     pub utilisation: Vec<Option<Utilisation>>,
@@ -36,7 +71,7 @@ pub struct Run<'a> {
     pub warmup: WarmupResult,
     /// Whether a warm-up was requested.
     pub asked_for_warmup: bool,
-    /// How the run ended.
+    /// The end of the run.
     pub ending: Ending,
 }
 
@@ -82,7 +117,7 @@ pub fn results(
     }
 }
 
-/// What pictures are drawn from.
+/// The data that pictures are drawn from.
 pub fn pictures(run: &Run<'_>, series: Series) -> Pictures {
     let mut pictures = Pictures {
         end_ns: run.ending.time.as_ns(),

@@ -198,7 +198,7 @@ fn python_type(kind: &str) -> String {
     }
 }
 
-/// What a field is when the document lacks its key; empty where it must not.
+/// The value of a field when the document lacks its key; empty where it must not.
 fn python_default(kind: &str, may_lack: bool) -> String {
     match kind {
         _ if kind.ends_with("| None") => "None".to_owned(),

@@ -43,8 +43,8 @@ pub fn check(
 pub fn listing() -> String {
     let registry = plugin::registry();
     let mut kinds = Map::new();
-    for slot in registry.categories() {
-        kinds.insert(slot.to_owned(), registry.descriptions(slot).map(entry).collect());
+    for category in registry.categories() {
+        kinds.insert(category.to_owned(), registry.descriptions(category).map(entry).collect());
     }
     kinds.insert("preset".to_owned(), presets::list().into_iter().map(preset).collect());
     Value::Object(kinds).to_string()

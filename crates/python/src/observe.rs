@@ -9,7 +9,6 @@ use pyo3::types::PyBytes;
 
 /// Bytes of a record; `python/hybridsim/events.py` declares the same layout to numpy.
 const RECORD_BYTES: usize = 32;
-/// Records in a batch.
 const BATCH: usize = 1 << 16;
 
 /// Collects events and calls a Python function with each batch.

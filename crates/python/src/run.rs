@@ -7,6 +7,7 @@ use hybridsim_config::diagnostic::{Diagnostics, SourceText};
 use hybridsim_engine::{EventRecord, EventSink, Fault};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
+use hybridsim_report::json::pretty;
 use hybridsim_simulation::exports::{self, RequestLog};
 use hybridsim_simulation::run::{self as simulator, Options, RunError, RunOutput, RunProgress};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -15,12 +16,10 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a scenario is read from: a file, or a text with the name to call it.
+/// The source of a scenario: a file, or a text with a name.
 #[derive(FromPyObject)]
 pub enum Source {
-    /// Name and text.
     Text(String, String),
-    /// A file.
     File(PathBuf),
 }
 
@@ -43,7 +42,7 @@ pub fn read_system(py: Python<'_>, source: Source, sets: Vec<String>) -> PyResul
         .map_err(|diagnostics| failure::scenario(py, &diagnostics))
 }
 
-/// What a scenario is read from.
+/// The input of a scenario, with its options.
 pub fn input(
     source: Source,
     sets: &[String],
@@ -63,7 +62,7 @@ struct Listeners {
     detail: Detail,
     progress: Option<Py<PyAny>>,
     observe: Option<Py<PyAny>>,
-    /// Where every request is listed.
+    /// The file that lists every request.
     requests: Option<PathBuf>,
 }
 
@@ -175,7 +174,7 @@ pub fn outcome<'py>(
     raised: Option<PyErr>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("json", json(&done.results))?;
+    dict.set_item("json", pretty(&done.results))?;
     dict.set_item("pictures", done.pictures.as_ref().map(one_line))?;
     dict.set_item("resolved", &done.resolved)?;
     let files = PyDict::new(py);
@@ -216,12 +215,6 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::Invariant(_) => "invariant",
         Fault::Interrupted => "interrupted",
     }
-}
-
-fn json(results: &RunResults) -> String {
-    let mut text = Vec::new();
-    hybridsim_report::json::write(&mut text, results).expect("memory can be written to");
-    String::from_utf8(text).expect("JSON is UTF-8")
 }
 
 fn one_line(pictures: &Pictures) -> String {

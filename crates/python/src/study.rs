@@ -18,11 +18,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// A key and what it may be: values in TOML, or the ends of a range and whether it is logarithmic.
-type Varied = (String, Given);
+type Varied = (String, VariedValues);
 
 #[derive(FromPyObject)]
-pub enum Given {
+pub enum VariedValues {
     /// Values in TOML.
     List(Vec<String>),
     /// The ends of a range in TOML, and whether it is spread by the logarithm.
@@ -33,7 +32,6 @@ pub enum Given {
 pub enum Repeated {
     /// This many seeds, from the scenario's own on.
     Count(u64),
-    /// These.
     List(Vec<u64>),
 }
 
@@ -43,11 +41,17 @@ type Listed = (Vec<String>, Vec<Vec<String>>);
 /// A plan of runs and the outcomes so far.
 #[pyclass(module = "hybridsim._core")]
 pub struct Study {
+    /// The keys of a point's values.
+    #[pyo3(get)]
     keys: Vec<String>,
     points: Vec<Point>,
     outcomes: Vec<Option<Outcome>>,
     store: Option<Store>,
+    /// Whether a scenario uses a policy written in Python.
+    #[pyo3(get)]
     uses_python: bool,
+    /// Whether a missing point uses a class that is registered in this process only.
+    #[pyo3(get)]
     uses_registered: bool,
 }
 
@@ -101,24 +105,6 @@ impl Study {
             let keys = plan.keys().into_iter().map(str::to_owned).collect();
             Ok(Self { keys, points, outcomes, store, uses_python, uses_registered })
         })
-    }
-
-    /// The keys of a point's values.
-    #[getter]
-    fn keys(&self) -> Vec<String> {
-        self.keys.clone()
-    }
-
-    /// Whether a scenario uses a policy written in Python.
-    #[getter]
-    fn uses_python(&self) -> bool {
-        self.uses_python
-    }
-
-    /// Whether a missing point uses a class that is registered in this process only.
-    #[getter]
-    fn uses_registered(&self) -> bool {
-        self.uses_registered
     }
 
     /// Values in TOML, seed and key of each point.
@@ -272,8 +258,8 @@ fn listen(
 
 fn varied((key, given): Varied) -> Result<Vary, String> {
     match given {
-        Given::List(values) => Vary::list(key, values).map_err(|error| error.to_string()),
-        Given::Range(from, to, log) => {
+        VariedValues::List(values) => Vary::list(key, values).map_err(|error| error.to_string()),
+        VariedValues::Range(from, to, log) => {
             let range = Range::parse(&from, &to, log).map_err(|error| format!("{key}: {error}"))?;
             Ok(Vary { key, values: Values::Range(range) })
         }

@@ -207,13 +207,13 @@ impl TraceReader {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Its format.
+    /// Name of the format.
     #[getter]
     fn format(&self) -> &'static str {
         self.trace.format.name
     }
 
-    /// How it is packed, such as `gzip`.
+    /// The compression, such as `gzip`.
     #[getter]
     fn packing(&self) -> Option<&'static str> {
         self.trace.compression

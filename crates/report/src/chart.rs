@@ -129,7 +129,6 @@ fn titles(group: Group, plot: &Plot) -> Group {
         )
 }
 
-/// Maps values of an axis to coordinates.
 struct Scale<'a> {
     axis: &'a Axis,
     low: f64,

@@ -29,7 +29,7 @@ impl Numbers {
     /// Checks that the results have a number, a flag or `null` at `path`.
     ///
     /// # Errors
-    /// Where the path ends instead, and which keys are there.
+    /// Fails when the path ends instead, and which keys are there.
     pub fn check(&self, path: &str) -> Result<(), String> {
         match find(&self.0, path) {
             Ok(Value::Number(_) | Value::Bool(_) | Value::Null) => Ok(()),

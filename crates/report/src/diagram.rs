@@ -20,7 +20,7 @@ pub enum Shape {
 #[derive(Clone, Debug)]
 pub struct Item {
     pub name: String,
-    /// Its kind and main parameters, one per line.
+    /// The kind and main parameters, one per line.
     pub lines: Vec<String>,
     pub shape: Shape,
     /// The number of identical components it represents; drawn as a stack if above one.

@@ -15,7 +15,6 @@ const STYLES: [&str; 2] =
 const SCRIPTS: [&str; 2] =
     [include_str!("../assets/uplot-1.6.32.min.js"), include_str!("../assets/units.js")];
 
-/// A kind of page.
 pub(crate) struct Document<'a> {
     /// The template, which extends `frame`.
     pub template: &'a str,

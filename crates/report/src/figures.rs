@@ -23,12 +23,8 @@ pub const NONE: &str = "–";
 type Value = fn(&RunResults) -> Option<f64>;
 type Unit = (f64, &'static str);
 
-struct Kind {
-    group: &'static str,
-    label: &'static str,
-    units: &'static [Unit],
-    value: Value,
-}
+/// Group, label, units and value of a metric.
+type Kind = (&'static str, &'static str, &'static [Unit], Value);
 
 const COUNT: &[Unit] = &[(1.0, "")];
 const TIME: &[Unit] = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
@@ -57,190 +53,69 @@ fn redundancy(run: &RunResults, value: fn(&Redundancy) -> Option<u64>) -> Option
 }
 
 const KINDS: &[Kind] = &[
-    Kind { group: "Work", label: "Requests", units: COUNT, value: |run| Some(run.requests as f64) },
-    Kind {
-        group: "Work",
-        label: "Simulated time",
-        units: LENGTH,
-        value: |run| Some(run.simulated_ns as f64),
-    },
-    Kind {
-        group: "Work",
-        label: "Warm-up (excluded)",
-        units: LENGTH,
-        value: |run| has_warmup(run).then_some(run.warmup.ns as f64),
-    },
-    Kind {
-        group: "Work",
-        label: "Measured requests",
-        units: COUNT,
-        value: |run| has_warmup(run).then_some(run.latency_ns.all.count as f64),
-    },
-    Kind { group: "Work", label: "Throughput", units: RATE, value: |run| run.throughput.iops },
-    Kind {
-        group: "Work",
-        label: "Bandwidth",
-        units: BYTES_RATE,
-        value: |run| run.throughput.bytes_per_s,
-    },
-    Kind {
-        group: "Work",
-        label: "Power failures",
-        units: COUNT,
-        value: |run| (run.power_cuts > 0).then_some(run.power_cuts as f64),
-    },
-    Kind {
-        group: "Work",
-        label: "Requests lost",
-        units: COUNT,
-        value: |run| (run.power_cuts > 0).then_some(run.requests_lost as f64),
-    },
-    Kind {
-        group: "Work",
-        label: "Degraded",
-        units: LENGTH,
-        value: |run| redundancy(run, |it| Some(it.degraded_ns)),
-    },
-    Kind {
-        group: "Work",
-        label: "Longest rebuild",
-        units: LENGTH,
-        value: |run| redundancy(run, |it| it.rebuild_ns_max),
-    },
-    Kind { group: "Latency", label: "Mean", units: TIME, value: |run| run.latency_ns.all.mean },
-    Kind {
-        group: "Latency",
-        label: "Mean, 95 % ±",
-        units: TIME,
-        value: |run| run.steady.filter(|it| it.is_long_enough).map(|it| it.mean_ns.half_width),
-    },
-    Kind {
-        group: "Latency",
-        label: "Median",
-        units: TIME,
-        value: |run| run.latency_ns.all.p50.map(|ns| ns as f64),
-    },
-    Kind {
-        group: "Latency",
-        label: "p99",
-        units: TIME,
-        value: |run| percentile(run, 0.01, run.latency_ns.all.p99),
-    },
-    Kind {
-        group: "Latency",
-        label: "p99.9",
-        units: TIME,
-        value: |run| percentile(run, 0.001, run.latency_ns.all.p999),
-    },
-    Kind {
-        group: "Latency",
-        label: "p99.99",
-        units: TIME,
-        value: |run| percentile(run, 0.0001, run.latency_ns.all.p9999),
-    },
-    Kind {
-        group: "Latency",
-        label: "Maximum",
-        units: TIME,
-        value: |run| run.latency_ns.all.max.map(|ns| ns as f64),
-    },
-    Kind {
-        group: "Latency",
-        label: "Read mean",
-        units: TIME,
-        value: |run| run.latency_ns.read.mean,
-    },
-    Kind {
-        group: "Latency",
-        label: "Write mean",
-        units: TIME,
-        value: |run| run.latency_ns.write.mean,
-    },
-    Kind {
-        group: "Latency",
-        label: "Flush mean",
-        units: TIME,
-        value: |run| run.latency_ns.flush.mean,
-    },
-    Kind {
-        group: "Latency",
-        label: "Trim mean",
-        units: TIME,
-        value: |run| run.latency_ns.trim.mean,
-    },
-    Kind {
-        group: "Latency",
-        label: "Zone reset mean",
-        units: TIME,
-        value: |run| run.latency_ns.zone_reset.mean,
-    },
-    Kind {
-        group: "Latency",
-        label: "Zone finish mean",
-        units: TIME,
-        value: |run| run.latency_ns.zone_finish.mean,
-    },
-    Kind {
-        group: "Flash",
-        label: "Write amplification",
-        units: COUNT,
-        value: |run| run.totals.write_amplification,
-    },
-    Kind {
-        group: "Flash",
-        label: "Erases",
-        units: COUNT,
-        value: |run| run.totals.erases.map(|erases| erases as f64),
-    },
-    Kind { group: "Cache", label: "Hit ratio", units: SHARE, value: |run| run.totals.hit_ratio },
-    Kind {
-        group: "Cache",
-        label: "Read hit ratio",
-        units: SHARE,
-        value: |run| run.totals.read_hit_ratio,
-    },
-    Kind {
-        group: "Cache",
-        label: "Write hit ratio",
-        units: SHARE,
-        value: |run| run.totals.write_hit_ratio,
-    },
-    Kind { group: "Energy", label: "Energy", units: ENERGY, value: |run| run.totals.energy_j },
-    Kind {
-        group: "Energy",
-        label: "Energy per request",
-        units: ENERGY,
-        value: |run| run.totals.energy_j_per_request,
-    },
-    Kind {
-        group: "Simulator",
-        label: "Simulation speed",
-        units: RATE,
-        value: |run| run.requests_per_wall_s,
-    },
-    Kind {
-        group: "Simulator",
-        label: "Memory",
-        units: BYTES,
-        value: |run| run.peak_rss_bytes.map(|bytes| bytes as f64),
-    },
+    ("Work", "Requests", COUNT, |run| Some(run.requests as f64)),
+    ("Work", "Simulated time", LENGTH, |run| Some(run.simulated_ns as f64)),
+    ("Work", "Warm-up (excluded)", LENGTH, |run| has_warmup(run).then_some(run.warmup.ns as f64)),
+    ("Work", "Measured requests", COUNT, |run| {
+        has_warmup(run).then_some(run.latency_ns.all.count as f64)
+    }),
+    ("Work", "Throughput", RATE, |run| run.throughput.iops),
+    ("Work", "Bandwidth", BYTES_RATE, |run| run.throughput.bytes_per_s),
+    ("Work", "Power failures", COUNT, |run| (run.power_cuts > 0).then_some(run.power_cuts as f64)),
+    ("Work", "Requests lost", COUNT, |run| {
+        (run.power_cuts > 0).then_some(run.requests_lost as f64)
+    }),
+    ("Work", "Degraded", LENGTH, |run| redundancy(run, |it| Some(it.degraded_ns))),
+    ("Work", "Longest rebuild", LENGTH, |run| redundancy(run, |it| it.rebuild_ns_max)),
+    ("Latency", "Mean", TIME, |run| run.latency_ns.all.mean),
+    ("Latency", "Mean, 95 % ±", TIME, |run| {
+        run.steady.filter(|it| it.is_long_enough).map(|it| it.mean_ns.half_width)
+    }),
+    ("Latency", "Median", TIME, |run| run.latency_ns.all.p50.map(|ns| ns as f64)),
+    ("Latency", "p99", TIME, |run| percentile(run, 0.01, run.latency_ns.all.p99)),
+    ("Latency", "p99.9", TIME, |run| percentile(run, 0.001, run.latency_ns.all.p999)),
+    ("Latency", "p99.99", TIME, |run| percentile(run, 0.0001, run.latency_ns.all.p9999)),
+    ("Latency", "Maximum", TIME, |run| run.latency_ns.all.max.map(|ns| ns as f64)),
+    ("Latency", "Read mean", TIME, |run| run.latency_ns.read.mean),
+    ("Latency", "Write mean", TIME, |run| run.latency_ns.write.mean),
+    ("Latency", "Flush mean", TIME, |run| run.latency_ns.flush.mean),
+    ("Latency", "Trim mean", TIME, |run| run.latency_ns.trim.mean),
+    ("Latency", "Zone reset mean", TIME, |run| run.latency_ns.zone_reset.mean),
+    ("Latency", "Zone finish mean", TIME, |run| run.latency_ns.zone_finish.mean),
+    ("Flash", "Write amplification", COUNT, |run| run.totals.write_amplification),
+    ("Flash", "Erases", COUNT, |run| run.totals.erases.map(|erases| erases as f64)),
+    ("Cache", "Hit ratio", SHARE, |run| run.totals.hit_ratio),
+    ("Cache", "Read hit ratio", SHARE, |run| run.totals.read_hit_ratio),
+    ("Cache", "Write hit ratio", SHARE, |run| run.totals.write_hit_ratio),
+    ("Energy", "Energy", ENERGY, |run| run.totals.energy_j),
+    ("Energy", "Energy per request", ENERGY, |run| run.totals.energy_j_per_request),
+    ("Simulator", "Simulation speed", RATE, |run| run.requests_per_wall_s),
+    ("Simulator", "Memory", BYTES, |run| run.peak_rss_bytes.map(|bytes| bytes as f64)),
 ];
 
 /// The metrics of `runs`; those that no run has are left out.
 pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
-    let figure = |kind: &Kind| {
-        let values: Vec<Option<f64>> = runs.iter().map(|run| (kind.value)(run)).collect();
-        values.iter().any(Option::is_some).then(|| {
-            let (unit, values) = show(kind.units, &values);
-            Figure { group: kind.group, label: kind.label.into(), unit, values }
-        })
-    };
-    KINDS.iter().filter_map(figure).chain(tenant_figures(runs)).collect()
+    let known = KINDS.iter().filter_map(|&(group, label, units, value)| {
+        figure(group, label.into(), units, runs.iter().map(|run| value(run)).collect())
+    });
+    known.chain(tenant_figures(runs)).collect()
+}
+
+/// A metric, unless no run has it.
+fn figure(
+    group: &'static str,
+    label: Cow<'static, str>,
+    units: &[Unit],
+    values: Vec<Option<f64>>,
+) -> Option<Figure> {
+    values.iter().any(Option::is_some).then(|| {
+        let (unit, values) = show(units, &values);
+        Figure { group, label, unit, values }
+    })
 }
 
 type TenantValue = fn(&TenantResult) -> Option<f64>;
 
-/// The metrics of each of several workloads.
 const TENANT_KINDS: &[(&str, &[Unit], TenantValue)] = &[
     ("share", SHARE, |tenant| tenant.share),
     ("throughput", RATE, |tenant| tenant.iops),
@@ -257,12 +132,7 @@ fn tenant_figures(runs: &[&RunResults]) -> Vec<Figure> {
     let group = "Workloads";
     let all = || runs.iter().filter_map(|run| run.tenants.as_ref());
     let names: BTreeSet<&String> = all().flat_map(|tenants| tenants.by_name.keys()).collect();
-    let figure = |label: Cow<'static, str>, units, values: Vec<Option<f64>>| {
-        values.iter().any(Option::is_some).then(|| {
-            let (unit, values) = show(units, &values);
-            Figure { group, label, unit, values }
-        })
-    };
+    let figure = |label, units, values| figure(group, label, units, values);
     let fairness = runs.iter().map(|run| run.tenants.as_ref()?.fairness).collect();
     let several = all().any(|tenants| tenants.by_name.len() > 1);
     let fairness = figure("Fairness (Jain)".into(), COUNT, fairness).filter(|_| several);
@@ -334,6 +204,13 @@ pub fn number(value: f64) -> String {
         grouped.push_str(fraction);
     }
     grouped
+}
+
+/// A number of bytes in the largest binary unit below it.
+pub fn binary_size(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));
+    format!("{} {}", number(bytes as f64 / (1u64 << unit.1) as f64), unit.0)
 }
 
 #[cfg(test)]

@@ -154,7 +154,6 @@ fn source<'a>((run, name): (&'a Run, &String)) -> Source<'a> {
     }
 }
 
-/// A run as the scripts see it.
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,

@@ -45,7 +45,7 @@ pub struct Row {
     pub ours: Option<Quantity>,
     /// Unit of both values.
     pub unit: String,
-    /// What counts as agreement.
+    /// The difference that counts as agreement.
     pub tolerance: String,
     pub verdict: Verdict,
     /// Why it differs or cannot be compared; or a remark.
@@ -179,9 +179,9 @@ pub struct Curve {
     pub name: String,
     /// Points by ascending x.
     pub points: Vec<(f64, f64)>,
-    /// Whether it is published data; drawn dashed.
+    /// Whether the curve is published data; drawn dashed.
     pub published: bool,
-    /// Whether it is a step function, such as a distribution.
+    /// Whether the curve is a step function, such as a distribution.
     pub stepped: bool,
 }
 
@@ -220,7 +220,7 @@ pub fn tally_sentence(studies: &[Study]) -> String {
     )
 }
 
-/// How many rows agree at each setting of what the source leaves open, as run first: setting, rows
+/// Rows that agree at each setting of what the source leaves open, as run first: setting, rows
 /// that agree, rows that were run there. Rows that cannot fail do not count. Empty where no row was
 /// run at other settings.
 pub fn by_setting(study: &Study) -> Vec<(String, usize, usize)> {

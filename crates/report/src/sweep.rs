@@ -18,7 +18,7 @@ const DOCUMENT: Document<'_> = Document {
     ],
 };
 
-/// What the page shows.
+/// Contents of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
     /// The scenario.
@@ -38,7 +38,7 @@ pub struct Sweep {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Key {
     pub name: String,
-    /// Its values, in the order of the plan.
+    /// The values of the key, in the order of the plan.
     pub values: Vec<String>,
 }
 
@@ -46,11 +46,11 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
     pub name: String,
-    /// Whether it has charts; it is always in the table.
+    /// Whether the metric has charts; it is always in the table.
     pub is_shown: bool,
     /// Whether more is better.
     pub more_is_better: bool,
-    /// How much it changes along each key.
+    /// Change of the metric along each key.
     pub effects: Vec<Effect>,
 }
 
@@ -79,7 +79,7 @@ pub struct Level {
 /// A combination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its value of each key, as an index.
+    /// The point's value of each key, as an index.
     pub at: Vec<usize>,
     /// By column.
     pub cells: Vec<Option<Cell>>,

@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Longer names of runs are truncated.
 const NAME_WIDTH_MAX: usize = 24;
-/// Where names of runs would exceed this width, the table has numbers and a legend above.
+/// The widest table; with longer names of runs it has numbers and a legend above.
 const TABLE_WIDTH_MAX: usize = 120;
 
 /// Formatting of terminal output.

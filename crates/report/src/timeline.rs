@@ -16,12 +16,12 @@ const MARKS: u32 = 3;
 const CHANNELS: u32 = 100;
 const DIES: u32 = 100_000;
 
-/// What a timeline says of itself.
+/// The heading of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The run's title.
     pub title: &'a str,
-    /// Its window in ns.
+    /// The window in ns.
     pub window_ns: (u64, u64),
     /// Events of the window beyond the limit.
     pub left_out: u64,
@@ -30,7 +30,7 @@ pub struct About<'a> {
 /// Writes `spans` as one JSON document; `paths` names the nodes.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// Fails when `out` cannot be written.
 pub fn write(
     out: &mut impl Write,
     about: About<'_>,

@@ -17,7 +17,7 @@ mod sample;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What the browser recorded of a page.
+/// The browser's record of a page.
 struct Visit {
     dom: String,
     console: Vec<String>,

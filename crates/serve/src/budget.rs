@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// wait for memory.
 pub const STALLED: Duration = Duration::from_secs(30);
 
-/// How much of it is in use.
+/// A limit on memory, with the bytes in use.
 pub struct Budget {
     bytes_max: usize,
     used: Cell<usize>,

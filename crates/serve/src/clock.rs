@@ -38,7 +38,7 @@ struct Paced {
     latency_ns: f64,
 }
 
-/// How late replies left, in nanoseconds of real time.
+/// Lateness of replies, in nanoseconds of real time.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Lateness {
     pub mean: f64,
@@ -84,7 +84,7 @@ impl Clock {
         self.grace
     }
 
-    /// When a request received at `wall` arrives; the simulation is at `now`.
+    /// The arrival time of a request received at `wall`; the simulation is at `now`.
     pub fn arrival(&mut self, wall: Instant, now: SimTime) -> SimTime {
         if self.paced.is_some() {
             return self.at(wall).max(now);

@@ -4,7 +4,7 @@
 //! component takes, `{"do": "cut-power"}` lets the power fail, and the names of [`Injected`] with
 //! their keys ([`FaultOrder`]) let a component fail.
 
-use crate::server::{ACCEPT_PAUSE, Server};
+use crate::server::Server;
 use crate::stream::{Listener, Stream};
 use bytes::{Buf, BytesMut};
 use hybridsim_engine::Injected;
@@ -13,16 +13,12 @@ use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::rc::Rc;
 
-/// The longest line.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Serves the control socket.
 pub async fn listen(listener: Listener, server: Rc<Server>) {
     loop {
-        match listener.accept().await {
-            Ok(stream) => drop(tokio::task::spawn_local(converse(stream, Rc::clone(&server)))),
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
+        tokio::task::spawn_local(converse(listener.next().await, Rc::clone(&server)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! One client whose bytes are known from the start: for input that no well-behaved client sends.
 
-use crate::connection::Connection;
+use crate::client;
 use crate::drive::Drive;
 use crate::exports::Exports;
 use crate::server::{Limits, Server};
@@ -18,7 +18,7 @@ const QUIET_TURNS: u32 = 16;
 /// replies. Returns what it was sent, and the drive, which may still be serving requests.
 ///
 /// # Errors
-/// When sockets cannot be made.
+/// Fails when sockets cannot be made.
 pub fn converse(
     drive: Drive,
     exports: Exports,
@@ -30,8 +30,8 @@ pub fn converse(
     let server = Rc::new(Server::new(drive, exports, String::new(), Limits::default()));
     let replies = tasks.block_on(&runtime, async {
         let (client, stream) = UnixStream::pair()?;
-        let connection = server.connect(Stream::Unix(stream));
-        tokio::task::spawn_local(Connection::serve(connection, Rc::clone(&server)));
+        let connection = server.connect(Stream::Unix(stream)).expect("it is the only client");
+        tokio::task::spawn_local(client::serve(connection, Rc::clone(&server)));
         tokio::select! {
             replies = client_of(client, &server, input, piece.max(1)) => replies,
             () = server.run_drive() => Ok(Vec::new()),

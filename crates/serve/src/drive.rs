@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 /// The longest part of a request that writes zeros, in sectors: 4 MiB.
 const ZEROS_SECTORS_MAX: u64 = 8192;
-/// What may be kept of writes that a power failure could undo; then the device is asked to flush.
+/// Data kept of writes that a power failure could undo; beyond it the device is asked to flush.
 const HISTORY_BYTES_MAX: u64 = 1 << 30;
-/// What may be kept of writes that failed; then the device is read to find out what it holds.
+/// Data kept of writes that failed; beyond it the device is read to find out what it holds.
 const FAILED_BYTES_MAX: u64 = 64 << 20;
 
 /// The operation of a client's request.
@@ -51,26 +51,24 @@ pub struct Finished {
     pub outcome: Result<Vec<u8>, &'static str>,
 }
 
-/// A job at the device.
 struct Pending {
     job: Job,
     /// Parts that have not ended.
     left: u32,
     failed: bool,
-    /// What [`crate::contents::History::flush`] returned.
+    /// The number that [`crate::contents::History::flush`] returned.
     flush: u64,
 }
 
 /// A part of a job, which is one request to the device.
 struct Part {
     pending: u64,
-    /// Arrival.
     at: SimTime,
     first: u64,
     sectors: u64,
 }
 
-/// What was served, besides the results of the simulation.
+/// Counts of the server, besides the results of the simulation.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Served {
     /// `virtual` or `paced`.
@@ -89,7 +87,7 @@ pub struct Served {
     pub faults: u64,
     /// Sectors read whose last acknowledged write a power failure took away.
     pub lost_sectors: u64,
-    /// How late replies left, with a paced clock.
+    /// Lateness of replies, with a paced clock.
     pub lateness_ns: Option<Lateness>,
 }
 
@@ -122,7 +120,6 @@ pub struct Drive {
     history_max: u64,
     /// The power is failing: replies no longer reach clients.
     is_failing: bool,
-    /// The client number of the drive's own requests.
     own_client: u64,
     pub served: Served,
 }
@@ -302,7 +299,6 @@ impl Drive {
         self.fault.get_or_insert(fault);
     }
 
-    /// Ends every job with an error.
     fn fail_all(&mut self) {
         self.parts.clear();
         let jobs: Vec<Job> = self.jobs.drain().map(|(_, pending)| pending.job).collect();
@@ -425,7 +421,7 @@ impl Drive {
         }
     }
 
-    /// When [`Drive::advance_to`] has something to do next, with a paced clock.
+    /// The time at which [`Drive::advance_to`] has something to do next, with a paced clock.
     pub fn next_event(&mut self) -> Option<Instant> {
         self.session.next_event().and_then(|time| self.clock.instant(time))
     }
@@ -493,7 +489,7 @@ impl Drive {
     /// The power fails now. Jobs that have not ended never will.
     ///
     /// # Errors
-    /// When the system does not model power failures, which ends the simulation.
+    /// Fails when the system does not model power failures, which ends the simulation.
     pub fn cut_power(&mut self, wall: Instant) -> Result<(), String> {
         let at = self.clock.arrival(wall, self.session.now());
         let cut = self.session.cut_power(at);
@@ -550,7 +546,7 @@ impl Drive {
     /// trace that cannot be completed does not keep the state and the results from being returned.
     ///
     /// # Errors
-    /// When the state cannot be saved.
+    /// Fails when the state cannot be saved.
     pub fn finish(mut self, registry: &Registry, saves: bool) -> Result<Ended, RunError> {
         if saves && self.fault.is_none() {
             self.decide_all();
@@ -593,7 +589,7 @@ impl Drive {
         }
     }
 
-    /// How long to wait for the next requests of clients that have had replies, with a virtual
+    /// The maximum wait for the next requests of clients that have had replies, with a virtual
     /// clock.
     pub fn grace(&self) -> Duration {
         self.clock.grace()

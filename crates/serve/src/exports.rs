@@ -21,7 +21,7 @@ impl Exports {
     /// and takes what is left. Without any, the whole device is the one export, without a name.
     ///
     /// # Errors
-    /// When they are written wrongly or do not fit into `capacity` sectors.
+    /// Fails when they are written wrongly or do not fit into `capacity` sectors.
     pub fn parse(parts: &[String], capacity: u64) -> Result<Self, String> {
         if parts.is_empty() {
             let whole = Export { name: String::new(), first: 0, sectors: capacity };

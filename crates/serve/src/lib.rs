@@ -6,6 +6,7 @@
 #![cfg(unix)]
 
 mod budget;
+mod client;
 mod clock;
 mod connection;
 pub mod contents;
@@ -13,6 +14,7 @@ mod control;
 mod conversation;
 mod drive;
 mod exports;
+mod listen;
 mod lock;
 mod nbd;
 mod record;
@@ -24,8 +26,9 @@ pub use clock::{Clock, Lateness};
 pub use conversation::converse;
 pub use drive::{Drive, Ended, Finished, Job, Kind, Served};
 pub use exports::{Export, Exports};
+pub use listen::{Options, serve};
 pub use lock::{Lock, hold};
 pub use record::{TraceFile, faults_beside};
-pub use server::{Limits, Options, Outcome, serve};
+pub use server::Limits;
 pub use state::{save, unpack};
 pub use stream::Address;

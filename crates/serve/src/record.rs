@@ -16,7 +16,7 @@ pub struct TraceFile {
     file: NewFile,
     /// Why nothing more is written.
     failed: Option<io::Error>,
-    /// Where faults go, if there are any.
+    /// The file for faults, if there are any.
     faults: PathBuf,
 }
 
@@ -24,7 +24,7 @@ impl TraceFile {
     /// Begins the trace at `path`; `notes` say where it comes from.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails when it cannot be written.
     pub fn create(path: &Path, notes: Vec<(String, String)>) -> io::Result<Self> {
         let file = NewFile::at(path);
         let header = Header { notes, ..Header::default() };
@@ -42,7 +42,7 @@ impl TraceFile {
     /// Completes the file, and writes `faults` beside it, if there are any.
     ///
     /// # Errors
-    /// When a file could not be written, now or before.
+    /// Fails when a file could not be written, now or before.
     pub fn finish(self, faults: &[(SimDuration, FaultOrder)]) -> io::Result<()> {
         if let Some(error) = self.failed {
             return Err(error);

@@ -1,34 +1,24 @@
-//! Listens, serves connections, and lets simulated time pass.
+//! The state that all connections share: the drive, whose simulated time passes here.
 
 use crate::budget::Budget;
 use crate::connection::{Connection, End};
-use crate::control;
 use crate::drive::{Drive, Job, Served};
 use crate::exports::Exports;
-use crate::stream::{Address, Listener, Stream};
+use crate::stream::Stream;
 use hybridsim_simulation::faults::FaultOrder;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::task::{LocalSet, yield_now};
+use tokio::task::yield_now;
 
-/// How often an interrupt of the user is looked for.
-const STOP_EVERY: Duration = Duration::from_millis(50);
 /// Closer events of a paced clock are waited for without sleeping: a sleep ends up to two
 /// milliseconds late.
 const SPIN: Duration = Duration::from_micros(2500);
 /// Maximum wait for clients, as a multiple of the grace period, while they keep sending but have
 /// fewer requests outstanding than before.
 const WAITS_MAX: u32 = 10;
-/// With `once`, time without clients after which the server ends.
-const ONCE_PAUSE: Duration = Duration::from_secs(1);
-/// Pause after a failed `accept`, such as for want of file descriptors.
-pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limits of the server.
 #[derive(Clone, Copy, Debug)]
@@ -45,41 +35,16 @@ impl Default for Limits {
     }
 }
 
-/// Receives the addresses that are listened at, as clients write them.
-pub type OnReady = dyn FnOnce(&[String]);
-
-/// How to serve.
-pub struct Options {
-    pub addresses: Vec<Address>,
-    pub exports: Exports,
-    /// Described to clients that list exports.
-    pub description: String,
-    pub limits: Limits,
-    /// End when the last client has left and none has come for a second.
-    pub once: bool,
-    /// Where faults are requested.
-    pub control: Option<Address>,
-    /// Set to end.
-    pub stop: Arc<AtomicBool>,
-    /// Called with the addresses once connections are accepted.
-    pub ready: Box<OnReady>,
-}
-
-/// How serving ended.
-pub struct Outcome {
-    pub drive: Drive,
-}
-
 /// The state that all tasks share.
 pub struct Server {
     drive: RefCell<Drive>,
     pub exports: Exports,
     pub description: String,
     connections: RefCell<FxHashMap<u64, Rc<Connection>>>,
+    connections_max: usize,
     budget: Rc<Budget>,
     /// Requests have been received, or the drive has changed.
     work: Notify,
-    /// A client has left.
     left: Notify,
     served: RefCell<Served>,
     connected: Cell<u64>,
@@ -94,6 +59,7 @@ impl Server {
             exports,
             description,
             connections: RefCell::default(),
+            connections_max: limits.connections,
             budget: Rc::new(Budget::new(limits.buffer_bytes)),
             work: Notify::new(),
             left: Notify::new(),
@@ -113,13 +79,33 @@ impl Server {
         drive
     }
 
-    /// A client has connected over `stream`.
-    pub fn connect(&self, stream: Stream) -> Rc<Connection> {
+    /// A client has connected over `stream`; `None` if there are too many.
+    pub fn connect(&self, stream: Stream) -> Option<Rc<Connection>> {
+        if self.connections.borrow().len() >= self.connections_max {
+            self.served.borrow_mut().refused_connections += 1;
+            return None;
+        }
         let id = self.accepted.get();
         self.accepted.set(id + 1);
         let connection = Rc::new(Connection::new(id, stream, Rc::clone(&self.budget)));
         self.connections.borrow_mut().insert(id, Rc::clone(&connection));
-        connection
+        Some(connection)
+    }
+
+    /// Waits until the last of the clients has left, and no other has come for `pause`.
+    pub async fn last_left(&self, pause: Duration) {
+        loop {
+            self.left.notified().await;
+            let is_empty = || self.connected.get() > 0 && self.connections.borrow().is_empty();
+            let accepted = self.accepted.get();
+            if is_empty() {
+                // Some programs connect several times, one after the other.
+                tokio::time::sleep(pause).await;
+                if is_empty() && self.accepted.get() == accepted {
+                    return;
+                }
+            }
+        }
     }
 
     /// The connection has ended.
@@ -155,7 +141,7 @@ impl Server {
     /// The power fails: all connections end, as the hosts they come from lose power as well.
     ///
     /// # Errors
-    /// When the server was started without power failures, or the system does not model them,
+    /// Fails when the server was started without power failures, or the system does not model them,
     /// which ends the simulation.
     pub fn cut_power(&self) -> Result<u64, String> {
         self.deliver();
@@ -276,82 +262,5 @@ impl Server {
             () = tokio::time::sleep(left.saturating_sub(SPIN)) => {}
             () = self.work.notified() => {}
         }
-    }
-}
-
-/// Serves `drive` until the user or the last client ends it.
-///
-/// # Errors
-/// When an address cannot be listened at.
-pub fn serve(drive: Drive, options: Options) -> io::Result<Outcome> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let tasks = LocalSet::new();
-    let served = tasks.block_on(&runtime, run(drive, options));
-    // Connections hold the server.
-    drop(tasks);
-    let server = Rc::into_inner(served?).expect("all tasks have ended");
-    Ok(Outcome { drive: server.into_drive() })
-}
-
-async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
-    let Options { addresses, exports, description, limits, once, control, stop, ready } = options;
-    let server = Rc::new(Server::new(drive, exports, description, limits));
-    let mut names = Vec::new();
-    let mut listeners = Vec::new();
-    for address in &addresses {
-        let listener = Listener::bind(address).await?;
-        names.push(listener.address());
-        listeners.push(listener);
-    }
-    if let Some(address) = &control {
-        let listener = Listener::bind(address).await?;
-        tokio::task::spawn_local(control::listen(listener, Rc::clone(&server)));
-    }
-    for listener in listeners {
-        tokio::task::spawn_local(accept(listener, Rc::clone(&server), limits));
-    }
-    ready(&names);
-    tokio::select! {
-        () = server.run_drive() => {}
-        () = stopped(&stop) => {}
-        () = last_left(&server), if once => {}
-    }
-    Ok(server)
-}
-
-async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(STOP_EVERY).await;
-    }
-}
-
-/// The last client has left, and one has been there.
-async fn last_left(server: &Server) {
-    loop {
-        server.left.notified().await;
-        let is_empty = || server.connected.get() > 0 && server.connections.borrow().is_empty();
-        let accepted = server.accepted.get();
-        if is_empty() {
-            // Some programs connect several times, one after the other.
-            tokio::time::sleep(ONCE_PAUSE).await;
-            if is_empty() && server.accepted.get() == accepted {
-                return;
-            }
-        }
-    }
-}
-
-async fn accept(listener: Listener, server: Rc<Server>, limits: Limits) {
-    loop {
-        let Ok(stream) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        if server.connections.borrow().len() >= limits.connections {
-            server.served.borrow_mut().refused_connections += 1;
-            continue;
-        }
-        let connection = server.connect(stream);
-        tokio::task::spawn_local(Connection::serve(connection, Rc::clone(&server)));
     }
 }

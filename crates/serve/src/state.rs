@@ -4,7 +4,7 @@ use hybridsim_simulation::state;
 use std::io;
 use std::path::Path;
 
-/// What a file of this kind belongs to.
+/// The description of the system that a file of this kind belongs to.
 fn owner(system: &str) -> String {
     format!("served contents\n{system}")
 }
@@ -12,7 +12,7 @@ fn owner(system: &str) -> String {
 /// Writes the file at `path`: `machine` is the state of `system`, `contents` what the device holds.
 ///
 /// # Errors
-/// When it cannot be written; an older file is kept.
+/// Fails when it cannot be written; an older file is kept.
 pub fn save(path: &Path, system: &str, machine: &[u8], contents: &[u8]) -> io::Result<()> {
     let length = (machine.len() as u64).to_le_bytes();
     state::write_packed(path, &owner(system), &[&length[..], machine, contents])
@@ -21,7 +21,7 @@ pub fn save(path: &Path, system: &str, machine: &[u8], contents: &[u8]) -> io::R
 /// The state of the system and the contents.
 ///
 /// # Errors
-/// When `bytes` are something else, damaged, or of another program or system.
+/// Fails when `bytes` are something else, damaged, or of another program or system.
 pub fn unpack(bytes: &[u8], system: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
     let both = state::unpack(bytes, &owner(system)).map_err(|error| error.to_string())?;
     let parts = both.split_at_checked(8).and_then(|(length, rest)| {

@@ -5,9 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// Where to listen.
+/// Pause after a failed `accept`.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Unix(PathBuf),
@@ -18,7 +22,7 @@ impl Address {
     /// `unix:/path`, or an address such as `127.0.0.1:10809`.
     ///
     /// # Errors
-    /// When it is neither, or not of this host and `anywhere` is not set.
+    /// Fails when it is neither, or not of this host and `anywhere` is not set.
     pub fn parse(text: &str, anywhere: bool) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
@@ -62,7 +66,7 @@ impl Listener {
     /// Listens at `address`.
     ///
     /// # Errors
-    /// When the address, which the message names, cannot be used.
+    /// Fails when the address, which the message names, cannot be used.
     pub async fn bind(address: &Address) -> io::Result<Self> {
         let named = |error: io::Error| {
             let name = match address {
@@ -96,7 +100,17 @@ impl Listener {
         }
     }
 
-    pub async fn accept(&self) -> io::Result<Stream> {
+    /// Waits for the next connection. Failures, such as for want of file descriptors, pass.
+    pub async fn next(&self) -> Stream {
+        loop {
+            match self.accept().await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
         Ok(match self {
             Self::Unix(listener, ..) => Stream::Unix(listener.accept().await?.0),
             Self::Tcp(listener) => {

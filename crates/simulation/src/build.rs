@@ -4,7 +4,7 @@ use crate::scenario::{Scenario, ScenarioComponent};
 use crate::zones;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_config::param::{Kind, Param, Problem, Value};
+use hybridsim_config::param::{Kind, Param, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{ComponentTree, SECTOR_BYTES, Target};
 use hybridsim_ssd::device::{SSD_KIND, Ssd, build_ssd};
@@ -47,7 +47,9 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
             }
             Err(list) => {
                 built.push(None);
-                problems.extend(list.into_iter().map(|problem| of_component(component, problem)));
+                problems.extend(
+                    list.into_iter().map(|it| component.problem(it.param, it.message, None)),
+                );
             }
         }
     }
@@ -56,12 +58,7 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
     {
         let component = &scenario.components[scenario.system];
         let message = format!("gives access to {} devices", node.component.targets().len());
-        problems.push(several_targets(
-            component,
-            String::new(),
-            message,
-            "the host takes one device",
-        ));
+        problems.push(several_targets(component, "", message, "the host takes one device"));
     }
     if let Some(Some(node)) = built.get(scenario.system) {
         problems.extend(zones::load(scenario, node));
@@ -86,9 +83,7 @@ pub fn only_ssd(scenario: &Scenario, registry: &Registry) -> Result<(String, Ssd
         );
         let help = "name the SSD (`system = \"NAME\"`, or --set), or simulate the system \
                     (`hybridsim run`)";
-        let key = format!("component.{}", component.name);
-        let (span, help) = (Some(component.span.clone()), Some(help.to_owned()));
-        return Err(failed(vec![Diagnostic { span, key, message, help }]));
+        return Err(failed(vec![component.problem("", message, Some(help))]));
     }
     let path = paths(scenario).swap_remove(scenario.system);
     let (settings, seed) = (&component.settings, scenario.seed());
@@ -96,21 +91,9 @@ pub fn only_ssd(scenario: &Scenario, registry: &Registry) -> Result<(String, Ssd
     match build_ssd(&input) {
         Ok(ssd) => Ok((path, ssd)),
         Err(list) => {
-            let list = list.into_iter().map(|problem| of_component(component, problem));
+            let list = list.into_iter().map(|it| component.problem(it.param, it.message, None));
             Err(failed(list.collect()))
         }
-    }
-}
-
-/// The problem of a component's parameter.
-fn of_component(component: &ScenarioComponent, problem: Problem) -> Diagnostic {
-    let key = format!("component.{}", component.name);
-    let key = hybridsim_config::check::join(&key, problem.param);
-    Diagnostic {
-        span: Some(component.span.clone()),
-        key: key.trim_end_matches('.').to_owned(),
-        message: problem.message,
-        help: None,
     }
 }
 
@@ -126,7 +109,7 @@ fn unequal_fqueue(component: &ScenarioComponent, node: &ComponentTree) -> Option
         "{wanted} sectors, and the NV cache of the drive has {size}; both must hold the same, so \
          make them equal or leave `fqueue` out"
     );
-    (wanted != size).then(|| of_component(component, Problem::new("fqueue", message)))
+    (wanted != size).then(|| component.problem("fqueue", message, None))
 }
 
 /// Between a controller and its devices there is a bus (konanki, section 2.3).
@@ -138,21 +121,18 @@ fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
             let child = scenario.components.iter().find(|child| child.name == *name);
             let kind = child.map_or("", |child| child.description.name);
             if kind != "bus" {
-                problems.push(Diagnostic {
-                    span: Some(component.span.clone()),
-                    key: format!("component.{}.buses", component.name),
-                    message: format!(
-                        "`{name}` is a {kind}, and a controller connects to its devices by buses"
-                    ),
-                    help: Some(format!("put it on one: kind = \"bus\", devices = [\"{name}\"]")),
-                });
+                let message = format!(
+                    "`{name}` is a {kind}, and a controller connects to its devices by buses"
+                );
+                let help = format!("put it on one: kind = \"bus\", devices = [\"{name}\"]");
+                problems.push(component.problem("buses", message, Some(&help)));
             }
         }
     }
     problems
 }
 
-/// What a parent sees of a child: one device, or those it gives access to.
+/// The devices that a parent sees in a child: itself, or those it gives access to.
 fn views(node: &ComponentTree) -> Vec<ChildView> {
     let name = node.path.rsplit('/').next().unwrap_or(&node.path);
     let mut targets = node.component.targets();
@@ -179,26 +159,20 @@ fn targets_of_single_children(
         let node = children.iter().find(|child| child.path.rsplit('/').next() == Some(name))?;
         let targets = node.component.targets().len();
         let message = format!("`{name}` gives access to {targets} devices");
-        (targets > 1).then(|| {
-            several_targets(component, param.name.to_owned(), message, "this takes one device")
-        })
+        (targets > 1)
+            .then(|| several_targets(component, param.name, message, "this takes one device"))
     };
     singles.filter_map(single).collect()
 }
 
 fn several_targets(
     component: &ScenarioComponent,
-    param: String,
+    param: &str,
     message: String,
     wanted: &str,
 ) -> Diagnostic {
-    let key = hybridsim_config::check::join(&format!("component.{}", component.name), &param);
-    Diagnostic {
-        span: Some(component.span.clone()),
-        key: key.trim_end_matches('.').to_owned(),
-        message: format!("{message}, and {wanted}"),
-        help: Some("combine them into one device, such as a `concat`, `stripe` or `raid5`".into()),
-    }
+    let help = "combine them into one device, such as a `concat`, `stripe` or `raid5`";
+    component.problem(param, format!("{message}, and {wanted}"), Some(help))
 }
 
 /// The path of every component from the top, such as `hybrid/flash`.

@@ -12,7 +12,7 @@ pub fn svg(scenario: &Scenario, system: &ComponentTree) -> String {
     diagram::svg(&scenario.title, &host(scenario, system))
 }
 
-/// The same diagram as part of a report.
+/// The diagram as part of a report.
 pub fn inline(scenario: &Scenario, system: &ComponentTree) -> String {
     diagram::inline(&scenario.title, &host(scenario, system))
 }

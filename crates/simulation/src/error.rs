@@ -6,38 +6,49 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::Fault;
-use std::fmt;
 
 /// Why a run did not begin.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The scenario's components do not fit together.
-    Scenario(Diagnostics),
+    #[error("{0}")]
+    Scenario(#[from] Diagnostics),
     /// The trace cannot be opened, or does not fit the device.
+    #[error("{0}")]
     Trace(String),
 }
 
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scenario(diagnostics) => diagnostics.fmt(f),
-            Self::Trace(message) => f.write_str(message),
-        }
-    }
+/// Errors that code of entries raises in this thread, such as a policy written in Python. The first
+/// one ends a run.
+pub(crate) struct PluginFaults<'r> {
+    registry: &'r Registry,
+    first: Option<Fault>,
 }
 
-impl std::error::Error for RunError {}
-
-impl From<Diagnostics> for RunError {
-    fn from(diagnostics: Diagnostics) -> Self {
-        Self::Scenario(diagnostics)
+impl<'r> PluginFaults<'r> {
+    /// The errors of a run that begins. One of an earlier run in this thread does not concern it.
+    pub fn watch(registry: &'r Registry) -> Self {
+        drop(registry.take_plugin_error());
+        Self::pending(registry)
     }
-}
 
-/// Returns and clears the error that code of an entry raised in this thread, such as a policy
-/// written in Python.
-pub(crate) fn plugin_fault(registry: &Registry) -> Option<Fault> {
-    registry.take_plugin_error().map(Fault::Plugin)
+    /// The errors of a run that has begun.
+    pub fn pending(registry: &'r Registry) -> Self {
+        Self { registry, first: None }
+    }
+
+    /// Whether there is one.
+    pub fn raised(&mut self) -> bool {
+        self.first =
+            self.first.take().or_else(|| self.registry.take_plugin_error().map(Fault::Plugin));
+        self.first.is_some()
+    }
+
+    /// The end of a run that has `ended` otherwise.
+    pub fn or(mut self, ended: Result<(), Fault>) -> Result<(), Fault> {
+        self.raised();
+        self.first.map_or(ended, Err)
+    }
 }
 
 /// The problems `list` of one of the scenario's own tables.

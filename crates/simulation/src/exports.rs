@@ -59,7 +59,7 @@ impl RequestLog {
     /// Begins the list that will be in the file `path`.
     ///
     /// # Errors
-    /// When nothing can be written there.
+    /// Fails when nothing can be written there.
     pub fn create(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let partial = path.with_file_name(format!(".{name}.partial"));
@@ -100,7 +100,7 @@ impl RequestLog {
     /// Completes the file, which appears under its name only now.
     ///
     /// # Errors
-    /// When it could not be written.
+    /// Fails when it could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         match self.failed.take() {
             Some(error) => Err(error),

@@ -14,12 +14,10 @@ use hybridsim_engine::{Injected, SimDuration};
 use serde_json::{Map, Value};
 
 hybridsim_config::choices! {
-    /// Kinds of faults.
     enum FaultKind { Fail = "fail", Slow = "slow", Wear = "wear", Fill = "fill" }
 }
 
 hybridsim_config::params! {
-    /// A fault.
     struct What {
         r#do: FaultKind = Kind::Choice(Injected::NAMES), required,
             "The fault. `fail`: a member of an array fails; a spare is rebuilt. `slow`: a disk, or \

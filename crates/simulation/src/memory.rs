@@ -6,7 +6,7 @@ use hybridsim_config::registry::Registry;
 use std::fs;
 use std::path::Path;
 
-/// What a run takes besides the tables of its devices: readers, queues, statistics.
+/// Memory of a run besides the tables of its devices: readers, queues, statistics.
 const BASE_BYTES: u64 = 8 << 20;
 
 /// Memory for a run of `scenario` in bytes: the tables of its flash devices and the directories of
@@ -67,8 +67,8 @@ pub fn available() -> Option<u64> {
     Some(free.min(limit))
 }
 
-/// What the control groups below `root` leave, of which `groups` is `/proc/self/cgroup`: the least
-/// of the process's own group and those above it. `None` without a limit.
+/// The memory that the control groups below `root` leave, of which `groups` is `/proc/self/cgroup`:
+/// the least of the process's own group and those above it. `None` without a limit.
 fn in_groups(root: &Path, groups: &str) -> Option<u64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
     let left = |group: &Path| {

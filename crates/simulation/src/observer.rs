@@ -17,7 +17,7 @@ const BATCHES_MAX: usize = 8;
 /// the observer has them all.
 ///
 /// # Panics
-/// When either of them does.
+/// Panics when either of them does.
 pub fn beside<R>(
     observer: &mut (dyn EventSink + Send),
     simulate: impl FnOnce(&mut dyn EventSink) -> R,

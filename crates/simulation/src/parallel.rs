@@ -12,7 +12,7 @@ pub fn processors() -> usize {
 /// `finished` is called in this thread as each of them is done, with its position in `items`.
 ///
 /// # Panics
-/// When `work` panics.
+/// Panics when `work` panics.
 pub fn parallel_map<T: Send, R: Send>(
     items: Vec<T>,
     threads: usize,

@@ -19,10 +19,16 @@ pub struct RunProgress {
     pub preparing: bool,
 }
 
+impl RunProgress {
+    /// A device is being preconditioned, of which `share` is done.
+    pub(crate) fn preparing(share: f64) -> Self {
+        Self { fraction: Some(share), requests: 0, now: SimTime::ZERO, preparing: true }
+    }
+}
+
 /// Receives the progress of a run; returns `false` to interrupt it.
 pub type OnProgress<'a> = dyn FnMut(&RunProgress) -> bool + 'a;
 
-/// Real time between two reports of progress.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Decides by the real time when progress is reported and interrupts are looked for.
@@ -72,9 +78,7 @@ impl MeteredSource {
     pub fn new(inner: Box<dyn Source>, progress: WorkloadProgress) -> Self {
         Self { inner, requests: 0, progress }
     }
-}
 
-impl MeteredSource {
     /// Counts `read` more requests; without any so far, the workload has ended too early.
     fn count(&mut self, read: usize) -> Result<(), String> {
         let before = self.requests;

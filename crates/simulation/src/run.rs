@@ -3,7 +3,7 @@
 use crate::build;
 use crate::draw;
 pub use crate::error::RunError;
-use crate::error::{plugin_fault, section};
+use crate::error::{PluginFaults, section};
 use crate::faults;
 use crate::memory;
 use crate::observer;
@@ -32,10 +32,9 @@ use hybridsim_observe::{
     Cost, Detail, EndedBy, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, TenantInfo,
     Warmup,
 };
-use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// How to run.
+/// Options of a run.
 #[derive(Default)]
 pub struct Options<'a> {
     /// The level of observation.
@@ -93,15 +92,14 @@ pub fn is_device_answer(fault: &Fault) -> bool {
 /// Runs `scenario`.
 ///
 /// # Errors
-/// When the scenario's components do not fit together, or its trace cannot be opened. Errors
+/// Fails when the scenario's components do not fit together, or its trace cannot be opened. Errors
 /// during the run are in [`RunOutput::fault`].
 pub fn run(
     scenario: &Scenario,
     registry: &Registry,
     options: Options<'_>,
 ) -> Result<RunOutput, RunError> {
-    // An error of an earlier run in this thread does not concern this one.
-    drop(plugin_fault(registry));
+    let mut plugins = PluginFaults::watch(registry);
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
     let Options { detail, mut on_progress, sink, observer_thread, save_state, cache } = options;
@@ -115,20 +113,18 @@ pub fn run(
     let Assembled { machine, recorder, base, .. } = &mut assembled;
     // The speed of the simulation does not include preconditioning.
     let (began, mut timer) = (Instant::now(), ReportTimer::default());
-    let mut raised = plugin_fault(registry);
     let ended = prepared.and_then(|()| {
         machine.start();
         let mut go_on = |now| {
             let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - *base));
-            raised = raised.take().or_else(|| plugin_fault(registry));
-            go_on && raised.is_none()
+            !plugins.raised() && go_on
         };
         match observer_thread {
             true => observer::beside(recorder, |sink| machine.run(sink, &mut go_on)),
             false => machine.run(recorder, &mut go_on),
         }
     });
-    let ended = raised.or_else(|| plugin_fault(registry)).map_or(ended, Err);
+    let ended = plugins.or(ended);
     let wall_s = began.elapsed().as_secs_f64();
     // A run that ends with the last arrival may leave requests in flight.
     let by = match scenario.host_word("end") == "last-arrival" {
@@ -154,16 +150,16 @@ pub fn run(
 pub(crate) struct Assembled<'a> {
     pub machine: Machine,
     pub recorder: Recorder<'a>,
-    /// When the run begins: after time zero where it continues from a restored state.
+    /// Start of the run: after time zero where it continues from a restored state.
     pub base: SimDuration,
     resolved: Resolved,
     diagram: String,
 }
 
-/// How a run ended, and what is wanted of it.
+/// The end of a run, and the results asked for.
 pub(crate) struct Conclusion {
     pub fault: Option<Fault>,
-    /// What ended it, unless a fault did.
+    /// The cause, unless a fault ended the run.
     pub by: EndedBy,
     pub wall_s: f64,
     pub warnings: Vec<String>,
@@ -225,17 +221,13 @@ impl<'a> Assembled<'a> {
         cache: Option<&PreconditionCache>,
         on_progress: &mut Option<&mut OnProgress<'_>>,
     ) -> Result<(), Fault> {
-        let keys = || state_keys(scenario, registry);
-        let cache = cache.filter(|_| memory::holds_states_twice(scenario, registry));
-        let mut cached = cache.map(|cache| CachedStates::new(cache, keys()));
+        let mut cached = cached_states(scenario, registry, cache);
         let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
-        self.machine.prepare(cached, &mut |share| {
-            let (fraction, now) = (Some(share), SimTime::ZERO);
-            report(on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
-        })
+        self.machine
+            .prepare(cached, &mut |share| report(on_progress, &RunProgress::preparing(share)))
     }
 
-    /// What a saved state of the system belongs to.
+    /// Description of the system, which a saved state belongs to.
     pub fn system(&self) -> String {
         self.resolved.system()
     }
@@ -288,7 +280,6 @@ impl<'a> Assembled<'a> {
     }
 }
 
-/// A fault of the scenario that cannot occur.
 fn fault_problem(number: usize, reason: &str) -> RunError {
     RunError::Scenario(Diagnostics::single(format!("run.faults[{number}]: {reason}")))
 }
@@ -330,15 +321,20 @@ fn restore(
     machine.restore(&state).map_err(problem)
 }
 
-/// What the preconditioned state of each component depends on, by path.
-pub(crate) fn state_keys(scenario: &Scenario, registry: &Registry) -> BTreeMap<String, String> {
+/// The cached states of the components of `scenario`, if there is memory for them.
+pub(crate) fn cached_states<'c>(
+    scenario: &Scenario,
+    registry: &Registry,
+    cache: Option<&'c PreconditionCache>,
+) -> Option<CachedStates<'c>> {
+    let cache = cache.filter(|_| memory::holds_states_twice(scenario, registry))?;
     let components = scenario.components.iter().zip(build::paths(scenario));
     let key = |(component, path): (_, String)| {
         let resolved = resolve::component(component, registry);
         let key = format!("seed = {}\npath = {path:?}\n{resolved}", scenario.seed());
         (path, key)
     };
-    components.map(key).collect()
+    Some(CachedStates::new(cache, components.map(key).collect()))
 }
 
 /// Checks everything that [`run`] checks before it simulates, and reads the first request.
@@ -383,7 +379,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// What a run consists of.
+/// A system with its workload.
 struct Parts {
     system: ComponentTree,
     submitter: Submitter,
@@ -397,7 +393,6 @@ pub(crate) struct Attachment {
     pub scheduler: Box<dyn Scheduler>,
 }
 
-/// Builds the system and the scheduler.
 pub(crate) fn attachment(scenario: &Scenario, registry: &Registry) -> Result<Attachment, RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
@@ -411,7 +406,7 @@ fn scheduler(scenario: &Scenario, registry: &Registry) -> Result<Box<dyn Schedul
     Ok((entry.build)(own).map_err(|list| section(scenario, "host", list))?)
 }
 
-/// What submits requests to the system.
+/// The source of the system's requests.
 enum Submitter {
     One { host: HostOptions, scheduler: Box<dyn Scheduler>, source: Box<dyn Source> },
     Tenants(Shared, Vec<(TenantOptions, Box<dyn Source>)>),
@@ -451,15 +446,8 @@ fn one_workload(
 ) -> Result<(Submitter, workload::Warnings), RunError> {
     let scheduler = scheduler(scenario, registry)?;
     let mut opened = workload::open(scenario, registry, capacity)?;
-    match mode(scenario, host.mode, &mut opened)? {
-        Submission::AsConfigured => {}
-        Submission::OneAtATime => {
-            host = HostOptions { from_issue: host.from_issue, ..HostOptions::closed(1) };
-        }
-        Submission::Closed => {
-            let from_issue = host.from_issue;
-            host = HostOptions { from_issue, ..HostOptions::closed(host.queue_depth) };
-        }
+    if let Some(depth) = closed_loop(scenario, (host.mode, host.queue_depth), &mut opened)? {
+        host = HostOptions { from_issue: host.from_issue, ..HostOptions::closed(depth) };
     }
     let Opened { source, warnings, .. } = opened;
     Ok((Submitter::One { host, scheduler, source }, warnings))
@@ -476,12 +464,8 @@ fn tenants(
         let workload::OpenedTenant { tenant, view, mut opened } = opened;
         let problems = |list| section(&view, &view.workload_key, list);
         let mut options = TenantOptions::read(&tenant.settings, &host).map_err(problems)?;
-        let depth = match mode(&view, options.mode, &mut opened)? {
-            Submission::AsConfigured => None,
-            Submission::OneAtATime => Some(1),
-            Submission::Closed => Some(options.queue_depth),
-        };
-        if let Some(depth) = depth {
+        let configured = (options.mode, options.queue_depth);
+        if let Some(depth) = closed_loop(&view, configured, &mut opened)? {
             (options.mode, options.queue_depth, options.outstanding) = (Mode::Closed, depth, depth);
         }
         all.add(&tenant.name, opened.warnings);
@@ -491,28 +475,23 @@ fn tenants(
     Ok((Submitter::Tenants(Shared::read(&scenario.host, &host), list), all))
 }
 
-/// How a workload is submitted.
-enum Submission {
-    AsConfigured,
-    /// In a closed loop of one request, which replaces an open loop.
-    OneAtATime,
-    /// In a closed loop, which replaces an open one.
-    Closed,
-}
-
-/// How the workload of `scenario` is submitted for the configured `mode`.
-fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submission, RunError> {
+/// The depth of the closed loop that replaces the configured mode for a workload, if one does.
+fn closed_loop(
+    scenario: &Scenario,
+    (mode, queue_depth): (Mode, u32),
+    opened: &mut Opened,
+) -> Result<Option<u32>, RunError> {
     let source = &opened.source;
     let by_time = scenario.source.generator.as_ref();
     let by_time = by_time.is_some_and(|choice| choice.settings.has("duration"));
     if mode == Mode::Open && opened.one_at_a_time {
-        return Ok(Submission::OneAtATime);
+        return Ok(Some(1));
     }
     if mode == Mode::Open && !source.has_times() && is_untimed(scenario) {
         let message = "neither the workload nor the system has times (`timing.kind = \"none\"`): \
                        requests follow each other in a closed loop";
         opened.warnings.before.push(message.to_owned());
-        return Ok(Submission::Closed);
+        return Ok(Some(queue_depth));
     }
     if mode == Mode::Open && by_time && !source.has_times() {
         let message = "needs arrival times (`interarrival_ms`), or a closed loop, which ends after \
@@ -528,7 +507,7 @@ fn mode(scenario: &Scenario, mode: Mode, opened: &mut Opened) -> Result<Submissi
         let key = if asked { scenario.workload_key.as_str() } else { "host" };
         return Err(section(scenario, key, vec![problem]).into());
     }
-    Ok(Submission::AsConfigured)
+    Ok(None)
 }
 
 /// Builds the tree of host and system; returns it with the warnings of the workload and the mode.

@@ -7,7 +7,7 @@
 //! request outstanding nothing is simulated until the next one is submitted, because a run ends
 //! with its last completion.
 
-use crate::error::{RunError, plugin_fault};
+use crate::error::{PluginFaults, RunError};
 use crate::faults::{self, FaultOrder};
 use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
@@ -21,13 +21,12 @@ use hybridsim_engine::{
 pub use hybridsim_host::{Answer, Answered};
 use hybridsim_host::{Host, HostOptions, QueuePair, not_completed};
 use hybridsim_observe::{Detail, EndedBy};
-use std::fmt;
 use std::time::Duration;
 
 /// The longest request whose data versions are tracked.
 const VERSIONED_SECTORS_MAX: u32 = 1 << 22;
 
-/// How to open a [`Session`].
+/// Options of a [`Session`].
 #[derive(Default)]
 pub struct Options<'a> {
     /// The level of observation.
@@ -47,38 +46,20 @@ pub struct Options<'a> {
 }
 
 /// A request that was not submitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// It is not within the device, or empty.
+    #[error("the request is empty, or not within the {capacity} sectors of the device")]
     OutOfRange { capacity: u64 },
-    /// It is longer than a request with data versions may be.
+    #[error("the request is longer than {sectors_max} sectors: split it")]
     TooLong { sectors_max: u32 },
 }
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfRange { capacity } => {
-                write!(
-                    f,
-                    "the request is empty, or not within the {capacity} sectors of the device"
-                )
-            }
-            Self::TooLong { sectors_max } => {
-                write!(f, "the request is longer than {sectors_max} sectors: split it")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Rejected {}
 
 /// A request that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its number, counted from 0.
+    /// The request's number, counted from 0.
     pub number: u64,
-    /// When it arrives, since the start of the session.
+    /// Arrival time, since the start of the session.
     pub at: SimTime,
 }
 
@@ -89,11 +70,9 @@ pub struct Session {
     pair: QueuePair,
     capacity: u64,
     submitted: u64,
-    /// The arrival of the last request.
     last: SimTime,
     /// Faults of the scenario, and those of [`Session::inject`], with their times.
     faults: Vec<(SimDuration, FaultOrder)>,
-    /// The time of the last of [`Session::inject`].
     injected: SimTime,
     /// The time the caller has advanced to; components may be behind it.
     advanced: SimTime,
@@ -110,7 +89,7 @@ impl Session {
     /// apply.
     ///
     /// # Errors
-    /// When the scenario's components do not fit together, or cannot be prepared.
+    /// Fails when the scenario's components do not fit together, or cannot be prepared.
     pub fn open(
         scenario: &Scenario,
         registry: &Registry,
@@ -122,7 +101,7 @@ impl Session {
             scenario.run.state = None;
         }
         let scenario = &scenario;
-        drop(plugin_fault(registry));
+        drop(PluginFaults::watch(registry));
         let Attachment { system, host, scheduler } = run::attachment(scenario, registry)?;
         let host = HostOptions {
             outstanding_max: u64::MAX,
@@ -321,7 +300,7 @@ impl Session {
     /// Serves what is outstanding and returns the results. With `fault`, the run ended early.
     ///
     /// # Errors
-    /// When the state cannot be saved.
+    /// Fails when the state cannot be saved.
     pub fn finish(
         mut self,
         registry: &Registry,
@@ -337,7 +316,7 @@ impl Session {
                 failed
             }
         };
-        let fault = plugin_fault(registry).or(ended.err());
+        let fault = PluginFaults::pending(registry).or(ended).err();
         self.assembled.conclude(
             &self.scenario,
             registry,
@@ -371,7 +350,6 @@ impl Session {
 }
 
 impl Assembled<'_> {
-    /// Continues from `state`.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         self.machine.restore(state)?;
         self.base = self.machine.now().since(SimTime::ZERO);

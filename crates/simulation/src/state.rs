@@ -74,7 +74,7 @@ pub fn pack(belongs_to: &str, state: &[u8]) -> Vec<u8> {
 /// Unpacks a state of the system that `belongs_to` describes.
 ///
 /// # Errors
-/// When `bytes` are something else, damaged, or of another program or system.
+/// Fails when `bytes` are something else, damaged, or of another program or system.
 pub fn unpack(bytes: &[u8], belongs_to: &str) -> Result<Vec<u8>, StateError> {
     unpack_from(Cursor::new(bytes), belongs_to)
 }
@@ -145,7 +145,7 @@ fn difference(saved: &str, wanted: &str) -> String {
 /// Writes `bytes` so that the file is either whole or as it was.
 ///
 /// # Errors
-/// When the folder cannot be written to.
+/// Fails when the folder cannot be written to.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |partial| fs::write(partial, bytes))
 }
@@ -153,7 +153,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// As [`write`], for what [`pack`] returns of `parts` taken together, which is not held in memory.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails when the file cannot be written.
 pub fn write_packed(path: &Path, belongs_to: &str, parts: &[&[u8]]) -> io::Result<()> {
     write_by(path, |partial| {
         pack_into(BufWriter::new(fs::File::create(partial)?), belongs_to, parts)
@@ -197,7 +197,7 @@ impl NewFile {
     /// Moves the file to its path.
     ///
     /// # Errors
-    /// When the folder cannot be written to.
+    /// Fails when the folder cannot be written to.
     pub fn complete(mut self) -> io::Result<()> {
         if let Some(partial) = &self.partial {
             fs::rename(partial, &self.path)?;
@@ -290,7 +290,7 @@ impl PreconditionCache {
         drop(write_by(&self.path(key), fill));
     }
 
-    /// Its files with time of last use and length, the least recently used first.
+    /// The cached files with time of last use and length, the least recently used first.
     fn files(&self) -> Vec<(SystemTime, u64, PathBuf)> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
@@ -315,7 +315,7 @@ impl PreconditionCache {
     /// Deletes all cached states; returns what was deleted.
     ///
     /// # Errors
-    /// When a file cannot be deleted.
+    /// Fails when a file cannot be deleted.
     pub fn clear(&self) -> io::Result<CacheUsage> {
         let usage = self.usage();
         self.files().into_iter().try_for_each(|(_, _, path)| fs::remove_file(path))?;
@@ -341,7 +341,7 @@ pub struct CachedStates<'a> {
     cache: &'a PreconditionCache,
     /// By path, the values that the state of a component depends on.
     keys: BTreeMap<String, String>,
-    /// When the last state was asked for; from then on it is prepared.
+    /// The time at which the last state was asked for, and its preparation began.
     asked: Instant,
 }
 

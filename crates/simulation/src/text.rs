@@ -12,7 +12,7 @@ pub const READINGS_BYTES_MAX: u64 = 1 << 30;
 /// The text of the file at `path`, of at most so many bytes.
 ///
 /// # Errors
-/// When it cannot be read, is longer, or is no UTF-8.
+/// Fails when it cannot be read, is longer, or is no UTF-8.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<String> {
     read_from(File::open(path)?, bytes_max)
 }

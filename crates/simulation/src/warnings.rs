@@ -272,7 +272,7 @@ fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> 
     ))
 }
 
-/// How the device at `path` is filled before a run.
+/// The setting that fills the device at `path` before a run.
 fn fill_first(scenario: &Scenario, path: &str) -> &'static str {
     let at = build::paths(scenario).iter().position(|it| it == path);
     let params = at.map_or(&[][..], |at| scenario.components[at].description.params);

@@ -43,7 +43,6 @@ impl Warnings {
         self.before.iter().cloned().chain(of_trace).chain(of_tenants).collect()
     }
 
-    /// Adds the warnings of one of several workloads.
     pub(crate) fn add(&mut self, name: &str, warnings: Self) {
         self.tenants.push((name.to_owned(), warnings));
     }
@@ -263,7 +262,7 @@ impl Source for Namespace {
     }
 }
 
-/// How the scenario's trace is opened.
+/// Options with which to open the scenario's trace.
 pub fn open_options(scenario: &Scenario) -> OpenOptions {
     let skip_bad_lines = scenario.source.skip_bad_lines;
     match &scenario.source.format {
@@ -277,7 +276,7 @@ pub fn open_options(scenario: &Scenario) -> OpenOptions {
     }
 }
 
-/// What to call the workload in results.
+/// The workload's name in results.
 pub fn name(scenario: &Scenario) -> String {
     if !scenario.tenants.is_empty() {
         let names: Vec<&str> = scenario.tenants.iter().map(|tenant| &tenant.name[..]).collect();

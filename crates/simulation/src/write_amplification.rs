@@ -6,14 +6,14 @@
 //! in a run, in three times the processor time.
 
 use crate::build;
+use crate::error::PluginFaults;
 pub use crate::error::RunError;
-use crate::error::plugin_fault;
 use crate::memory;
 use crate::progress::{MeteredSource, OnProgress, ReportTimer, RunProgress, WorkloadProgress};
-use crate::run::{label, report, state_keys};
+use crate::run::{cached_states, label, report};
 use crate::scenario::Scenario;
 use crate::scenario::resolve::Resolved;
-use crate::state::{CachedStates, PreconditionCache};
+use crate::state::PreconditionCache;
 use crate::{warnings, workload};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::registry::Registry;
@@ -33,7 +33,7 @@ const POINTS_MAX: usize = 64;
 /// Points of a curve for each drive write, until there are too many.
 const POINTS_PER_DRIVE_WRITE: u64 = 32;
 
-/// How to count.
+/// Options of a count.
 #[derive(Default)]
 pub struct Options<'a> {
     /// Called about ten times a second; returning `false` interrupts the count.
@@ -42,7 +42,7 @@ pub struct Options<'a> {
     pub cache: Option<PreconditionCache>,
 }
 
-/// What was counted.
+/// The output of a count.
 pub struct Counted {
     /// The counts.
     pub results: WriteAmplification,
@@ -57,7 +57,7 @@ pub struct Counted {
 /// run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WriteAmplification {
-    /// What identifies the run.
+    /// Identification of the run.
     pub label: Label,
     /// Name of the SSD in the scenario.
     pub component: String,
@@ -103,7 +103,7 @@ pub struct WriteAmplification {
     pub free_blocks_end: u64,
     /// Write amplification over drive writes, from the first request after the warm-up.
     pub curve: Vec<CurvePoint>,
-    /// What to consider.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
@@ -122,28 +122,24 @@ pub struct CurvePoint {
 /// Counts the flash operations of `scenario`.
 ///
 /// # Errors
-/// When the system is no single SSD, when results would depend on time, or when the workload cannot
-/// be opened. Errors during the count are in [`Counted::fault`].
+/// Fails when the system is no single SSD, when results would depend on time, or when the workload
+/// cannot be opened. Errors during the count are in [`Counted::fault`].
 pub fn count(
     scenario: &Scenario,
     registry: &Registry,
     options: Options<'_>,
 ) -> Result<Counted, RunError> {
-    // An error of an earlier run in this thread does not concern this one.
-    drop(plugin_fault(registry));
+    let mut plugins = PluginFaults::watch(registry);
     check(scenario)?;
     let (path, mut ssd) = build::only_ssd(scenario, registry)?;
     let workload::Opened { source, warnings, .. } =
         workload::open_in_order(scenario, registry, ssd.capacity())?;
     let Options { mut on_progress, cache } = options;
     let constants = ssd.info().constants;
-    let cache = cache.filter(|_| memory::holds_states_twice(scenario, registry));
-    let mut cached =
-        cache.as_ref().map(|cache| CachedStates::new(cache, state_keys(scenario, registry)));
+    let mut cached = cached_states(scenario, registry, cache.as_ref());
     let cached = cached.as_mut().map(|cached| cached as &mut dyn PreparedStates);
     let prepared = prepare(&mut ssd, &path, cached, &mut |share| {
-        let (fraction, now) = (Some(share), SimTime::ZERO);
-        report(&mut on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
+        report(&mut on_progress, &RunProgress::preparing(share))
     });
     let progress = WorkloadProgress::default();
     let source = MeteredSource::new(source, progress.clone());
@@ -157,14 +153,11 @@ pub fn count(
     let mut timer = ReportTimer::default();
     let ended = prepared.and_then(|()| {
         counting.run(scenario.run.warmup_requests, &mut || {
-            if let Some(fault) = plugin_fault(registry) {
-                return Err(fault);
-            }
             let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(SimTime::ZERO));
-            if go_on { Ok(()) } else { Err(Fault::Interrupted) }
+            if go_on && !plugins.raised() { Ok(()) } else { Err(Fault::Interrupted) }
         })
     });
-    let ended = plugin_fault(registry).map_or(ended, Err);
+    let ended = plugins.or(ended);
     let mut results = counting.results();
     let erases = counting.erases();
     drop(counting);
@@ -243,7 +236,6 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
     }
 }
 
-/// Counts up to a moment.
 #[derive(Clone, Copy, Default)]
 struct Snapshot {
     operations: OpCounts,
@@ -401,7 +393,6 @@ impl Curve {
         self.samples.push(operations);
     }
 
-    /// The curve up to `end`.
     fn points(&self, end: OpCounts, exported: f64, victims: Victims) -> Vec<CurvePoint> {
         let mut before = OpCounts::default();
         let mut points = Vec::with_capacity(self.samples.len() + 1);

@@ -32,19 +32,15 @@ pub fn children(
             kind => format!("is a `{kind}` above a `{device}`"),
         };
         let (name, kind) = (&child.name, component.description.name);
-        Diagnostic {
-            span: Some(component.span.clone()),
-            key: format!("component.{}", component.name),
-            message: format!(
-                "`{name}` {is}, whose zones a `{kind}` neither writes in order nor resets"
-            ),
-            help: Some(format!("use it as the whole system: system = \"{name}\"")),
-        }
+        let message =
+            format!("`{name}` {is}, whose zones a `{kind}` neither writes in order nor resets");
+        let help = format!("use it as the whole system: system = \"{name}\"");
+        component.problem("", message, Some(&help))
     };
     zoned.map(diagnostic).collect()
 }
 
-/// What zoned devices refused, by status, to be added to a warning; empty if nothing.
+/// Requests that zoned devices refused, by status, to be added to a warning; empty if none.
 pub fn refusals(results: &RunResults) -> String {
     let has_zones = |it: &Component| it.constants.contains_key(ZONE_SECTORS);
     let zoned = results.components.iter().filter(|(_, it)| has_zones(it));
@@ -132,7 +128,7 @@ impl<'a> ZonedLoad<'a> {
         alone.map(|it| Self::new("workload", it, (0, None))).into_iter().chain(tenants).collect()
     }
 
-    /// How many of its bytes are on `device`.
+    /// The number of its bytes that are on `device`.
     fn bytes_on(&self, device: &ZonedDevice<'_>) -> u64 {
         let Range { start, end } = device.range;
         let (start, end) = (start.saturating_mul(SECTOR_BYTES), end.saturating_mul(SECTOR_BYTES));

@@ -16,7 +16,7 @@ const DRIVE: &str =
 /// requests reached the drive.
 ///
 /// # Panics
-/// When that does not hold.
+/// Panics when that does not hold.
 pub fn converses(registry: &Registry, bytes: &[u8]) -> Option<u64> {
     let (&choice, sent) = bytes.split_first()?;
     let (power_may_fail, is_parted, piece) = (choice & 1 != 0, choice & 2 != 0, choice >> 2);

@@ -70,7 +70,6 @@ impl Coverage {
         }
     }
 
-    /// Counts a system that gave `keys`.
     pub(crate) fn add(&mut self, keys: BTreeSet<String>, verdict: &Verdict) {
         let passed = matches!(verdict, Verdict::Passed);
         for key in keys {
@@ -89,11 +88,6 @@ impl Coverage {
     pub fn shares(&self) -> [f64; 2] {
         let all = self.keys.len().max(1) as f64;
         [0, 1].map(|at| self.keys.values().filter(|counts| counts[at] > 0).count() as f64 / all)
-    }
-
-    /// The share of systems that were refused.
-    pub fn refused_share(&self) -> f64 {
-        self.refused as f64 / (self.passed + self.refused + self.failed).max(1) as f64
     }
 
     /// Keys that no system gave.

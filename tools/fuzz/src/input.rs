@@ -23,7 +23,7 @@ pub(crate) fn scenario_of(text: &str) -> Input {
 /// A scenario is valid, or has problems with messages.
 ///
 /// # Panics
-/// When that does not hold.
+/// Panics when that does not hold.
 pub fn scenario(registry: &Registry, bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if text.len() > SCENARIO_BYTES_MAX {
@@ -38,7 +38,7 @@ pub fn scenario(registry: &Registry, bytes: &[u8]) {
 /// the address space. The first byte chooses the format, or to detect it.
 ///
 /// # Panics
-/// When that does not hold.
+/// Panics when that does not hold.
 pub fn trace(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");

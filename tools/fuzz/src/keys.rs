@@ -198,7 +198,6 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// An entry of `category`.
     pub(crate) fn entry(&mut self, category: &str, depth: u32) -> Value {
         let entries: Vec<_> = self.registry.descriptions(category).collect();
         assert!(!entries.is_empty(), "nothing is registered as {category}");

@@ -33,11 +33,9 @@ pub enum Verdict {
     Passed,
     /// The combination was rejected, as impossible ones must be, with this message.
     Refused(String),
-    /// A check failed.
     Failed {
         /// The scenario, to run again.
         scenario: String,
-        /// The check and its message.
         reason: String,
     },
 }
@@ -110,7 +108,6 @@ struct Draw<'a> {
     drawn: BTreeSet<String>,
 }
 
-/// Depth of the deepest system.
 const DEPTH_MAX: u32 = 3;
 /// Shares of optional keys: the more of them, the more systems are refused.
 const SHARES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];

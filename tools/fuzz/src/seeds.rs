@@ -33,7 +33,6 @@ fn option(number: u32, data: &[u8]) -> Vec<u8> {
     [b"IHAVEOPT", &number.to_be_bytes()[..], &length.to_be_bytes(), data].concat()
 }
 
-/// Flags, type, offset, length and data.
 type Command<'a> = (u16, u16, u64, u32, &'a [u8]);
 
 /// Every command, some of them overlapping.

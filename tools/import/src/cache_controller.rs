@@ -1,16 +1,15 @@
 //! Controllers with a queue and a cache.
 
+use crate::components::{RequestTarget, System, bare};
 use crate::queue;
 use crate::source::{Result, SourceLocation};
 use crate::syntax::{Block, Item};
-use crate::system::{Component, RequestTarget, free_name};
 use crate::table::Conversion::{
     Choice, Count, Described, Flag, Sectors, Unsupported, UnsupportedIf,
 };
 use crate::table::{
     ImportLog, ParameterTable, TomlTable, convert, ms, number, row, string, strings,
 };
-use crate::topology::TopologyBuilder;
 
 /// Write schemes of a memory cache; 2 completes writes before they reach the device.
 const MEMORY_SCHEMES: &[(i64, &str)] = &[(1, "through"), (2, "early"), (3, "back")];
@@ -64,13 +63,13 @@ pub const CACHE_DEVICE: ParameterTable = ParameterTable {
 };
 
 /// A controller, and the devices below it, which are components already.
-pub(crate) struct CacheController<'a, 'b> {
-    pub topology: &'a mut TopologyBuilder<'b>,
+pub(crate) struct CacheController<'a> {
+    pub system: &'a mut System,
     pub block: &'a Block,
     pub devices: Vec<String>,
 }
 
-impl CacheController<'_, '_> {
+impl CacheController<'_> {
     pub(crate) fn convert(&mut self, location: SourceLocation, log: &mut ImportLog) -> Result<()> {
         let limit = match self.block.get("Maximum queue length") {
             Some(item) => item.whole_in(0, 65_535)?,
@@ -79,7 +78,7 @@ impl CacheController<'_, '_> {
         // DiskSim allows one more outstanding request than this number.
         let limit = limit + 1;
         let cache = self.block.get("Cache").map(Item::block).transpose()?;
-        let shared: Vec<_> = self.topology.system.shared.clone();
+        let shared: Vec<_> = self.system.shared.clone();
         let shared = shared.iter().find(|it| it.devices == self.devices).cloned();
         match (cache, shared) {
             (Some(cache), Some(shared)) if cache.kind == CACHE_DEVICE.kind => {
@@ -125,10 +124,7 @@ impl CacheController<'_, '_> {
         }
         lines.set("device_queue_depth", pending.to_string(), "Max per-disk pending count");
         queue::io_queue(item, &mut lines, log)?;
-        let name =
-            free_name(&format!("{}-controller", crate::system::bare(name)), self.topology.system);
-        self.topology.system.parts.push(Component { name: name.clone(), lines });
-        Ok(name)
+        Ok(self.system.add(&format!("{}-controller", bare(name)), lines))
     }
 
     /// Queue and cache in front of one device.
@@ -139,7 +135,7 @@ impl CacheController<'_, '_> {
         limit: i64,
         log: &mut ImportLog,
     ) -> Result<()> {
-        let Some(target) = self.topology.system.devices.get(device).cloned() else { return Ok(()) };
+        let Some(target) = self.system.devices.get(device).cloned() else { return Ok(()) };
         let mut name = self.queues(&target.name, device, false, log)?;
         if let Some(cache) = cache {
             if cache.kind != CACHE_MEMORY.kind {
@@ -153,12 +149,11 @@ impl CacheController<'_, '_> {
                 lines.set("kind", "\"memory-cache\"", log.line(cache.location));
                 lines.set("device", string(&name), "");
                 memory(cache, &mut lines, log)?;
-                name = free_name(&format!("{}-cache", target.name), self.topology.system);
-                self.topology.system.parts.push(Component { name: name.clone(), lines });
+                name = self.system.add(&format!("{}-cache", target.name), lines);
             }
         }
-        self.topology.system.depths.insert(device.to_owned(), limit);
-        self.topology.system.devices.insert(device.to_owned(), RequestTarget { name, ..target });
+        self.system.depths.insert(device.to_owned(), limit);
+        self.system.devices.insert(device.to_owned(), RequestTarget { name, ..target });
         Ok(())
     }
 
@@ -181,9 +176,8 @@ impl CacheController<'_, '_> {
         lines.set("cache_first", (self.devices[0] == by).to_string(), "");
         flushes(cache, &mut lines, log)?;
         convert(&CACHE_DEVICE, cache, &mut lines, log)?;
-        let system = &mut *self.topology.system;
-        let name = free_name(&format!("{}-cached", crate::system::bare(&cached)), system);
-        system.parts.push(Component { name: name.clone(), lines });
+        let system = &mut *self.system;
+        let name = system.add(&format!("{}-cached", bare(&cached)), lines);
         system.shared.retain(|shared| shared.devices != self.devices);
         system.order.retain(|device| *device != by);
         system.devices.remove(&by);

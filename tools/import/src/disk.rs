@@ -5,9 +5,12 @@ use crate::syntax::{Block, Item};
 use crate::table::Conversion::{
     Choice, Described, Flag, Ms, Number, OutputOnly, Sectors, UnsupportedQueued,
 };
-use crate::table::{ImportLog, ParameterTable, TomlTable, check_names, convert, ms, ms_of, row};
+use crate::table::{
+    Conversion, ImportLog, ParameterTable, TomlTable, check_names, convert, ms, ms_of, row,
+};
 use crate::{mechanics, queue};
 
+const FULL_HITS: Conversion = UnsupportedQueued(0.0, "only full hits overtake other commands");
 const WATERMARKS: &[(i64, &str)] = &[(0, "segment"), (1, "request")];
 
 /// The parameters of a drive.
@@ -29,23 +32,14 @@ pub const DISK: ParameterTable = ParameterTable {
             UnsupportedQueued(0.0, "a read of sectors being read ahead is queued"),
         ),
         row("Allow sneaky full read hits", Flag("hits_overtake")),
-        row(
-            "Allow sneaky partial read hits",
-            UnsupportedQueued(0.0, "only full hits overtake other commands"),
-        ),
-        row(
-            "Allow sneaky intermediate read hits",
-            UnsupportedQueued(0.0, "only full hits overtake other commands"),
-        ),
+        row("Allow sneaky partial read hits", FULL_HITS),
+        row("Allow sneaky intermediate read hits", FULL_HITS),
         row("Allow read hits on write data", Flag("read_hits_on_writes")),
         row("Allow write prebuffering", Flag("write_prebuffering")),
         row("Preseeking level", Described("`preseek`, unless 0")),
         row("Never disconnect", Described("nothing: the link belongs to one drive")),
         row("Print stats", OutputOnly),
-        row(
-            "Avg sectors per cylinder",
-            Described("nothing: schedulers use the drive's own mapping"),
-        ),
+        row("Avg sectors per cylinder", queue::OWN_MAPPING),
         row("Max queue length", Described("`queue_depth`")),
         row("Scheduler", Described("`scheduler`, if the queue is longer than 1")),
         row("Number of buffer segments", Described("`cache_segments`")),
@@ -135,7 +129,6 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The slower of the two links in each direction.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
@@ -144,7 +137,7 @@ impl Link {
         }
     }
 
-    /// The same time in both directions.
+    /// A link with one time for both directions.
     pub(crate) const fn both(ms: f64) -> Self {
         Self { read_ms: ms, write_ms: ms }
     }

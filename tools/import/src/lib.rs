@@ -4,6 +4,7 @@
 //! of what is not supported. One table per DiskSim block ([`TABLES`]) maps its parameters.
 
 mod cache_controller;
+mod components;
 mod disk;
 mod indexed;
 mod mechanics;
@@ -12,6 +13,7 @@ mod model;
 mod parse;
 mod queue;
 pub mod search_path;
+mod simple;
 mod source;
 mod ssd;
 mod syntax;
@@ -52,7 +54,7 @@ pub const TABLES: &[ParameterTable] = &[
     zoned::LAYOUT,
     zoned::ZONE,
     indexed::LAYOUT,
-    system::SIMPLE,
+    simple::SIMPLE,
     mems::MEMS,
     ssd::SSD,
     system::LOGORG,
@@ -68,7 +70,7 @@ const IGNORED: &[&str] = &[workload::STATS];
 /// Kinds of blocks that are converted without a table of their own.
 const KNOWN_ELSEWHERE: &[&str] = &["disksim_syncset"];
 
-/// What to import.
+/// A system to import.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The parameter file, as [`FileSource::read`] takes it.
@@ -86,7 +88,7 @@ pub struct Imported {
     pub text: String,
     /// Whether `text` is a preset: the file describes a drive without a system.
     pub is_preset: bool,
-    /// What is not supported, as `file:line:column: sentence`.
+    /// The features that are not supported, as `file:line:column: sentence`.
     pub warnings: Vec<String>,
 }
 

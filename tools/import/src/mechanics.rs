@@ -54,7 +54,6 @@ pub const MECHANICS: ParameterTable = ParameterTable {
     ],
 };
 
-/// Geometry, seek curve and spindle.
 pub(crate) fn lines(
     model: &Block,
     files: &mut dyn FileSource,
@@ -185,7 +184,6 @@ fn values(item: &Item, count: usize) -> Result<String> {
     Ok(numbers?.join(", "))
 }
 
-/// Maximum points of a seek curve.
 const POINTS_MAX: usize = 100_000;
 
 /// A seek file: distance, time, and optionally deviation and time before a write.

@@ -81,7 +81,6 @@ pub(crate) fn lines(block: &Block, above: Link, log: &mut ImportLog) -> Result<T
     Ok(lines)
 }
 
-/// The bit cells along X and Y.
 fn sides(block: &Block) -> Result<[i64; 2]> {
     let cell = block.need("Bit cell length")?.whole_in(1, 10_000)?;
     let side = |key: &str| Ok(block.need(key)?.whole_in(1, 1 << 40)? / cell);

@@ -26,7 +26,6 @@ pub(crate) struct Model {
     pub topology: Option<TopologyNode>,
 }
 
-/// Maximum component instances.
 const COMPONENTS_MAX: usize = 100_000;
 
 impl Model {

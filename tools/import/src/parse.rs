@@ -97,7 +97,6 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
         self.at += 1;
     }
 
-    /// Skips blanks, line ends and comments.
     fn blank(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -341,7 +340,6 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
     }
 }
 
-/// A number if it parses as one, otherwise text.
 fn scalar(words: &str) -> Value {
     let hex = words.strip_prefix("0x").or_else(|| words.strip_prefix("0X"));
     if let Some(n) = hex.and_then(|digits| i64::from_str_radix(digits, 16).ok()) {
@@ -357,7 +355,6 @@ fn scalar(words: &str) -> Value {
     }
 }
 
-/// The names of the range `first .. last`.
 fn range(item: &Item) -> Result<Option<Vec<String>>> {
     let Value::Text(text) = &item.value else { return Ok(None) };
     let Some((first, last)) = text.split_once("..").filter(|_| !text.contains('/')) else {

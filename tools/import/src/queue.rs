@@ -3,7 +3,7 @@
 use crate::source::Result;
 use crate::syntax::{Block, Item};
 use crate::table::Conversion::{Choice, Described, Unsupported, UnsupportedIf};
-use crate::table::{ImportLog, ParameterTable, TomlTable, convert, row, string};
+use crate::table::{Conversion, ImportLog, ParameterTable, TomlTable, convert, row, string};
 
 /// A policy number, DiskSim's name, and the value of a `scheduler` key.
 pub type Policy = (i64, &'static str, &'static str);
@@ -40,24 +40,21 @@ pub const POLICIES: &[Policy] = &[
     (28, "BATCH_FCFS", "\"batch-fcfs\""),
 ];
 
+pub(crate) const OWN_MAPPING: Conversion =
+    Described("nothing: schedulers use the drive's own mapping");
+const ESTIMATE_ONLY: Conversion =
+    Described("nothing: DiskSim adds it to its schedulers' estimates only");
+const SEE_STREAMS: Conversion = Described("nothing: see the sequential stream scheme");
+
 /// The parameters of a queue.
 pub const QUEUE: ParameterTable = ParameterTable {
     kind: "disksim_ioqueue",
     becomes: "an `io-queue` in front of a device, or the scheduler of a drive",
     rows: &[
         row("Scheduling policy", Described("`scheduler`")),
-        row(
-            "Cylinder mapping strategy",
-            Described("nothing: schedulers use the drive's own mapping"),
-        ),
-        row(
-            "Write initiation delay",
-            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
-        ),
-        row(
-            "Read initiation delay",
-            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
-        ),
+        row("Cylinder mapping strategy", OWN_MAPPING),
+        row("Write initiation delay", ESTIMATE_ONLY),
+        row("Read initiation delay", ESTIMATE_ONLY),
         row("Sequential stream scheme", Described("`concatenate`")),
         row("Maximum concat size", Described("`concatenate_max`")),
         row("Overlapping request scheme", Choice("overlap", OVERLAPS)),
@@ -83,31 +80,19 @@ pub const DRIVE_QUEUE: ParameterTable = ParameterTable {
     becomes: "in a drive: its scheduler",
     rows: &[
         row("Scheduling policy", Described("`scheduler`")),
-        row(
-            "Cylinder mapping strategy",
-            Described("nothing: schedulers use the drive's own mapping"),
-        ),
-        row(
-            "Write initiation delay",
-            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
-        ),
-        row(
-            "Read initiation delay",
-            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
-        ),
+        row("Cylinder mapping strategy", OWN_MAPPING),
+        row("Write initiation delay", ESTIMATE_ONLY),
+        row("Read initiation delay", ESTIMATE_ONLY),
         row(
             "Sequential stream scheme",
             Unsupported(0.0, "a drive's queue does not concatenate requests; its buffer does"),
         ),
-        row("Maximum concat size", Described("nothing: see the sequential stream scheme")),
+        row("Maximum concat size", SEE_STREAMS),
         row(
             "Overlapping request scheme",
             Unsupported(0.0, "commands of a drive are served one by one"),
         ),
-        row(
-            "Sequential stream diff maximum",
-            Described("nothing: see the sequential stream scheme"),
-        ),
+        row("Sequential stream diff maximum", SEE_STREAMS),
         row("Scheduling timeout scheme", Unsupported(0.0, "commands of a drive have no timeout")),
         row("Timeout time/weight", Described("nothing: see the scheduling timeout scheme")),
         row("Timeout scheduling", Described("nothing: see the scheduling timeout scheme")),

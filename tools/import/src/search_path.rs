@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a parameter file.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads files from disk; `NAME.gz` is read where `NAME` does not exist.

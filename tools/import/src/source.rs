@@ -66,13 +66,11 @@ impl LocatedError {
     }
 }
 
-/// `place` as `file:line:column`.
 pub(crate) fn show(location: SourceLocation, files: &[String]) -> String {
     let name = files.get(location.file as usize).map_or("?", String::as_str);
     format!("{name}:{}:{}", location.line, location.column)
 }
 
-/// Maximum length of quoted words.
 const QUOTE_CHARS_MAX: usize = 60;
 
 /// `text` in back quotes, truncated and without control characters.

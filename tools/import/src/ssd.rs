@@ -66,7 +66,6 @@ pub const SSD: ParameterTable = ParameterTable {
     ],
 };
 
-/// Blocks, pages and sectors of an SSD.
 struct Geometry {
     channels: i64,
     dies_per_channel: i64,
@@ -122,7 +121,6 @@ impl Geometry {
     }
 }
 
-/// The exported sectors.
 pub(crate) fn sectors(block: &Block) -> Result<u64> {
     let sectors = Geometry::of(block)?.exported_sectors();
     match u64::try_from(sectors) {

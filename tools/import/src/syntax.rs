@@ -2,7 +2,6 @@
 
 use crate::source::{LocatedError, Result, SourceLocation, quote};
 
-/// A value and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Item {
     pub location: SourceLocation,
@@ -36,7 +35,6 @@ pub(crate) struct Entry {
     pub item: Item,
 }
 
-/// A component and its children.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopologyNode {
     pub location: SourceLocation,

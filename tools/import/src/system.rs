@@ -1,15 +1,13 @@
 //! The system: driver, simple devices and logical organisations.
 
-use crate::disk::{Link, rate};
+use crate::components::{RequestTarget, System, bare};
+use crate::disk::Link;
 use crate::model::Model;
 use crate::queue;
-use crate::queue::DRIVE_QUEUE;
 use crate::source::{FileSource, LocatedError, Result, SourceLocation, quote};
 use crate::syntax::{Block, Item, TopologyNode};
-use crate::table::Conversion::{Described, OutputOnly, Sectors};
-use crate::table::{
-    ImportLog, ParameterTable, TomlTable, check_names, convert, ms, row, string, strings,
-};
+use crate::table::Conversion::{Described, OutputOnly};
+use crate::table::{ImportLog, ParameterTable, TomlTable, convert, number, row, string, strings};
 use crate::topology::TopologyBuilder;
 use std::collections::BTreeMap;
 
@@ -22,24 +20,6 @@ pub const DRIVER: ParameterTable = ParameterTable {
         row("Constant access time", Described("nothing: see `type`")),
         row("Scheduler", Described("an `io-queue` in front of every device")),
         row("Use queueing in subsystem", Described("`device_queue_depth` of the queues")),
-    ],
-};
-
-/// The parameters of a simple disk.
-pub const SIMPLE: ParameterTable = ParameterTable {
-    kind: "disksim_simpledisk",
-    becomes: "a component of kind `constant-device`",
-    rows: &[
-        row("Block count", Sectors("capacity")),
-        row("Access time", Described("`latency`")),
-        row("Constant access time", Described("`latency`")),
-        row("Command overhead", Described("added to `latency`")),
-        row("Bus transaction latency", Described("added to `latency`")),
-        row("Bulk sector transfer time", Described("`rate`, unless the bus is slower")),
-        row("Never disconnect", Described("nothing: the device has its own bus")),
-        row("Print stats", OutputOnly),
-        row("Max queue length", Described("`queue_depth`: one request at a time")),
-        row("Scheduler", Described("nothing: the host schedules")),
     ],
 };
 
@@ -80,48 +60,6 @@ pub const SYNCSET: ParameterTable = ParameterTable {
 const ROTATIONS: &[&str] =
     &["left-symmetric", "left-asymmetric", "right-asymmetric", "right-symmetric"];
 
-/// A part of the scenario.
-#[derive(Clone, Debug)]
-pub(crate) struct Component {
-    pub name: String,
-    pub lines: TomlTable,
-}
-
-/// A device or volume that requests are addressed to.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestTarget {
-    pub name: String,
-    pub sectors: u64,
-}
-
-/// The components of the system, and the targets of the workload.
-#[derive(Debug, Default)]
-pub(crate) struct System {
-    pub parts: Vec<Component>,
-    /// In the order of their addresses.
-    pub targets: Vec<RequestTarget>,
-    /// Name of a device or organisation to the number of its target.
-    pub numbers: BTreeMap<String, usize>,
-    pub top: String,
-    pub host: TomlTable,
-    pub devices: BTreeMap<String, RequestTarget>,
-    pub order: Vec<String>,
-    /// Devices on shared buses; the queues of such devices are one component.
-    pub shared: Vec<SharedBus>,
-    /// Devices behind a controller with a queue, and the maximum requests outstanding at it.
-    pub depths: BTreeMap<String, i64>,
-    used: BTreeMap<String, usize>,
-}
-
-/// Devices on a shared bus.
-#[derive(Clone, Debug)]
-pub(crate) struct SharedBus {
-    /// The bus, or the component in front of it.
-    pub name: String,
-    /// In the order of their addresses.
-    pub devices: Vec<String>,
-}
-
 pub(crate) fn build(
     model: &Model,
     top: &TopologyNode,
@@ -146,9 +84,7 @@ pub(crate) fn build(
             lines.comment("Separately addressed devices, concatenated.");
             lines.set("kind", "\"concat\"", "");
             lines.set("members", strings(&names), "");
-            let name = free_name("system", &system);
-            system.parts.push(Component { name: name.clone(), lines });
-            name
+            system.add("system", lines)
         }
     };
     host(model, top, &mut system, log)?;
@@ -179,44 +115,6 @@ fn synchronise(model: &Model, system: &mut System, log: &mut ImportLog) -> Resul
         part.lines.set("synchronised", "true", why);
     }
     Ok(())
-}
-
-pub(crate) fn free_name(wish: &str, system: &System) -> String {
-    let taken = |name: &str| system.parts.iter().any(|part| part.name == name);
-    let mut name = wish.to_owned();
-    while taken(&name) {
-        name.push('_');
-    }
-    name
-}
-
-/// A name that is a bare key in TOML.
-pub(crate) fn bare(name: &str) -> String {
-    let fit = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().map(fit).take(100).collect();
-    if name.is_empty() { "component".to_owned() } else { name }
-}
-
-pub(crate) fn simple(block: &Block, bus_ms: f64, log: &mut ImportLog) -> Result<TomlTable> {
-    let mut lines = TomlTable::default();
-    lines.set("kind", "\"constant-device\"", "");
-    let time = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
-    let access = match block.get("Access time") {
-        Some(item) => item.number_in(0.0, 1e6)?,
-        None => time("Constant access time")?,
-    };
-    let whole = access + time("Command overhead")? + time("Bus transaction latency")?;
-    lines.set("latency", ms(whole), "access time, command overhead and bus transaction latency");
-    let sector_ms = time("Bulk sector transfer time")?.max(bus_ms);
-    if sector_ms > 0.0 {
-        lines.set("rate", rate(sector_ms), format!("a sector in {sector_ms} ms"));
-    }
-    lines.set("queue_depth", "1", "");
-    convert(&SIMPLE, block, &mut lines, log)?;
-    if let Some(queue) = block.get("Scheduler") {
-        check_names(&DRIVE_QUEUE, queue.block()?, log);
-    }
-    Ok(lines)
 }
 
 /// Creates the volumes over the devices, and the targets of requests.
@@ -307,7 +205,6 @@ fn separate_devices(
     Ok(())
 }
 
-/// One volume over `devices`.
 fn volume(
     block: &Block,
     members: &[(String, SourceLocation)],
@@ -379,9 +276,8 @@ fn volume(
         parity(block, kind, devices.len(), &mut lines, log)?;
     }
     let wish = if block.name.is_empty() { "org" } else { &block.name };
-    let name = free_name(&bare(wish), system);
     debug_assert_eq!(members.len(), devices.len());
-    system.parts.push(Component { name: name.clone(), lines });
+    let name = system.add(&bare(wish), lines);
     Ok(RequestTarget { name, sectors })
 }
 
@@ -426,7 +322,7 @@ fn parity(
         let point = ((item.number_in(0.0, 1.0)? * data).floor() - 0.5).max(0.0) / data;
         let from = ("RMW vs. reconstruct", item);
         lines.from("small_write", "\"break-point\"", from, log);
-        let point = crate::table::number((point * 1e6).round() / 1e6);
+        let point = number((point * 1e6).round() / 1e6);
         lines.set("break_point", point, "as a whole number of units");
     }
     if let Some(item) = block.get("Synch writes for safety") {
@@ -450,7 +346,6 @@ fn parity(
     Ok(())
 }
 
-/// Converts the driver to the host.
 fn host(model: &Model, top: &TopologyNode, system: &mut System, log: &mut ImportLog) -> Result<()> {
     let block = &model.instances[&top.name];
     if block.kind != "disksim_iodriver" {
@@ -492,13 +387,12 @@ fn queues(
     for shared in system.shared.clone() {
         let first = shared.devices[0].clone();
         let depth = depth_of(model, system, &first, in_subsystem)?;
-        let name = free_name(&format!("{}-queues", shared.name), system);
         let mut lines = TomlTable::default();
         let comment = format!("Scheduler, {}", log.line(item.location));
         lines.set("kind", "\"queueing-controller\"", comment);
         lines.set("buses", strings(&[&shared.name]), "");
         queue_lines(model, &first, depth, &queue, &mut lines)?;
-        system.parts.push(Component { name: name.clone(), lines });
+        let name = system.add(&format!("{}-queues", shared.name), lines);
         for device in &shared.devices {
             if let Some(target) = system.devices.get_mut(device) {
                 target.name.clone_from(&name);
@@ -511,12 +405,11 @@ fn queues(
         }
         let depth = depth_of(model, system, &device, in_subsystem)?;
         let Some(target) = system.devices.get(&device).cloned() else { continue };
-        let name = free_name(&format!("{}-queue", target.name), system);
         let mut lines = TomlTable::default();
         lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", log.line(item.location)));
         lines.set("device", string(&target.name), "");
         queue_lines(model, &device, depth, &queue, &mut lines)?;
-        system.parts.push(Component { name: name.clone(), lines });
+        let name = system.add(&format!("{}-queue", target.name), lines);
         system.devices.insert(device, RequestTarget { name, ..target });
     }
     Ok(())

@@ -33,7 +33,6 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// The conversion in the context of `block`.
     fn in_block(self, block: &Block) -> Result<Self> {
         let several = |item: &Item| Ok(item.whole_in(0, i64::MAX)? > 1);
         let no_effect = Self::Described("nothing: the drive has one command at a time");
@@ -58,7 +57,7 @@ impl Conversion {
 /// A parameter of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterRow {
-    /// Its name in DiskSim.
+    /// The name in DiskSim.
     pub key: &'static str,
     pub carry: Conversion,
 }
@@ -68,7 +67,7 @@ pub struct ParameterRow {
 pub struct ParameterTable {
     /// The kind of block, such as `disksim_disk`.
     pub kind: &'static str,
-    /// What it is converted to.
+    /// The corresponding part of a scenario.
     pub becomes: &'static str,
     pub rows: &'static [ParameterRow],
 }
@@ -101,7 +100,6 @@ impl ImportLog {
     }
 }
 
-/// TomlTable of a TOML table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TomlTable(Vec<(String, String)>);
 
@@ -148,7 +146,6 @@ impl TomlTable {
     }
 }
 
-/// `text` in lines of at most `columns`.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -173,7 +170,6 @@ pub(crate) fn ms(ms: f64) -> String {
     format!("\"{ms}ms\"")
 }
 
-/// Text as a TOML string.
 pub(crate) fn string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -187,13 +183,11 @@ pub(crate) fn string(text: &str) -> String {
     out + "\""
 }
 
-/// A list of strings.
 pub(crate) fn strings<S: AsRef<str>>(texts: &[S]) -> String {
     let all: Vec<String> = texts.iter().map(|text| string(text.as_ref())).collect();
     format!("[{}]", all.join(", "))
 }
 
-/// A number in TOML.
 pub(crate) fn number(x: f64) -> String {
     format!("{x}")
 }
@@ -217,7 +211,6 @@ pub(crate) fn check_names(table: &ParameterTable, block: &Block, log: &mut Impor
     }
 }
 
-/// Converts the parameters of `block` by `table`.
 pub(crate) fn convert(
     table: &ParameterTable,
     block: &Block,

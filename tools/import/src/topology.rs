@@ -1,13 +1,14 @@
 //! Converts the topology: buses, controllers and devices.
 
 use crate::cache_controller::CacheController;
+use crate::components::{Component, RequestTarget, SharedBus, System, bare};
 use crate::disk::{self, DISK, Link};
 use crate::mems::{self, MEMS};
 use crate::model::Model;
+use crate::simple::{self, SIMPLE};
 use crate::source::{FileSource, LocatedError, Result, quote};
 use crate::ssd::{self, SSD};
 use crate::syntax::{Block, TopologyNode};
-use crate::system::{Component, RequestTarget, SIMPLE, SharedBus, System, bare, free_name, simple};
 use crate::table::Conversion::{Described, OutputOnly, Unsupported};
 use crate::table::{ImportLog, ParameterTable, TomlTable, convert, ms, row, string, strings};
 
@@ -41,7 +42,6 @@ pub const CONTROLLER: ParameterTable = ParameterTable {
     ],
 };
 
-/// The kinds of devices.
 pub(crate) const DEVICES: &[&str] = &[DISK.kind, SIMPLE.kind, MEMS.kind, SSD.kind];
 
 /// The keys of the device `block` describes, and its sectors. `above` is the slowest link above
@@ -62,12 +62,11 @@ pub(crate) fn device(
         kind if kind == SSD.kind => Ok((ssd::lines(block, above, log)?, ssd::sectors(block)?)),
         _ => {
             let sectors = counted(block)?;
-            Ok((simple(block, above.slowest_ms(), log)?, sectors))
+            Ok((simple::lines(block, above.slowest_ms(), log)?, sectors))
         }
     }
 }
 
-/// Visits the topology and creates the components.
 pub(crate) struct TopologyBuilder<'a> {
     pub model: &'a Model,
     pub files: &'a mut dyn FileSource,
@@ -158,8 +157,7 @@ impl TopologyBuilder<'_> {
             let Some(item) = block.get(key) else { continue };
             lines.from(ours, ms(value), (key, item), log);
         }
-        let name = free_name(&bare(&node.name), self.system);
-        self.system.parts.push(Component { name: name.clone(), lines });
+        let name = self.system.add(&bare(&node.name), lines);
         self.system.shared.push(SharedBus { name, devices: names });
         Ok(())
     }
@@ -213,7 +211,7 @@ impl TopologyBuilder<'_> {
             return Ok(());
         }
         let devices = self.system.order[before..].to_vec();
-        CacheController { topology: self, block, devices }.convert(kind.location, log)
+        CacheController { system: self.system, block, devices }.convert(kind.location, log)
     }
 
     fn add(&mut self, node: &TopologyNode, lines: TomlTable, sectors: u64) -> Result<()> {

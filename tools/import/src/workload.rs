@@ -1,9 +1,9 @@
 //! Workloads: the synthetic generator, traces, and parameters of the run.
 
+use crate::components::System;
 use crate::model::Model;
 use crate::source::{LocatedError, Result, quote};
 use crate::syntax::{Block, Item};
-use crate::system::System;
 use crate::table::Conversion::{Count, Described, Number, OutputOnly, Sectors, Unsupported};
 use crate::table::{ImportLog, ParameterTable, TomlTable, convert, number, row, string};
 use std::fmt::Write;
@@ -105,9 +105,9 @@ pub const IOMAP: ParameterTable = ParameterTable {
 /// A trace to replay instead of generating.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Its path in the scenario.
+    /// The path in the scenario.
     pub path: String,
-    /// Its format, if the content is ambiguous.
+    /// The format, if the content is ambiguous.
     pub format: Option<String>,
 }
 

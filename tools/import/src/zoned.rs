@@ -98,7 +98,6 @@ pub(crate) fn lines(
     Ok(held)
 }
 
-/// Spare sectors of zones.
 #[derive(Clone, Copy)]
 struct Sparing {
     heads: i64,

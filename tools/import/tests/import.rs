@@ -360,7 +360,7 @@ proptest! {
     }
 }
 
-/// What a controller with a memory cache defers, and its eviction order.
+/// A controller with a memory cache defers writes, and has an eviction order.
 #[test]
 fn a_controller_with_a_memory_cache_becomes_a_part() {
     let check = |limit: u32, allocation: u32, scheme: u32, prefetch: u32, expect: [&str; 4]| {

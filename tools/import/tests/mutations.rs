@@ -97,7 +97,7 @@ fn parameters(text: &str) -> Vec<Found> {
     found
 }
 
-/// Where the value that begins at `from` ends: at a comma or brace outside brackets of its own.
+/// End of the value that begins at `from`: a comma or brace outside brackets of its own.
 fn value_end(bytes: &[u8], from: usize) -> usize {
     let (mut depth, mut comment) = (0, false);
     for (at, byte) in bytes.iter().enumerate().skip(from) {
@@ -160,7 +160,7 @@ const ELSEWHERE: &[&str] = &[
     "Timeout time/weight",
 ];
 
-/// What is done to a parameter: of its name and value it makes what stands in their place.
+/// A change of a parameter: replaces its name and value.
 type Change = fn(&str, &str) -> String;
 
 const CHANGES: &[(&str, Change)] = &[

@@ -29,7 +29,6 @@ const fn bin(time: u64) -> usize {
     (power as u64 * BINS_PER_POWER + (time >> power)) as usize
 }
 
-/// The first time of a bin.
 const fn start(bin: usize) -> u64 {
     let power = (bin as u64 / BINS_PER_POWER).saturating_sub(1);
     (bin as u64 - power * BINS_PER_POWER) << power
@@ -61,7 +60,6 @@ impl Histogram {
     }
 }
 
-/// Reuse times of a part of the sample.
 #[derive(Clone, Default)]
 struct Part {
     again: Histogram,

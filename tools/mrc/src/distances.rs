@@ -9,7 +9,6 @@ const SLOTS_MIN: usize = 1 << 16;
 pub struct Distances {
     /// Slot of the last access by page; slots are in order of the last access.
     last: Vec<u32>,
-    /// Page by slot.
     pages: Vec<u32>,
     slots: SlotSet,
     /// Distinct pages so far.

@@ -20,7 +20,6 @@ struct Caches<'a> {
 }
 
 impl<'a> Caches<'a> {
-    /// Caches for a trace of at most `pages` pages.
     fn new(ask: &'a Ask, sizes: Vec<u64>, pages: u64) -> Self {
         let by_distances = sizes.len() > LRU_SIMULATED_MAX;
         let simulated = ask.policies.iter().filter(|policy| !(by_distances && is_lru(policy)));
@@ -55,7 +54,7 @@ impl<'a> Caches<'a> {
                     Some(_) => None,
                     None => {
                         let cache = points.next().expect("one cache of each size");
-                        cache.found(accesses, 0)?.map(|found| found.miss_ratio)
+                        cache.miss_ratio(accesses, 0)?.map(|found| found.miss_ratio)
                     }
                 };
                 list.push(Point { cache_bytes: size * page_bytes, miss_ratio, error: None });

@@ -28,14 +28,13 @@ use serde::Serialize;
 const SIZES: u32 = 21;
 /// Share of the progress for the first pass over the trace.
 const FIRST_PASS: f64 = 0.2;
-/// Records between two reports of progress.
 const REPORT_EVERY: usize = 1 << 16;
 
 /// A policy with its parameters.
 pub struct Policy {
     /// Which.
     pub entry: ReplacementEntry,
-    /// Its parameters.
+    /// The policy's parameters.
     pub settings: Settings,
 }
 
@@ -48,7 +47,7 @@ pub enum Size {
     Footprint(f64),
 }
 
-/// How curves are computed.
+/// The method of computing curves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// Stack distances for many sizes of `lru`, simulation for anything else.
@@ -68,7 +67,7 @@ pub struct Ask {
     pub sizes: Vec<Size>,
     /// Maximum number of sampled pages.
     pub pages_max: usize,
-    /// How to compute them. [`Method::Aet`] is for `lru` alone.
+    /// The method. [`Method::Aet`] is for `lru` alone.
     pub method: Method,
 }
 
@@ -97,7 +96,7 @@ pub struct Curves {
 /// The curve of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
-    /// Its name.
+    /// The policy's name.
     pub policy: String,
     /// The method: `stack-distances`, `simulation` or `aet`.
     pub method: &'static str,
@@ -121,7 +120,6 @@ pub struct Point {
 /// Why there are no curves.
 #[derive(Debug)]
 pub enum MrcError {
-    /// The trace cannot be read.
     Trace(TraceError),
     /// A policy refuses its parameters.
     Policy(String, Vec<Problem>),
@@ -136,10 +134,9 @@ impl From<TraceError> for MrcError {
 /// Receives the share of the work that is done, where it is known.
 pub type OnProgress<'a> = dyn FnMut(Option<f64>) + 'a;
 
-/// When to report progress.
+/// Decides when progress is reported.
 #[derive(Default)]
 struct Reports {
-    /// Records since the last report.
     records: usize,
 }
 
@@ -158,7 +155,7 @@ impl Reports {
 /// several times.
 ///
 /// # Errors
-/// When the trace cannot be read, or a policy refuses its parameters.
+/// Fails when the trace cannot be read, or a policy refuses its parameters.
 pub fn curves<R: RecordReader>(
     mut open: impl FnMut() -> Result<R, TraceError>,
     ask: &Ask,
@@ -264,7 +261,6 @@ fn aet_curves<R: RecordReader>(
     })
 }
 
-/// The result for a cache of `pages` pages.
 fn point(
     is_lru: bool,
     pages: u64,
@@ -273,7 +269,8 @@ fn point(
     cache: Option<&mut simulate::Point<'_>>,
 ) -> Result<Point, MrcError> {
     let level = distances.level();
-    let found = cache.map(|cache| cache.found(distances.accesses(), level)).transpose()?.flatten();
+    let found =
+        cache.map(|cache| cache.miss_ratio(distances.accesses(), level)).transpose()?.flatten();
     let mut point = Point {
         cache_bytes: pages * page_bytes,
         miss_ratio: found.as_ref().map(|found| found.miss_ratio),

@@ -40,7 +40,6 @@ pub struct Sample {
     /// Page by number in the sample.
     pages: Vec<u64>,
     accesses: Vec<Packed>,
-    /// Sampled accesses in all.
     count: u64,
 }
 
@@ -137,7 +136,7 @@ pub struct Point<'a> {
 }
 
 /// The miss ratio of a cache.
-pub struct Found {
+pub struct MissRatio {
     /// From the whole sample.
     pub miss_ratio: f64,
     /// The estimated error; `None` when the sample includes all pages.
@@ -171,8 +170,8 @@ impl<'a> Point<'a> {
     /// The result for a trace of `accesses` accesses.
     ///
     /// # Errors
-    /// When the policy rejects its parameters.
-    pub fn found(&mut self, accesses: u64, level: u32) -> Result<Option<Found>, MrcError> {
+    /// Fails when the policy rejects its parameters.
+    pub fn miss_ratio(&mut self, accesses: u64, level: u32) -> Result<Option<MissRatio>, MrcError> {
         let mut ratios = Vec::with_capacity(self.caches.len());
         for cache in &mut self.caches {
             if let Some(problems) = cache.refused.take() {
@@ -187,7 +186,7 @@ impl<'a> Point<'a> {
         }
         let (&miss_ratio, parts) = ratios.split_first().expect("there is one cache at least");
         let error = (!parts.is_empty()).then(|| error(miss_ratio, parts));
-        Ok((accesses > 0).then_some(Found { miss_ratio, error }))
+        Ok((accesses > 0).then_some(MissRatio { miss_ratio, error }))
     }
 }
 
@@ -253,7 +252,6 @@ pub fn work(
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A cache without data.
 struct Cache<'a> {
     policy: &'a Policy,
     /// The part of the sample it simulates.
@@ -315,7 +313,7 @@ impl<'a> Cache<'a> {
 }
 
 impl Inside {
-    /// Whether it missed.
+    /// Accesses a page; returns whether it missed.
     fn access(&mut self, access: Packed, sample: &Sample, capacity: u32) -> bool {
         let id = access.id();
         let slot = self.slots[id as usize];

@@ -8,6 +8,7 @@ use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_mrc::{Curve, Curves};
+use hybridsim_report::figures::binary_size;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::{build, presets};
 use std::path::{Path, PathBuf};
@@ -158,13 +159,12 @@ fn capacity(registry: &Registry, device: &Device) -> Result<Option<u64>, String>
         Some(_) => Err(format!(
             "device `{}`: `size_max` is more than the {} of preset `{}`, which is simulated",
             device.name,
-            short(bytes),
+            binary_size(bytes),
             device.preset
         )),
     }
 }
 
-/// A device alone as a scenario.
 fn checked(registry: &Registry, device: &Device) -> Result<Scenario, String> {
     let text = format!("system = \"device\"\n{}", component("device", device, ""));
     let source = SourceText { name: device.preset.clone(), text };
@@ -173,7 +173,6 @@ fn checked(registry: &Registry, device: &Device) -> Result<Scenario, String> {
         .map_err(|problems: Diagnostics| format!("device `{}`: {problems}", device.name))
 }
 
-/// A disk and its cache.
 struct Pair<'p> {
     registry: &'p Registry,
     disk: (usize, &'p Device),
@@ -251,16 +250,16 @@ impl Pair<'_> {
 }
 
 impl Candidate {
-    /// Its name with the policy.
+    /// The candidate's name with the policy.
     pub fn title(&self) -> String {
         let policy = self.policy.as_ref().map_or(String::new(), |policy| format!(" with {policy}"));
         self.name.clone() + &policy
     }
 
-    /// Its name with policy and size.
+    /// The candidate's name with policy and size.
     pub fn label(&self) -> String {
         match self.flash {
-            Some(_) => format!("{}, {}", self.title(), short(self.flash_bytes)),
+            Some(_) => format!("{}, {}", self.title(), binary_size(self.flash_bytes)),
             None => self.title(),
         }
     }
@@ -298,7 +297,7 @@ fn miss_ratio(curve: &Curve, bytes: u64) -> Option<f64> {
 struct Drive {
     bytes: u64,
     over_provisioning: f64,
-    /// Its keys, in lines.
+    /// The keys of the geometry, in lines.
     geometry: String,
 }
 
@@ -336,14 +335,6 @@ impl Drive {
         let geometry = format!("blocks_per_plane = {blocks}\npages_per_block = {per_block}\n");
         Self { bytes: capacity as u64, over_provisioning: over, geometry }
     }
-}
-
-/// A size in the largest unit below it.
-pub fn short(bytes: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));
-    let number = bytes as f64 / (1u64 << unit.1) as f64;
-    format!("{} {}", hybridsim_report::figures::number(number), unit.0)
 }
 
 #[cfg(test)]

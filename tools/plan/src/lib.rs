@@ -11,7 +11,6 @@ mod text;
 pub use candidates::{Candidate, Dropped, FirstCut, first_cut, replacement_of};
 pub use prices::{Device, Price, Prices, Role};
 
-use candidates::short;
 use hybridsim_observe::RunResults;
 use hybridsim_report::figures::number;
 use serde::Serialize;
@@ -34,7 +33,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// How often a year has the load of the trace, which took `run_ns` where it has no times.
+    /// Repetitions of the trace in a year; a trace without times took `run_ns`.
     fn times_per_year(&self, run_ns: u64) -> f64 {
         let span = if self.span_ns > 0 { self.span_ns } else { run_ns.max(1) };
         self.duty * NS_PER_YEAR / span as f64
@@ -66,7 +65,8 @@ impl Bounds {
             if let Some(holds) = holds[at].filter(|holds| *holds < need) {
                 let is_cache = it.cache.is_some() && it.flash == Some(at);
                 let what = if is_cache { "the cache needs" } else { "the data need" };
-                let (name, holds, need) = (&prices.device[at].name, short(holds), short(need));
+                let (name, holds, need) =
+                    (&prices.device[at].name, binary_size(holds), binary_size(need));
                 return Some(format!("{name} holds {holds}, {what} {need}"));
             }
         }
@@ -238,7 +238,6 @@ fn window_ns(run: &RunResults) -> u64 {
     run.simulated_ns.saturating_sub(run.warmup.ns)
 }
 
-/// Computes the wear of the flash per year.
 fn wear(
     it: &mut System,
     candidate: &Candidate,

@@ -11,7 +11,7 @@ const STANDARD: &str = include_str!("prices.toml");
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// What all prices are in.
+    /// Currency of all prices.
     pub currency: String,
     /// After so many years a device is replaced, if it has not worn out before.
     pub years: f64,
@@ -43,7 +43,7 @@ pub struct Device {
     pub warranty_years: Option<f64>,
 }
 
-/// What a device is used for.
+/// The use of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -53,7 +53,7 @@ pub enum Role {
     Disk,
 }
 
-/// Of a device, or of bytes, such as `0.08/GiB`.
+/// Price of a device, or of bytes, such as `0.08/GiB`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Price {
@@ -89,7 +89,6 @@ impl Device {
         self.warranty_years.unwrap_or(5.0)
     }
 
-    /// A key that is given but not used.
     fn unused_key(&self) -> Option<&'static str> {
         let is_disk = self.role == Role::Disk;
         let has_one_size = matches!(self.price, Price::Device(_)) && self.size_max.is_some();
@@ -125,7 +124,7 @@ impl Prices {
     /// Reads a table, whose paths of presets start from the folder `base`.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// Reports what is wrong with it, in a sentence.
     pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
         let mut prices: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         for device in prices.device.iter_mut().filter(|it| it.preset.ends_with(".toml")) {

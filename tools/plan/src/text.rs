@@ -1,8 +1,7 @@
 //! The plan for reading: a table with its reasons on the terminal, and a page.
 
-use crate::candidates::short;
 use crate::{Plan, System};
-use hybridsim_report::figures::number;
+use hybridsim_report::figures::{binary_size, number};
 use hybridsim_report::sweep::{self, Cell, Column, Key, Row, Sweep};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -49,13 +48,13 @@ impl Plan {
         out
     }
 
-    /// What the plan rests on, and its answer, in sentences.
+    /// The plan's premises and answer, in sentences.
     pub fn notes(&self) -> Vec<String> {
         let demand = &self.demand;
         let mut notes = vec![format!(
             "The trace needs {} for its data and writes {}{}.",
-            short(demand.data_bytes),
-            short(demand.written_bytes),
+            binary_size(demand.data_bytes),
+            binary_size(demand.written_bytes),
             match demand.span_ns {
                 0 => "; it has no times, so a year has the load of the simulated time".to_owned(),
                 span => format!(" in {} s", number(span as f64 / 1e9)),
@@ -109,7 +108,6 @@ impl Plan {
     }
 }
 
-/// The recommended system with its reasons.
 fn answer(best: &System, currency: &str) -> String {
     let cost = best.cost_per_year.map_or_else(String::new, number);
     let mut text = format!("Cheapest: {}, {cost} {} a year", size(best), currency);
@@ -132,9 +130,10 @@ fn answer(best: &System, currency: &str) -> String {
     text + "."
 }
 
-/// Its name with the size of its flash, as [`crate::Candidate::label`].
+/// The system's name with the size of its flash, as [`crate::Candidate::label`].
 fn size(system: &System) -> String {
-    let size = system.flash_bytes.map_or_else(String::new, |bytes| format!(", {}", short(bytes)));
+    let size =
+        system.flash_bytes.map_or_else(String::new, |bytes| format!(", {}", binary_size(bytes)));
     system.name.clone() + &size
 }
 

@@ -138,7 +138,6 @@ pub(crate) fn bare(value: &str) -> String {
     value.trim_matches('"').to_owned()
 }
 
-/// Maximum number of different warnings shown.
 const WARNINGS_MAX: usize = 8;
 
 /// `text` without the numbers of percentages, which differ from point to point.

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// One of several disjoint subsets of the points, such as those for one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number, from 0.
+    /// The shard's number, from 0.
     pub index: u64,
     /// Number of shards.
     pub count: u64,
@@ -54,7 +54,7 @@ impl Shard {
     }
 }
 
-/// How to run the points.
+/// The points to run, and the means.
 pub struct Job<'a> {
     /// The entries that scenarios may use.
     pub registry: &'a Registry,

@@ -37,7 +37,7 @@ impl Memory {
     /// Waits until `bytes` are free.
     ///
     /// # Errors
-    /// When they never will be.
+    /// Fails when they never will be.
     pub(crate) fn take(&self, bytes: u64) -> Result<Share<'_>, String> {
         if bytes > self.limit {
             let [needed, limit] = [bytes, self.limit].map(|bytes| write_bytes(bytes >> 20 << 20));

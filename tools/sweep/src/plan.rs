@@ -13,10 +13,9 @@ use toml::{Table, Value};
 /// Sweeps with more points are rejected.
 const POINTS_MAX: usize = 100_000;
 
-/// The key of the seed.
 const SEED: &str = "run.seed";
 
-/// What the column of the trace is called, where several are replayed.
+/// Name of the trace's column, where several are replayed.
 const TRACE: &str = "trace";
 
 /// A sweep.
@@ -39,14 +38,13 @@ type Planned<'p> = (Option<&'p PathBuf>, Vec<String>, u64);
 pub enum Seeds {
     /// This many: the seed of the scenario and those after it.
     Count(u64),
-    /// These.
     List(Vec<u64>),
 }
 
 /// One combination at one seed.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its number in the plan, from 0.
+    /// The point's number in the plan, from 0.
     pub number: usize,
     /// Hash of all inputs of its result; empty where its scenario is invalid.
     pub key: String,
@@ -69,7 +67,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Its outcome without a simulation: that in the store, or what is wrong with its scenario.
+    /// The outcome without a simulation: from the store, or the problems of its scenario.
     pub fn known(&self, store: Option<&Store>) -> Option<Outcome> {
         match &self.problem {
             Some(problem) => Some(Outcome::Failed(problem.clone())),
@@ -80,7 +78,7 @@ impl Point {
     /// Checks that it can be simulated on another computer.
     ///
     /// # Errors
-    /// When it needs files that are not sent there.
+    /// Fails when it needs files that are not sent there.
     pub fn check_remote(&self) -> Result<(), String> {
         match self.has_tenant_traces {
             true => Err("traces of several workloads are not sent to other processes; run the \
@@ -90,7 +88,7 @@ impl Point {
         }
     }
 
-    /// Its values, separated by spaces.
+    /// The point's values, separated by spaces.
     pub fn name(&self) -> String {
         self.values.join(" ")
     }
@@ -114,7 +112,7 @@ impl Plan {
     /// after.
     ///
     /// # Errors
-    /// What is wrong with the file or the options.
+    /// Reports what is wrong with the file or the options.
     pub fn read(
         path: &Path,
         sets: &[String],
@@ -178,7 +176,7 @@ impl Plan {
     /// Runs every combination at these seeds.
     ///
     /// # Errors
-    /// When the plan sets the seed itself.
+    /// Fails when the plan sets the seed itself.
     pub fn repeat(&mut self, seeds: Seeds) -> Result<(), Diagnostics> {
         self.seeds = match seeds {
             Seeds::Count(count) => Seeds::Count(count.max(1)),
@@ -228,7 +226,8 @@ impl Plan {
     /// All combinations, the last key varying fastest, each at all seeds in turn.
     ///
     /// # Errors
-    /// What is wrong with the scenario; a combination that is impossible is a point that fails.
+    /// Reports what is wrong with the scenario; a combination that is impossible is a point that
+    /// fails.
     pub fn points(&self, registry: &Registry) -> Result<Vec<Point>, Diagnostics> {
         let (points, refused) = self.checked_points(registry)?;
         // An invalid point is a result; if all are invalid, the plan is wrong.
@@ -241,7 +240,7 @@ impl Plan {
     /// As [`Plan::points`]; a plan may consist of points that all fail.
     ///
     /// # Errors
-    /// When the plan has too many points.
+    /// Fails when the plan has too many points.
     pub fn points_or_failures(&self, registry: &Registry) -> Result<Vec<Point>, Diagnostics> {
         Ok(self.checked_points(registry)?.0)
     }
@@ -295,7 +294,6 @@ impl Plan {
         Ok(rows)
     }
 
-    /// Checks that no key has two values at one point.
     fn check_keys(&self) -> Result<(), String> {
         let keys: Vec<&str> = self.varied().collect();
         if self.seeds != Seeds::Count(1) && keys.contains(&SEED) {
@@ -339,7 +337,6 @@ impl Plan {
         }
     }
 
-    /// Adds seed, key and memory.
     fn complete(
         &self,
         point: &mut Point,

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It completed.
     Done(Box<RunResults>),
     /// It failed, with this message.
     Failed(String),
@@ -36,14 +35,14 @@ impl Store {
     /// The store in `folder`, made if it is not there.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails when it cannot be made.
     pub fn open(folder: &Path, retry: bool) -> Result<Self, String> {
         fs::create_dir_all(folder)
             .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         Ok(Self { folder: folder.to_owned(), retry })
     }
 
-    /// Its folder.
+    /// The store's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -67,7 +66,7 @@ impl Store {
     /// Stores `outcome`, unless it depends on the computer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails when it cannot be written.
     pub fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
         if matches!(outcome, Outcome::Refused(_)) {
             return Ok(());

@@ -5,7 +5,6 @@ use super::{Outcome, Point};
 use hybridsim_observe::RunResults;
 use hybridsim_report::column::Numbers;
 
-/// A figure of a run.
 type Figure = fn(&RunResults) -> Option<f64>;
 
 /// The standard statistics, units last in the name.
@@ -27,7 +26,6 @@ const STANDARD: &[(&str, Figure)] = &[
     ("wall_s", |run| Some(run.wall_s)),
 ];
 
-/// The terminal shows these.
 const SHOWN: &[&str] =
     &["mean_us", "p99_us", "iops", "energy_j", "erases", "write_amplification", "hit_ratio"];
 
@@ -47,7 +45,7 @@ pub struct Table<'p> {
 
 /// A statistic.
 pub struct Column {
-    /// Its name, or its path in the results.
+    /// The metric's name, or its path in the results.
     pub name: String,
     /// Whether the terminal shows it.
     pub is_shown: bool,
@@ -55,20 +53,19 @@ pub struct Column {
 
 /// A combination.
 pub struct Row<'p> {
-    /// Its first point.
+    /// The combination's first point.
     pub point: &'p Point,
-    /// Its outcomes by seed.
+    /// The outcomes by seed.
     pub outcomes: Vec<&'p Outcome>,
-    /// The point of each outcome.
     points: Vec<&'p Point>,
-    /// Its statistics, by column; none where a seed failed.
+    /// The statistics, by column; none where a seed failed.
     pub cells: Vec<Option<Cell>>,
 }
 
 /// A statistic of a combination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Its mean over the seeds.
+    /// The mean over the seeds.
     pub estimate: Estimate,
     /// Whether the difference from the first combination is within noise; `None` with fewer than
     /// two seeds that both have.

@@ -18,7 +18,7 @@ pub struct Task {
     pub memory: u64,
     /// Name of the scenario.
     pub name: String,
-    /// Its text.
+    /// The text of the scenario.
     pub text: String,
     /// Folder that relative paths start from.
     pub base: PathBuf,
@@ -56,7 +56,7 @@ impl Task {
     /// The scenario, replaying the copy of its trace at `trace` where there is one.
     ///
     /// # Errors
-    /// When the task was planned by another version of the program, whose results may differ.
+    /// Fails when the task was planned by another version of the program, whose results may differ.
     pub fn into_input(mut self, trace: Option<PathBuf>) -> Result<Input, String> {
         if self.sources != SOURCES {
             return Err(format!(

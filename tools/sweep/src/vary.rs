@@ -9,7 +9,7 @@ use toml::{Table, Value};
 pub struct Vary {
     /// Such as `component.ssd.over_provisioning`.
     pub key: String,
-    /// What it may be.
+    /// The values to run.
     pub values: Values,
 }
 
@@ -41,7 +41,7 @@ impl Range {
     /// The range between two texts such as `16MiB` and `64MiB`.
     ///
     /// # Errors
-    /// When they are no numbers of one unit in ascending order.
+    /// Fails when they are no numbers of one unit in ascending order.
     pub fn parse(from: &str, to: &str, log: bool) -> Result<Self, String> {
         let split = |text: &str| -> Option<(f64, String, bool)> {
             let text = text.trim();
@@ -117,7 +117,7 @@ impl Vary {
     /// logarithm; commas inside brackets and quotes do not separate values.
     ///
     /// # Errors
-    /// When the syntax is different.
+    /// Fails when the syntax is different.
     pub fn parse(option: &str) -> Result<Self, Diagnostics> {
         let Some((key, list)) = option.split_once('=') else {
             let message = format!("`--vary {option}`: write it as key.path=value,value");
@@ -144,7 +144,7 @@ impl Vary {
     /// A key with a list of values.
     ///
     /// # Errors
-    /// When the list or a value in it is empty.
+    /// Fails when the list or a value in it is empty.
     pub fn list(key: String, values: Vec<String>) -> Result<Self, Diagnostics> {
         match values.is_empty() || values.iter().any(String::is_empty) {
             true => Err(Diagnostics::single(format!("`{key}`: has a missing value"))),
@@ -192,7 +192,6 @@ impl Vary {
 /// Which combinations of the values are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sampling {
-    /// All.
     #[default]
     Grid,
     /// This many, each value drawn independently.
@@ -206,7 +205,7 @@ impl Sampling {
     /// Reads `grid`, `random:COUNT` or `latin-hypercube:COUNT`.
     ///
     /// # Errors
-    /// When the syntax is different.
+    /// Fails when the syntax is different.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}`: write grid, random:COUNT or latin-hypercube:COUNT");
         if text == "grid" {
@@ -224,7 +223,7 @@ impl Sampling {
     /// The combinations of `vary`, each of which is run `times` times, at most `total` runs.
     ///
     /// # Errors
-    /// When there are more, or a grid has a range.
+    /// Fails when there are more, or a grid has a range.
     pub(crate) fn combine(
         self,
         vary: &[Vary],

@@ -4,7 +4,7 @@ mod counters;
 mod disk;
 mod ssd;
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, write_path};
 use hybridsim_calibrate::{
     self, CalibrateError, Calibration, Estimate, KnownParameters, Line, Measure, Reading,
     calibrate, preset,
@@ -146,7 +146,6 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     )
 }
 
-/// What a calibration says, whatever it calibrated.
 struct Texts {
     warnings: Vec<String>,
     preset: String,
@@ -157,7 +156,7 @@ struct Texts {
 fn deliver(args: &CalibrateArgs, found: &impl Serialize, texts: &Texts) -> Result<(), Failure> {
     texts.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     if let Some(out) = &args.out {
-        save(out, &texts.preset)?;
+        write_path(out, &texts.preset)?;
     }
     print(&match args.json {
         true => serde_json::to_string_pretty(found).expect("figures can be written"),
@@ -193,15 +192,9 @@ fn doubts(calibration: &Calibration) -> Vec<String> {
 
 fn keep(args: &CalibrateArgs, measured: &[Reading]) -> Result<(), Failure> {
     match &args.readings {
-        Some(path) => save(path, &hybridsim_calibrate::write_csv(measured)),
+        Some(path) => write_path(path, &hybridsim_calibrate::write_csv(measured)),
         None => Ok(()),
     }
-}
-
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    hybridsim_simulation::state::write(path, text.as_bytes()).map_err(|error| {
-        Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
-    })
 }
 
 fn summary(calibration: &Calibration) -> String {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Names the Python interpreter; the command of the wheel sets it.
 const PYTHON: &str = "HYBRIDSIM_PYTHON";
 
-/// How to run points on a cluster.
+/// A cluster that runs points.
 pub struct Cluster<'a> {
     /// Address of the scheduler.
     pub address: &'a str,

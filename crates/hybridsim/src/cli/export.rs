@@ -2,7 +2,7 @@
 //! of all requests, a timeline.
 
 use super::SimulateArgs;
-use super::output::{Exit, Failure, note, write_file};
+use super::output::{Failure, note, unwritable, write_file};
 use hybridsim_config::units;
 use hybridsim_engine::{EventRecord, EventSink};
 use hybridsim_observe::spans::SpanFold;
@@ -57,7 +57,7 @@ impl Exports {
         Ok(Self { requests, spans: args.timeline.map(fold) })
     }
 
-    /// Whether it needs events.
+    /// True if any export needs events.
     pub fn listens(&self) -> bool {
         self.requests.is_some() || self.spans.is_some()
     }
@@ -112,10 +112,6 @@ impl EventSink for Exports {
             spans.take(events);
         }
     }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The command that converts parameter files of other simulators.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, unwritable};
 use clap::Subcommand;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
@@ -71,9 +71,7 @@ pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
-    fs::write(out, &imported.text).map_err(|error| {
-        Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
-    })?;
+    fs::write(out, &imported.text).map_err(|error| unwritable(out, error))?;
     let what = if imported.is_preset { "preset" } else { "scenario" };
     let count = imported.warnings.len();
     let end = if count == 1 { "" } else { "s" };

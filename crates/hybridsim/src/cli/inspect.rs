@@ -1,8 +1,9 @@
 //! Commands that do not simulate: check, draw, list, explain, schema.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Failure, note, print, write_path};
 use super::{CheckArgs, DrawArgs};
 use hybridsim_config::registry::Registry;
+use hybridsim_report::json::pretty;
 use hybridsim_simulation::build;
 use hybridsim_simulation::draw::svg;
 use hybridsim_simulation::run;
@@ -33,9 +34,7 @@ pub fn draw(registry: &Registry, args: &DrawArgs) -> Result<(), Failure> {
     let picture = svg(&scenario, &build::system(&scenario, registry)?);
     match &args.out {
         None => print(&picture),
-        Some(out) => hybridsim_simulation::state::write(out, picture.as_bytes()).map_err(|error| {
-            Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
-        }),
+        Some(out) => write_path(out, &picture),
     }
 }
 
@@ -49,5 +48,5 @@ pub fn explain(registry: &Registry, key: &str) -> Result<(), Failure> {
 
 pub fn schema(registry: &Registry) -> Result<(), Failure> {
     let schema = schema::schema(registry);
-    print(&serde_json::to_string_pretty(&schema).expect("a JSON value prints"))
+    print(&pretty(&schema))
 }

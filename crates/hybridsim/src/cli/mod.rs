@@ -28,8 +28,9 @@ mod write_amplification;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use hybridsim_config::registry::Registry;
+use hybridsim_simulation::scenario::Input;
 use hybridsim_workload::trace::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use output::{Exit, Failure};
 
@@ -138,14 +139,17 @@ struct SimulateArgs {
 }
 
 impl SimulateArgs {
-    /// The options that stand for scenario keys, as `key=value`.
-    fn key_options(&self) -> impl Iterator<Item = String> {
+    /// The scenario at `path` with the options that stand for its keys.
+    fn input(&self, path: &Path) -> Result<Input, Failure> {
+        let mut input = Input::read(path, &self.sets)?;
+        input.trace.clone_from(&self.trace);
         let verify = self.verify.then(|| "run.verify=true".to_owned());
-        self.reading.key_options().chain(verify)
+        input.sets.extend(self.reading.key_options().chain(verify));
+        Ok(input)
     }
 }
 
-/// How a trace is read and replayed.
+/// Options for reading and replaying a trace.
 #[derive(Args, Clone)]
 struct ReadingArgs {
     /// The trace's format, where its content is ambiguous: a name, or { kind = "name", ... }
@@ -161,17 +165,9 @@ struct ReadingArgs {
 }
 
 impl ReadingArgs {
-    /// How the command itself opens the trace.
-    fn open_options(
-        &self,
-        registry: &Registry,
-        mut options: OpenOptions,
-    ) -> Result<OpenOptions, Failure> {
-        options.skip_bad_lines = self.skip_bad_lines;
-        if let Some(format) = &self.format {
-            trace::choose_format(registry, format, &mut options)?;
-        }
-        Ok(options)
+    /// The options with which the command itself opens the trace.
+    fn open_options(&self, registry: &Registry) -> Result<OpenOptions, Failure> {
+        trace::open_options(registry, self.format.as_deref(), self.skip_bad_lines)
     }
 
     fn key_options(&self) -> impl Iterator<Item = String> + use<> {

@@ -1,25 +1,24 @@
 //! The command for miss-ratio curves.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, write_path};
 use super::progress::Progress;
 use super::trace::{self, OpenArgs};
 use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::{Entry, Registry};
 use hybridsim_config::units::{self, write_bytes};
-use hybridsim_engine::{SECTOR_BYTES, SimTime};
+use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_mrc::{Ask, Curves, Method, MrcError, Policy, Size};
 use hybridsim_report::chart;
-use hybridsim_report::figures::number;
+use hybridsim_report::figures::{binary_size, number};
+use hybridsim_report::json::pretty;
 use hybridsim_report::study::{Axis, Curve, Plot};
-use hybridsim_simulation::run::{RunProgress, peak_rss_bytes};
-use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
+use hybridsim_simulation::run::peak_rss_bytes;
+use hybridsim_workload::trace::{FormatEntry, open_with};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Maximum product of policies and sizes.
 const CACHES_MAX: usize = 1000;
-/// The largest sample, in pages.
 const SAMPLE_MAX: u32 = 1 << 24;
 
 #[derive(clap::Args)]
@@ -39,7 +38,7 @@ pub struct MrcArgs {
     #[arg(long, value_name = "PAGES", default_value_t = 1_048_576,
           value_parser = clap::value_parser!(u32).range(1024..=i64::from(SAMPLE_MAX)))]
     sample: u32,
-    /// How to compute the curves
+    /// Method of computing the curves
     #[arg(long, value_enum, default_value_t = MethodArg::Auto)]
     method: MethodArg,
     /// Draw the curves into this file, as SVG
@@ -149,19 +148,14 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         pages_max: args.sample as usize,
         method,
     };
-    let options = trace::options(registry, &args.open, OpenOptions::default())?;
+    let options = args.open.options(registry)?;
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let progress = Progress::new(args.open.progress, "reading");
     let found = hybridsim_mrc::curves(
         || open_with(&formats, &args.open.file, &options),
         &ask,
         &mut |fraction| {
-            progress.update(&RunProgress {
-                fraction,
-                requests: 0,
-                now: SimTime::ZERO,
-                preparing: false,
-            });
+            progress.reading(fraction);
         },
     );
     progress.finish();
@@ -171,17 +165,13 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
     }
     trace::warn(&args.open.file, &found.warnings);
     if let Some(out) = &args.out {
-        let picture = chart::svg(&plot(args, &found));
-        hybridsim_simulation::state::write(out, picture.as_bytes()).map_err(|error| {
-            Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
-        })?;
+        write_path(out, &chart::svg(&plot(args, &found)))?;
         note(&format!("picture: {}", out.display()));
     }
     print(&match args.json {
         true => {
             let file = args.open.file.display().to_string();
-            let document = json!({ "file": file, "mrc": found });
-            serde_json::to_string_pretty(&document).expect("plain data is JSON")
+            pretty(&json!({ "file": file, "mrc": found }))
         }
         false => table(&found),
     })
@@ -218,7 +208,7 @@ fn table(found: &Curves) -> String {
         number(found.accesses as f64),
         number(found.pages as f64),
         write_bytes(found.page_bytes),
-        short(found.footprint_bytes),
+        binary_size(found.footprint_bytes),
         "cache",
     );
     let least = if sampled { 10 } else { 7 };
@@ -230,7 +220,7 @@ fn table(found: &Curves) -> String {
     out.push('\n');
     let sizes = found.curves.first().map_or(0, |curve| curve.points.len());
     for row in 0..sizes {
-        out += &format!("{:>12}", short(found.curves[0].points[row].cache_bytes));
+        out += &format!("{:>12}", binary_size(found.curves[0].points[row].cache_bytes));
         for (curve, width) in found.curves.iter().zip(&widths) {
             out += &format!("  {:>width$}", cell(&curve.points[row]));
         }
@@ -239,7 +229,7 @@ fn table(found: &Curves) -> String {
     if sampled {
         let enough = (found.pages + found.pages / 16).next_power_of_two();
         if let Some(bytes) = peak_rss_bytes() {
-            out += &format!("\npeak memory {}", short(bytes));
+            out += &format!("\npeak memory {}", binary_size(bytes));
         }
         out += "\n± is the error, estimated from the variation between parts of the sample";
         if modelled {
@@ -259,11 +249,4 @@ fn cell(point: &hybridsim_mrc::Point) -> String {
         (Some(miss), None) => format!("{:.2}", miss * 100.0),
         (None, _) => "-".to_owned(),
     }
-}
-
-/// A size in the largest unit below it.
-fn short(bytes: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));
-    format!("{} {}", number(bytes as f64 / (1u64 << unit.1) as f64), unit.0)
 }

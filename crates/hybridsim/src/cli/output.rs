@@ -2,9 +2,11 @@
 
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_engine::Fault;
+use hybridsim_report::json::pretty;
 use hybridsim_simulation::run::RunError;
 use hybridsim_simulation::state;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -25,7 +27,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Of a run that `fault` ended.
+    /// The exit code of a run that `fault` ended.
     pub const fn of(fault: &Fault) -> Self {
         match fault {
             Fault::Interrupted => Self::Interrupted,
@@ -55,7 +57,7 @@ impl Failure {
         Self::Message(Exit::Usage, message.into())
     }
 
-    /// The same failure after results have been printed.
+    /// Marks a failure after results have been printed.
     pub fn after_results(self) -> Self {
         match self {
             Self::Message(exit, message) => Self::AfterResults(exit, message),
@@ -93,6 +95,16 @@ pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> 
     state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
     })
+}
+
+/// Writes the file at `path` atomically.
+pub fn write_path(path: &Path, text: &str) -> Result<(), Failure> {
+    state::write(path, text.as_bytes()).map_err(|error| unwritable(path, error))
+}
+
+/// A file that cannot be written.
+pub fn unwritable(path: &Path, error: impl Display) -> Failure {
+    Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
 }
 
 /// Writes `text` to standard output.
@@ -137,7 +149,7 @@ pub fn document(exit: Exit, message: &str, problems: Value) {
     let error = json!({
         "error": { "exit_code": exit as u8, "message": message, "problems": problems }
     });
-    drop(print(&serde_json::to_string_pretty(&error).expect("texts and numbers can be written")));
+    drop(print(&pretty(&error)));
 }
 
 /// The problems of a scenario as JSON: `key`, `message` and `help`, and `file`, `line` and `column`

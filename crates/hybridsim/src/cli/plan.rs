@@ -2,23 +2,21 @@
 
 use super::ReadingArgs;
 use super::output::{Exit, Failure, note, print, write_file};
-use super::progress::{Progress, Steps, When};
-use super::run::{interrupt_flag, prepare};
+use super::progress::{Progress, When};
+use super::run::prepare;
+use super::sweep::run_all;
 use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
-use hybridsim_engine::SimTime;
 use hybridsim_mrc::{Ask, Curves, Method, Policy};
 use hybridsim_observe::RunResults;
 use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
-use hybridsim_simulation::parallel::processors;
-use hybridsim_simulation::run::RunProgress;
 use hybridsim_simulation::scenario::Input;
-use hybridsim_sweep::{Job, Memory, Outcome, Point};
+use hybridsim_sweep::{Outcome, Point};
 use hybridsim_workload::profile::{Profile, profile};
-use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
+use hybridsim_workload::trace::{FormatEntry, open_with};
 use std::path::{Path, PathBuf};
 
 /// Caches tried unless others are named.
@@ -150,16 +148,11 @@ fn policies(registry: &Registry, caches: &[String]) -> Result<Vec<Policy>, Failu
 /// The trace's profile and its miss-ratio curves.
 fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Failure> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
-    let options = args.reading.open_options(registry, OpenOptions::default())?;
+    let options = args.reading.open_options(registry)?;
     let policies = policies(registry, &args.caches)?;
     let progress = Progress::new(args.progress, "reading");
     let mut on_progress = |fraction| {
-        progress.update(&RunProgress {
-            fraction,
-            requests: 0,
-            now: SimTime::ZERO,
-            preparing: false,
-        });
+        progress.reading(fraction);
     };
     let profiled = open_with(&formats, &args.trace, &options)
         .and_then(|mut reader| profile(&mut reader, &mut on_progress))?;
@@ -209,21 +202,7 @@ fn simulate(
     {
         return Err(Failure::usage(problem));
     }
-    let steps = Steps::new(args.progress, points.len());
-    let interrupted = interrupt_flag();
-    let job = Job {
-        registry,
-        threads: processors(),
-        memory: &Memory::available(),
-        store: None,
-        cache: true,
-        interrupted: &interrupted,
-    };
-    let outcomes = hybridsim_sweep::run(&points, &job, |point| {
-        steps.message(&point.name());
-        steps.end();
-    });
-    steps.finish();
+    let outcomes = run_all(registry, &points, args.progress, true);
     if outcomes.iter().any(Option::is_none) {
         return Err(Failure::Message(Exit::Interrupted, "interrupted".to_owned()));
     }

@@ -1,16 +1,17 @@
 //! The progress bar: shown on a terminal, hidden otherwise.
 
 use clap::ValueEnum;
+use hybridsim_engine::SimTime;
 use hybridsim_simulation::run::RunProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Instant;
 
-/// When to show it.
+/// The condition for showing progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
-    /// When standard error is a terminal
+    /// If standard error is a terminal
     Auto,
     /// Always
     Always,
@@ -29,13 +30,11 @@ impl When {
     }
 }
 
-/// Resolution of the bar.
 const STEPS: u64 = 1000;
 
 /// One run's progress.
 pub struct Progress {
     bar: ProgressBar,
-    /// When the workload began.
     began: Cell<Instant>,
 }
 
@@ -68,6 +67,12 @@ impl Progress {
         if let Some(fraction) = fraction {
             self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
+    }
+
+    /// Shows how much of a trace has been read.
+    pub fn reading(&self, fraction: Option<f64>) {
+        let now = SimTime::ZERO;
+        self.update(&RunProgress { fraction, requests: 0, now, preparing: false });
     }
 
     /// Removes the bar.
@@ -105,6 +110,12 @@ impl Steps {
     /// The step is done.
     pub fn end(&self) {
         self.bar.inc(1);
+    }
+
+    /// The step `name` is done.
+    pub fn end_of(&self, name: &str) {
+        self.message(name);
+        self.end();
     }
 
     /// Removes the bar.

@@ -127,7 +127,7 @@ fn table(out: &mut String, params: &[Param]) {
     }
 }
 
-/// What a parameter takes, with links to the pages of categories.
+/// The values that a parameter takes, with links to the pages of categories.
 fn takes_cell(kind: Kind) -> String {
     match kind {
         Kind::Entry(slot) => format!("a [{slot}]({slot}.md)"),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce: all, a source (flashsim, disk), or one of its figures and tables
+    /// Claims to reproduce: all, a source (flashsim, disk), or one of its figures and tables
     /// (flashsim/fig6); without any, lists what there is
     ids: Vec<String>,
     /// Only list the available figures and tables

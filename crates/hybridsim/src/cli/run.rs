@@ -2,7 +2,7 @@
 
 use super::columns;
 use super::export::Exports;
-use super::output::{Exit, Failure, note, print, report, write_file};
+use super::output::{Exit, Failure, note, print, report, unwritable, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use hybridsim_config::registry::Registry;
@@ -11,10 +11,11 @@ use hybridsim_fuzz::Verdict;
 use hybridsim_fuzz::coverage::Coverage;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
+use hybridsim_report::json::pretty;
 use hybridsim_report::terminal::Style;
 use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::run::{self, Options, RunOutput};
-use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
+use hybridsim_simulation::scenario::{STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
 use hybridsim_simulation::{text, workload};
 use std::fs::{self, File, TryLockError};
@@ -28,7 +29,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Kind<'a> {
     /// One, whose state is saved into this file.
     Single(Option<&'a Path>),
-    /// Several.
     Compare,
 }
 
@@ -136,9 +136,7 @@ pub fn simulate(
     if let (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. })) =
         (kind, runs.first())
     {
-        state::write(path, state).map_err(|error| {
-            Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
-        })?;
+        state::write(path, state).map_err(|error| unwritable(path, error).after_results())?;
     }
     if args.verify {
         let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
@@ -161,10 +159,7 @@ fn read_all(
 ) -> Result<Vec<Scenario>, Failure> {
     let mut scenarios = Vec::with_capacity(paths.len());
     for path in paths {
-        let mut input = Input::read(path, &args.sets)?;
-        input.trace.clone_from(&args.trace);
-        input.sets.extend(args.key_options());
-        let scenario = Scenario::check(input, registry)?;
+        let scenario = Scenario::check(args.input(path)?, registry)?;
         scenario.notes.iter().for_each(|text| note(&format!("note: {}: {text}", path.display())));
         scenarios.push(scenario);
     }
@@ -330,13 +325,7 @@ fn one(
 pub(super) fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     write_file(folder, "scenario.toml", &done.resolved)?;
-    write_file(folder, "results.json", &json(&done.results)?)
-}
-
-pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    hybridsim_report::json::write(&mut text, value)?;
-    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+    write_file(folder, "results.json", &pretty(&done.results))
 }
 
 pub(super) fn save_report(out: &Path, runs: &[RunOutput]) -> Result<(), Failure> {
@@ -349,8 +338,8 @@ fn show(args: &SimulateArgs, runs: &[RunOutput], compare: bool) -> Result<(), Fa
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     if args.json {
         print(&match (compare, results.as_slice()) {
-            (false, [only]) => json(only)?,
-            _ => json(&results)?,
+            (false, [only]) => pretty(only),
+            _ => pretty(&results),
         })?;
     } else {
         let style = Style { ansi: wants_ansi() };
@@ -368,7 +357,6 @@ fn show(args: &SimulateArgs, runs: &[RunOutput], compare: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// The title of the report.
 fn title(runs: &[&RunResults]) -> String {
     let titles = |runs: &[&RunResults]| {
         runs.iter().map(|run| run.label.title.clone()).collect::<Vec<_>>().join(", ")
@@ -387,7 +375,6 @@ pub(super) fn wants_ansi() -> bool {
         && std::io::stdout().is_terminal()
 }
 
-/// The exit code of all runs.
 pub(super) fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     for done in runs {
         if let Some(fault) = &done.fault {

@@ -1,7 +1,7 @@
 //! The command that serves a simulated system as a network block device.
 
 use super::at_least_one;
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, unwritable};
 use super::progress::{Progress, When};
 use super::run;
 use clap::{Args, ValueEnum};
@@ -9,11 +9,12 @@ use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_observe::Detail;
+use hybridsim_report::json::pretty;
 use hybridsim_report::terminal::Style;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Ended, Exports, Limits, Lock, Outcome, Served, TraceFile, faults_beside,
-    hold, unpack,
+    Address, Clock, Drive, Ended, Exports, Limits, Lock, Served, TraceFile, faults_beside, hold,
+    unpack,
 };
 use hybridsim_simulation::run::{RunOutput, RunProgress};
 use hybridsim_simulation::scenario::resolve::Resolved;
@@ -40,7 +41,7 @@ pub struct ServeArgs {
     /// may lack a size. Without, the whole device is the default export
     #[arg(long = "export", value_name = "NAME=SIZE")]
     exports: Vec<String>,
-    /// How simulated time passes: virtual replies at once, paced when the simulated device would
+    /// Clock of simulated time: virtual replies at once, paced when the simulated device would
     #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
     clock: ClockKind,
     /// Virtual: factor applied to the think time of clients, 0 for a repeatable run; paced:
@@ -181,7 +182,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
         }),
     };
     let cannot = |error| Failure::usage(format!("cannot listen: {error}"));
-    let Outcome { drive } = hybridsim_serve::serve(drive, options).map_err(cannot)?;
+    let drive = hybridsim_serve::serve(drive, options).map_err(cannot)?;
     let ended = drive.finish(registry, args.state.is_some())?;
     let Ended { output, served, contents, recorded } = &ended;
     // State and trace are kept also where the results cannot be shown.
@@ -209,9 +210,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
 
 /// A file that could not be written at the end.
 fn written<T>(path: &Path, result: Result<T, impl Display>) -> Result<(), Failure> {
-    result.map(drop).map_err(|error| {
-        Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
-    })
+    result.map(drop).map_err(|error| unwritable(path, error).after_results())
 }
 
 /// The command that replays the trace at `trace`, with faults if there were any.
@@ -305,7 +304,7 @@ fn show(args: &ServeArgs, output: &RunOutput, served: &Served) -> Result<(), Fai
             let served = serde_json::to_value(served).map_err(std::io::Error::from)?;
             object.insert("served".to_owned(), served);
         }
-        return print(&run::json(&value)?);
+        return print(&pretty(&value));
     }
     let style = Style { ansi: run::wants_ansi() };
     let mut text = hybridsim_report::terminal::single(&output.results, style);

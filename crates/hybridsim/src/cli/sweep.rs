@@ -128,10 +128,7 @@ fn run(
 ) -> Result<Vec<Option<Outcome>>, Failure> {
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, points.len());
-    let finished = |point: &Point| {
-        steps.message(&point.name());
-        steps.end();
-    };
+    let finished = |point: &Point| steps.end_of(&point.name());
     let outcomes = match &args.dask {
         Some(address) => {
             let cluster = Cluster { address, cache: !args.no_cache, interrupted: &interrupted };
@@ -149,6 +146,27 @@ fn run(
             Ok(hybridsim_sweep::run(points, &job, finished))
         }
     };
+    steps.finish();
+    outcomes
+}
+
+/// Runs all points in this process.
+pub(super) fn run_all(
+    registry: &Registry,
+    points: &[Point],
+    progress: When,
+    cache: bool,
+) -> Vec<Option<Outcome>> {
+    let steps = Steps::new(progress, points.len());
+    let job = Job {
+        registry,
+        threads: processors(),
+        memory: &Memory::available(),
+        store: None,
+        cache,
+        interrupted: &interrupt_flag(),
+    };
+    let outcomes = hybridsim_sweep::run(points, &job, |point| steps.end_of(&point.name()));
     steps.finish();
     outcomes
 }

@@ -1,6 +1,6 @@
 //! The commands for traces: check, info and convert.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, unwritable};
 use super::progress::{Progress, When};
 use hybridsim_config::check::Checker;
 use hybridsim_config::diagnostic::{Diagnostics, SourceText};
@@ -8,8 +8,7 @@ use hybridsim_config::document::{self, Item, Table};
 use hybridsim_config::param::{EntryChoice, Kind, Param};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::SimTime;
-use hybridsim_simulation::run::RunProgress;
+use hybridsim_report::json::pretty;
 use hybridsim_simulation::state::NewFile;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
@@ -107,34 +106,27 @@ pub(super) fn entry_option(
     }
 }
 
-/// How the trace of `args` is opened, beginning with `options`.
-pub(super) fn options(
+/// Options for opening a trace. `format` has the syntax of a scenario's `workload.format`.
+pub(super) fn open_options(
     registry: &Registry,
-    args: &OpenArgs,
-    mut options: OpenOptions,
+    format: Option<&str>,
+    skip_bad_lines: bool,
 ) -> Result<OpenOptions, Failure> {
-    options.skip_bad_lines = args.skip_bad_lines;
-    if let Some(format) = &args.format {
-        choose_format(registry, format, &mut options)?;
-    }
-    Ok(options)
+    let options = OpenOptions { skip_bad_lines, ..OpenOptions::default() };
+    let Some(format) = format else { return Ok(options) };
+    let choice = entry_option(registry, FORMAT, format)?;
+    Ok(OpenOptions { format: Some(choice.name), settings: choice.settings, ..options })
 }
 
-/// Opens traces as `format` says, which has the syntax of a scenario's `workload.format`.
-pub(super) fn choose_format(
-    registry: &Registry,
-    format: &str,
-    options: &mut OpenOptions,
-) -> Result<(), Failure> {
-    let choice = entry_option(registry, FORMAT, format)?;
-    options.format = Some(choice.name);
-    options.settings = choice.settings;
-    Ok(())
+impl OpenArgs {
+    pub(super) fn options(&self, registry: &Registry) -> Result<OpenOptions, Failure> {
+        open_options(registry, self.format.as_deref(), self.skip_bad_lines)
+    }
 }
 
 fn open(registry: &Registry, args: &OpenArgs) -> Result<OpenTrace, Failure> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
-    let options = options(registry, args, OpenOptions::default())?;
+    let options = args.options(registry)?;
     Ok(trace::open_with(&formats, &args.file, &options)?)
 }
 
@@ -175,12 +167,7 @@ fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError>
         if records - reported >= 65_536 {
             reported = records;
             let fraction = reader.progress();
-            progress.update(&RunProgress {
-                fraction,
-                requests: 0,
-                now: SimTime::ZERO,
-                preparing: false,
-            });
+            progress.reading(fraction);
         }
     }
 }
@@ -189,12 +176,7 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     let mut reader = open(registry, &args.open)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {
-        progress.update(&RunProgress {
-            fraction,
-            requests: 0,
-            now: SimTime::ZERO,
-            preparing: false,
-        });
+        progress.reading(fraction);
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());
@@ -218,7 +200,7 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
             "also_possible": reader.also,
             "profile": profile,
         });
-        return print(&serde_json::to_string_pretty(&document).expect("plain data is JSON"));
+        return print(&pretty(&document));
     }
     let packed = reader.compression.map_or_else(String::new, |packing| format!(", {packing}"));
     let mut out = format!("{:<20} {}{packed}\n", "format", reader.detection.reading);
@@ -245,9 +227,7 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let header =
         Header { has_times: reader.has_times(), notes: notes(&args.notes)?, ..Header::default() };
     let out = NewFile::at(&args.out);
-    let unwritable = |error: std::io::Error| {
-        Failure::Message(Exit::Run, format!("cannot write {}: {error}", args.out.display()))
-    };
+    let unwritable = |error: std::io::Error| unwritable(&args.out, error);
     if out.partial() != args.out.as_path() {
         remove_at_interrupt(out.partial().to_owned());
     }
@@ -255,12 +235,7 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
     let progress = Progress::new(args.open.progress, "converting");
     let result = write::convert(&mut reader, writer, &mut |fraction| {
-        progress.update(&RunProgress {
-            fraction,
-            requests: 0,
-            now: SimTime::ZERO,
-            preparing: false,
-        });
+        progress.reading(fraction);
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());

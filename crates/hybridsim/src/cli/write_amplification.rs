@@ -1,12 +1,13 @@
 //! The command that counts flash operations without a clock.
 
 use super::ReadingArgs;
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, write_path};
 use super::progress::{Progress, Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
+use hybridsim_report::json::pretty;
 use hybridsim_report::study::{Axis, Curve, Plot};
 use hybridsim_simulation::memory;
 use hybridsim_simulation::parallel::{parallel_map, processors};
@@ -85,7 +86,7 @@ fn one(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure
     progress.finish();
     let Counted { results, fault, .. } = counted?;
     print(&match args.json {
-        true => super::run::json(&results)?,
+        true => pretty(&results),
         false => table(&results),
     })?;
     if let Some(out) = &args.out {
@@ -100,7 +101,7 @@ fn one(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure
     }
 }
 
-/// What was counted at a point, and why it ended early if it did; or why nothing was counted.
+/// The counts at a point, with the reason if it ended early; or the reason why there are none.
 type Outcome = Result<(WriteAmplification, Option<String>), String>;
 
 /// Why a point failed, if it did.
@@ -129,7 +130,7 @@ fn several(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Fai
     steps.finish();
     let rows: Vec<(&Point, &Outcome)> = points.iter().zip(&outcomes).collect();
     print(&match args.json {
-        true => super::run::json(&document(&keys, &rows))?,
+        true => pretty(&document(&keys, &rows)),
         false => points_table(&keys, &rows),
     })?;
     if let Some(out) = &args.out {
@@ -184,7 +185,6 @@ fn document(keys: &[String], rows: &[(&Point, &Outcome)]) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// One row per point.
 fn points_table(keys: &[String], rows: &[(&Point, &Outcome)]) -> String {
     let mut head: Vec<&str> =
         keys.iter().map(|key| key.rsplit('.').next().unwrap_or(key)).collect();
@@ -225,7 +225,6 @@ fn cells(results: &WriteAmplification) -> [String; 5] {
     ]
 }
 
-/// Columns of text, aligned to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let length =
@@ -243,7 +242,6 @@ fn aligned(lines: &[Vec<String>]) -> String {
     out
 }
 
-/// The counts of one scenario.
 fn table(results: &WriteAmplification) -> String {
     let whole = |count: u64| number(count as f64);
     let causes = |counts: &BTreeMap<&'static str, u64>| {
@@ -309,7 +307,6 @@ fn joined(curve: &[CurvePoint]) -> Vec<(f64, f64)> {
     rows.collect()
 }
 
-/// Draws the curves into a file.
 fn draw(out: &Path, counted: &[(String, &WriteAmplification)]) -> Result<(), Failure> {
     let curve = |(name, results): &(String, &WriteAmplification)| {
         let points = results.curve.iter().map(|it| (it.drive_writes, it.write_amplification));
@@ -323,9 +320,7 @@ fn draw(out: &Path, counted: &[(String, &WriteAmplification)]) -> Result<(), Fai
         y: Axis::linear("Write amplification", ""),
         curves: counted.iter().map(curve).collect(),
     };
-    hybridsim_simulation::state::write(out, chart::svg(&plot).as_bytes()).map_err(|error| {
-        Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
-    })?;
+    write_path(out, &chart::svg(&plot))?;
     note(&format!("picture: {}", out.display()));
     Ok(())
 }

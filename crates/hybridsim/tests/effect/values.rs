@@ -12,7 +12,7 @@ pub type Assignments = BTreeMap<String, String>;
 /// Other values of a key.
 pub struct Others {
     pub list: Vec<String>,
-    /// Whether it is enough that one of them acts.
+    /// One of them is enough.
     pub any: bool,
 }
 

@@ -1,17 +1,14 @@
 //! What caches did.
 
-use super::{Level, ratio, set_level};
+use super::level::{Level, ratio, set_level};
 use hybridsim_cache::CacheEvent;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
-/// The sums over the events of a cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CacheFold {
     lookups: u64,
-    /// Pages found, by operation.
     pub(crate) hits: [u64; Op::COUNT],
-    /// Pages not found, by operation.
     pub(crate) misses: [u64; Op::COUNT],
     bypasses: u64,
     bypassed_sectors: u64,
@@ -23,7 +20,6 @@ pub(crate) struct CacheFold {
 }
 
 impl CacheFold {
-    /// The fold of what happens from `from_ns` on.
     pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
         let dirty_pages = self.dirty_pages.map(|level| level.measured_from(from_ns));
         Self { dirty_pages, ..Self::default() }

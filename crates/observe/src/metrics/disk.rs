@@ -1,6 +1,6 @@
 //! What disks did.
 
-use super::mean;
+use super::level::mean;
 use hybridsim_disk::{DiskCacheOutcome, DiskEvent};
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};

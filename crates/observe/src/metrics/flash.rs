@@ -1,6 +1,7 @@
 //! What flash devices did, how evenly they wear, and how long they will last.
 
-use super::{Level, ratio, set_level, wear};
+use super::level::{Level, ratio, set_level};
+use super::wear::{self, EraseSpread, Lifetime};
 use hybridsim_engine::ComponentInfo;
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use hybridsim_flash::{Cause, ECC_BITS, FlashEvent};
@@ -8,18 +9,16 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The sums over the events of a flash device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlashFold {
     /// Pages read, by cause.
-    pub(super) reads: [u64; Cause::COUNT],
+    reads: [u64; Cause::COUNT],
     /// Pages programmed, by cause.
     pub(crate) programs: [u64; Cause::COUNT],
-    /// Blocks erased, by cause.
-    pub(super) erases: [u64; Cause::COUNT],
+    erases: [u64; Cause::COUNT],
     /// Erases of each block that was erased. Only sums and maxima of them are reported, so their
     /// order does not matter.
-    pub(super) erases_by_block: FxHashMap<u32, u64>,
+    erases_by_block: FxHashMap<u32, u64>,
     unwritten_reads: u64,
     searches: u64,
     searched_blocks: u64,
@@ -32,7 +31,6 @@ pub(crate) struct FlashFold {
 }
 
 impl FlashFold {
-    /// The fold of what happens from `from_ns` on.
     pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
         let free_blocks = self.free_blocks.map(|level| level.measured_from(from_ns));
         Self { free_blocks, ..Self::default() }
@@ -84,7 +82,7 @@ impl FlashFold {
         self.reads_by_retries.iter().map(|(&retries, reads)| u64::from(retries) * reads).sum()
     }
 
-    /// How often an operation that takes energy was performed.
+    /// Number of times an operation that takes energy was performed.
     pub(crate) fn count(&self, operation: &str) -> u64 {
         match operation {
             READS => self.reads.iter().sum(),
@@ -139,7 +137,13 @@ impl FlashFold {
             erases_by_cause: by_cause(&self.erases),
             erase_count: EraseCount::of(&self.wear),
             erases_by_level: wear::erases_by_level(&self.erases_by_block, info),
-            lifetime: wear::lifetime(self, info, window_ns),
+            lifetime: wear::lifetime(
+                &self.wear,
+                &self.erases_by_block,
+                host_programs,
+                info,
+                window_ns,
+            ),
             utilisation: None,
             unwritten_reads: self.unwritten_reads,
             victim_searches: self.searches,
@@ -234,43 +238,8 @@ pub struct Utilisation {
 pub struct Busy {
     /// Share of the measured window.
     pub busy_fraction: Option<f64>,
-    /// The same by cause; causes that took no time are left out.
+    /// Share of the measured window by cause; causes that took no time are left out.
     pub busy_by_cause: BTreeMap<String, f64>,
-}
-
-/// Distribution of erases over the units of a level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EraseSpread {
-    /// Number of units.
-    pub units: u64,
-    /// Erases of all units; equal at every level.
-    pub sum: u64,
-    /// Minimum.
-    pub min: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Maximum.
-    pub max: u64,
-    /// Standard deviation of the population.
-    pub stddev: f64,
-}
-
-/// Projected lifetime of a flash device at the rates of the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lifetime {
-    /// Erases its blocks have left in all; like all below but the rates per day `null` with a
-    /// static SLC cache of another endurance (`slc.endurance`).
-    pub erases_left: Option<f64>,
-    /// Erases per day.
-    pub erases_per_day: f64,
-    /// Bytes programmed for the host per day.
-    pub host_bytes_per_day: f64,
-    /// Bytes the host can still write if all blocks wear evenly.
-    pub host_bytes_left: Option<f64>,
-    /// Days until the last erase if all blocks wear evenly.
-    pub days_even: Option<f64>,
-    /// Days until the most worn block wears out if it is erased as often as the fastest one.
-    pub days_first_block: Option<f64>,
 }
 
 /// Erase counts of the blocks of a device.
@@ -289,7 +258,7 @@ pub struct EraseCount {
 }
 
 impl EraseCount {
-    /// Of blocks by erase count; `None` without a block.
+    /// The distribution of blocks by erase count; `None` without a block.
     pub fn of(wear: &BTreeMap<u32, u64>) -> Option<Self> {
         let blocks: u64 = wear.values().sum();
         let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();

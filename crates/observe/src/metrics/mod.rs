@@ -4,6 +4,7 @@
 mod cache;
 mod disk;
 mod flash;
+mod level;
 mod power;
 mod redundancy;
 mod thermal;
@@ -11,79 +12,23 @@ mod wear;
 
 pub use cache::Cache;
 pub use disk::{BufferResult, Disk};
-pub use flash::{BitErrors, Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
+pub use flash::{BitErrors, Busy, EraseCount, Flash, Utilisation};
+pub use level::ratio;
 pub use power::Power;
 pub use redundancy::Redundancy;
 pub use thermal::Thermal;
 pub(crate) use thermal::instant;
+pub use wear::{EraseSpread, Lifetime};
 
 use crate::events::AnyEvent;
-use crate::results::{Component, ratio};
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord};
 use hybridsim_flash::FlashEvent;
+use level::{Level, mean, set_level};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Values of `CommonEvent::Custom` kept apart per component.
 const CUSTOM: usize = 256;
-
-/// A level that changes at known times: mean over time, least and most.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Level {
-    /// The value now.
-    pub now: u64,
-    /// The least value.
-    pub min: u64,
-    /// The greatest value.
-    pub max: u64,
-    since: u64,
-    first: u64,
-    integral: u128,
-}
-
-impl Level {
-    /// A level first reported at `time` ns.
-    pub const fn new(time: u64, value: u64) -> Self {
-        Self { now: value, min: value, max: value, since: time, first: time, integral: 0 }
-    }
-
-    /// The level is `value` from `time` ns on.
-    #[inline]
-    pub fn set(&mut self, time: u64, value: u64) {
-        self.integral += u128::from(self.now) * u128::from(time.saturating_sub(self.since));
-        self.since = time;
-        self.now = value;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-    }
-
-    /// The level from `from_ns` on.
-    fn measured_from(self, from_ns: u64) -> Self {
-        Self::new(from_ns, self.now)
-    }
-
-    /// The time since the last change up to `end` ns, if the value is above zero.
-    fn positive_until(&self, end: u64) -> u64 {
-        if self.now > 0 { end.saturating_sub(self.since) } else { 0 }
-    }
-
-    /// Mean over the time from the first value to `end` ns.
-    pub fn mean(&self, end: u64) -> Option<f64> {
-        let last = u128::from(self.now) * u128::from(end.saturating_sub(self.since));
-        let span = end.saturating_sub(self.first);
-        (span > 0).then(|| (self.integral + last) as f64 / span as f64)
-    }
-}
-
-#[inline]
-fn set_level(level: &mut Option<Level>, now: u64, value: u64) {
-    level.get_or_insert_with(|| Level::new(now, value)).set(now, value);
-}
-
-/// `total / count`, `None` without any.
-fn mean(total: u64, count: u64) -> Option<f64> {
-    ratio(total as f64, count as f64)
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Custom {
@@ -223,6 +168,43 @@ impl ComponentFold {
 fn constants(info: &ComponentInfo) -> BTreeMap<String, f64> {
     let finite = info.constants.iter().filter(|constant| constant.1.is_finite());
     finite.map(|&(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Metrics of one component; groups that do not apply are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Component {
+    /// Registered name of its kind.
+    pub kind: String,
+    /// Constants of its model, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, f64>,
+    /// Time and energy.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
+    /// Temperature and thermal throttling.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub thermal: Option<Thermal>,
+    /// Disk mechanics.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// Flash operations.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<Flash>,
+    /// Cache accesses and destaging.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// Queue depth.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Recovery from power failures.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Failed members and rebuilds of an array.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<Redundancy>,
+    /// Statistics that only this kind of component has, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub custom: BTreeMap<String, CustomResult>,
 }
 
 /// Recovery from power failures.

@@ -1,6 +1,6 @@
 //! Power states and energy.
 
-use super::ratio;
+use super::level::ratio;
 use hybridsim_engine::{ComponentInfo, PowerState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Failed members and rebuilds of arrays.
 
-use super::{Level, mean};
+use super::level::{Level, mean};
 use hybridsim_engine::{RedundancyChange, SimDuration};
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +18,11 @@ pub(crate) struct RedundancyFold {
 }
 
 impl RedundancyFold {
-    /// The fold of what happens from `from_ns` on.
     pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
         let degraded = self.degraded.map(|level| level.measured_from(from_ns));
         Self { degraded, ..Self::default() }
     }
 
-    /// The redundancy changed at `now`.
     pub(crate) fn add(
         &mut self,
         change: RedundancyChange,

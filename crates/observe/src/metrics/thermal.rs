@@ -34,12 +34,10 @@ pub(crate) fn instant(now: u64, ago: SimDuration) -> Option<u64> {
 }
 
 impl ThermalFold {
-    /// The fold of what happens from `from_ns` on.
     pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
         Self { last: self.last, from_ns, ..Self::default() }
     }
 
-    /// A report at `now`.
     #[inline(never)]
     pub(crate) fn add(
         &mut self,
@@ -99,7 +97,7 @@ pub struct Thermal {
     pub temperature_celsius_end: f64,
     /// Time in each state of throttling.
     pub throttling_ns: BTreeMap<String, u64>,
-    /// How often throttling began or became heavy.
+    /// Number of times throttling began or became heavy.
     pub throttlings: u64,
 }
 

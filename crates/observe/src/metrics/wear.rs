@@ -1,13 +1,48 @@
 //! How evenly a flash device wears, and how long it will last.
 
-use super::flash::{EraseSpread, FlashFold, Lifetime};
-use super::ratio;
+use super::level::ratio;
 use hybridsim_engine::ComponentInfo;
-use hybridsim_flash::{Cause, INITIAL_ERASES, SLC_ENDURANCE};
+use hybridsim_flash::{INITIAL_ERASES, SLC_ENDURANCE};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;
+
+/// Distribution of erases over the units of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EraseSpread {
+    /// Number of units.
+    pub units: u64,
+    /// Erases of all units; equal at every level.
+    pub sum: u64,
+    /// Minimum.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Maximum.
+    pub max: u64,
+    /// Standard deviation of the population.
+    pub stddev: f64,
+}
+
+/// Projected lifetime of a flash device at the rates of the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Erases its blocks have left in all; like all below but the rates per day `null` with a
+    /// static SLC cache of another endurance (`slc.endurance`).
+    pub erases_left: Option<f64>,
+    /// Erases per day.
+    pub erases_per_day: f64,
+    /// Bytes programmed for the host per day.
+    pub host_bytes_per_day: f64,
+    /// Bytes the host can still write if all blocks wear evenly.
+    pub host_bytes_left: Option<f64>,
+    /// Days until the last erase if all blocks wear evenly.
+    pub days_even: Option<f64>,
+    /// Days until the most worn block wears out if it is erased as often as the fastest one.
+    pub days_first_block: Option<f64>,
+}
 
 /// A level of the device: its name, the constant that counts its units, and how a unit of it
 /// follows from a block. Blocks are numbered plane by plane, planes die by die within round after
@@ -106,18 +141,22 @@ fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
 
 /// Remaining life at the pace of the window of `window_ns` ns; `None` for a device that does
 /// not report endurance and wear, or when nothing was erased.
-pub(super) fn lifetime(fold: &FlashFold, info: &ComponentInfo, window_ns: u64) -> Option<Lifetime> {
+pub(super) fn lifetime(
+    wear: &BTreeMap<u32, u64>,
+    erases_by_block: &FxHashMap<u32, u64>,
+    host_programs: u64,
+    info: &ComponentInfo,
+    window_ns: u64,
+) -> Option<Lifetime> {
     let endurance = constant(info, "endurance")? - constant(info, INITIAL_ERASES).unwrap_or(0.0);
-    let blocks: u64 = fold.wear.values().sum();
-    let worn: f64 =
-        fold.wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
-    let most = f64::from(*fold.wear.keys().next_back()?);
+    let blocks: u64 = wear.values().sum();
+    let worn: f64 = wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
+    let most = f64::from(*wear.keys().next_back()?);
     let per_day = |count: f64| ratio(count * NS_PER_DAY, window_ns as f64);
-    let erases = fold.erases.iter().sum::<u64>() as f64;
+    let erases = erases_by_block.values().sum::<u64>() as f64;
     let erases_per_day = per_day(erases)?;
-    let fastest = fold.erases_by_block.values().max().copied().unwrap_or(0);
-    let host_bytes =
-        fold.programs[Cause::Host as usize] as f64 * constant(info, "page_bytes").unwrap_or(0.0);
+    let fastest = erases_by_block.values().max().copied().unwrap_or(0);
+    let host_bytes = host_programs as f64 * constant(info, "page_bytes").unwrap_or(0.0);
     let host_bytes_per_day = per_day(host_bytes)?;
     let erases_left = (endurance * blocks as f64 - worn).max(0.0);
     let days_even = ratio(erases_left, erases_per_day)?;
@@ -150,18 +189,14 @@ mod tests {
         ComponentInfo { constants, ..ComponentInfo::default() }
     }
 
-    fn node(erases_by_block: &[(u32, u64)]) -> FlashFold {
-        let mut node = FlashFold::default();
-        node.erases_by_block = erases_by_block.iter().copied().collect();
-        node.erases[1] = erases_by_block.iter().map(|block| block.1).sum();
-        node
+    fn erased<const N: usize>(blocks: [(u32, u64); N]) -> FxHashMap<u32, u64> {
+        blocks.into_iter().collect()
     }
 
     #[test]
     fn the_sums_are_equal_at_every_level() {
         // Planes of three blocks; plane p is in die p % 4, die d in package d % 2.
-        let levels =
-            erases_by_level(&node(&[(0, 5), (1, 2), (13, 4), (23, 1)]).erases_by_block, &info());
+        let levels = erases_by_level(&erased([(0, 5), (1, 2), (13, 4), (23, 1)]), &info());
         assert_eq!(levels.len(), 5);
         for (name, units) in
             [("device", 1), ("package", 2), ("die", 4), ("plane", 8), ("block", 24)]
@@ -177,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_device_without_a_shape_or_with_an_absurd_one_has_no_levels() {
-        let erased = node(&[(0, 1)]).erases_by_block;
+        let erased = erased([(0, 1)]);
         assert!(erases_by_level(&erased, &ComponentInfo::default()).is_empty());
         for (name, value) in [("planes", 0.0), ("blocks", f64::NAN), ("dies", 1e30)] {
             let mut info = info();
@@ -188,12 +223,14 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_life_follows_from_the_window() {
-        let mut node = node(&[(0, 6), (1, 2)]);
-        node.wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
-        node.programs[0] = 1_000;
+        let wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
+        let lifetime = |erased: &FxHashMap<u32, u64>, info: &ComponentInfo, window_ns| {
+            lifetime(&wear, erased, 1_000, info, window_ns)
+        };
+        let erased = erased([(0, 6), (1, 2)]);
         // 24 blocks of 100 erases, 70 of them used; 8 erases in a tenth of a day.
         let window_ns = 8_640_000_000_000;
-        let life = lifetime(&node, &info(), window_ns).expect("all is reported");
+        let life = lifetime(&erased, &info(), window_ns).expect("all is reported");
         let near = |value: Option<f64>, expected: f64, within: f64| {
             (value.expect("known") - expected).abs() < within
         };
@@ -205,16 +242,15 @@ mod tests {
         assert!(near(life.days_first_block, 1.0, 1e-12));
         let mut worn = info();
         worn.constants.push((INITIAL_ERASES, 40.0));
-        let rest = lifetime(&node, &worn, window_ns).expect("it was reported");
+        let rest = lifetime(&erased, &worn, window_ns).expect("it was reported");
         assert!(near(rest.erases_left, 2_330.0 - 40.0 * 24.0, 1e-9));
         let mut static_cache = info();
         static_cache.constants.push((SLC_ENDURANCE, 1_000.0));
-        let rates = lifetime(&node, &static_cache, window_ns).expect("rates are known");
+        let rates = lifetime(&erased, &static_cache, window_ns).expect("rates are known");
         let left = [rates.erases_left, rates.days_even, rates.host_bytes_left];
         assert_eq!((left, rates.days_first_block), ([None; 3], None));
         assert_eq!(rates.erases_per_day, life.erases_per_day);
         assert_eq!(rates.host_bytes_per_day, life.host_bytes_per_day);
-        node.erases = [0; Cause::COUNT];
-        assert_eq!(lifetime(&node, &info(), 1), None, "nothing was erased");
+        assert_eq!(lifetime(&FxHashMap::default(), &info(), 1), None, "nothing was erased");
     }
 }

@@ -19,7 +19,6 @@ fn build(settings: &Settings) -> Result<Box<dyn Admission>, Vec<Problem>> {
     Ok(Box::new(PythonAdmission(object)))
 }
 
-/// A policy that calls a Python object.
 struct PythonAdmission(PythonObject);
 
 impl PolicyState for PythonAdmission {

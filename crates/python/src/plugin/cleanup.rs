@@ -24,7 +24,6 @@ fn build(settings: &Settings, pages: u32) -> Result<Box<dyn Cleanup>, Vec<Proble
     })
 }
 
-/// A policy that calls a Python object.
 struct PythonCleanup {
     object: PythonObject,
     free_min: u32,

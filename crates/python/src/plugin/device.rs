@@ -9,8 +9,14 @@ use pyo3::prelude::*;
 #[pyclass(frozen, module = "hybridsim")]
 pub struct Device {
     geometry: Geometry,
+    /// Logical pages offered to the host: 0 to this, exclusive.
+    #[pyo3(get)]
     exported_pages: u32,
+    /// The run's seed, for layers that draw random numbers.
+    #[pyo3(get)]
     seed: u64,
+    /// The device's path in the system, such as `hybrid/flash`.
+    #[pyo3(get)]
     path: String,
 }
 
@@ -37,12 +43,6 @@ pub fn within(what: &str, number: u32, count: u32) -> PyResult<u32> {
 
 #[pymethods]
 impl Device {
-    /// Logical pages offered to the host: 0 to this, exclusive.
-    #[getter]
-    fn exported_pages(&self) -> u32 {
-        self.exported_pages
-    }
-
     /// Channels.
     #[getter]
     fn channels(&self) -> u32 {
@@ -89,18 +89,6 @@ impl Device {
     #[getter]
     fn page_bytes(&self) -> u32 {
         self.geometry.page_bytes()
-    }
-
-    /// The run's seed, for layers that draw random numbers.
-    #[getter]
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The device's path in the system, such as `hybrid/flash`.
-    #[getter]
-    fn path(&self) -> &str {
-        &self.path
     }
 
     /// Page number `offset` of `block`.

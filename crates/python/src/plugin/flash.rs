@@ -71,7 +71,7 @@ impl Flash {
         }
     }
 
-    /// What `act` does to the flash; a rule broken by it is an exception.
+    /// Applies `act` to the flash; a rule broken by it is an exception.
     fn act<T>(&mut self, py: Python<'_>, act: impl FnOnce(&mut FlashOps) -> T) -> PyResult<T> {
         let ops = self.lent_mut()?;
         let result = act(ops);
@@ -206,7 +206,7 @@ impl Flash {
         Ok(self.lent()?.array().next_page(block))
     }
 
-    /// How often `block` has been erased.
+    /// Erase count of `block`.
     fn erases(&self, block: u32) -> PyResult<u32> {
         let block = self.block(block)?;
         Ok(self.lent()?.array().erases(block))

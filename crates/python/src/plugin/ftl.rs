@@ -35,7 +35,6 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     })
 }
 
-/// A translation layer that asks a Python object.
 struct PythonFtl {
     object: Py<PyAny>,
     flash: Py<Flash>,

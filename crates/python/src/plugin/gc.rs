@@ -21,10 +21,9 @@ fn build(input: &GcInput<'_>) -> BuiltPolicy {
     Ok(Box::new(PythonGc { object, candidates: vec![BTreeSet::new(); input.pools] }))
 }
 
-/// A policy that calls a Python object.
 struct PythonGc {
     object: PythonObject,
-    /// What `choose` may return, by pool.
+    /// Blocks that `choose` may return, by pool.
     candidates: Vec<BTreeSet<BlockId>>,
 }
 

@@ -27,18 +27,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A class registered from Python.
-struct Known {
-    slot: String,
+struct RegisteredClass {
+    category: String,
     class: Py<PyAny>,
     description: Description,
 }
 
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static REGISTERED: Mutex<Vec<RegisteredClass>> = Mutex::new(Vec::new());
 
-fn known() -> MutexGuard<'static, Vec<Known>> {
+fn registered() -> MutexGuard<'static, Vec<RegisteredClass>> {
     // A panic cannot leave the list inconsistent.
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const CLASS: Param = Param::required(
@@ -60,17 +59,17 @@ const fn by_path(summary: &'static str) -> Description {
 /// Everything that ships with the program, and everything registered from Python.
 pub fn registry() -> Registry {
     let mut registry = standard();
-    for (slot, summary) in SLOTS {
-        add(&mut registry, slot, by_path(summary));
+    for (category, summary) in CATEGORIES {
+        add(&mut registry, category, by_path(summary));
     }
-    for known in known().iter() {
-        add(&mut registry, &known.slot, known.description);
+    for class in registered().iter() {
+        add(&mut registry, &class.category, class.description);
     }
     registry
 }
 
 /// The categories of which entries may be written in Python.
-const SLOTS: [(&str, &str); 6] = [
+const CATEGORIES: [(&str, &str); 6] = [
     ("ftl", "A translation layer written in Python."),
     ("replacement", "A replacement policy written in Python."),
     ("admission", "An admission policy written in Python."),
@@ -79,8 +78,8 @@ const SLOTS: [(&str, &str); 6] = [
     ("scheduler", "A scheduler written in Python."),
 ];
 
-fn add(registry: &mut Registry, slot: &str, description: Description) {
-    match slot {
+fn add(registry: &mut Registry, category: &str, description: Description) {
+    match category {
         "ftl" => registry.add(ftl::entry(description)),
         "replacement" => registry.add(replacement::entry(description)),
         "admission" => registry.add(admission::entry(description)),
@@ -94,11 +93,11 @@ fn add(registry: &mut Registry, slot: &str, description: Description) {
 /// A parameter of a class: name, type, default as TOML.
 type Declared = (String, String, Option<String>);
 
-/// Registers `class` as entry `name` of `slot`; one registered before under that name gives way.
+/// Registers `class` as entry `name` of `category`; one registered before under that name gives way.
 #[pyfunction]
 pub fn register(
     py: Python<'_>,
-    slot: String,
+    category: String,
     name: String,
     class_path: String,
     class: Py<PyAny>,
@@ -106,15 +105,17 @@ pub fn register(
     params: Vec<Declared>,
 ) -> PyResult<()> {
     let built_in = standard();
-    if name == "python" || built_in.descriptions(&slot).any(|entry| entry.name == name) {
-        let message = format!("there is a built-in {slot} called `{name}`; choose another name");
+    if name == "python" || built_in.descriptions(&category).any(|entry| entry.name == name) {
+        let message =
+            format!("there is a built-in {category} called `{name}`; choose another name");
         return Err(failure::raise(py, "Error", message));
     }
     let description = describe(&name, &class_path, summary, params);
-    let entry = Known { slot, class, description };
+    let entry = RegisteredClass { category, class, description };
     let old = {
-        let mut list = known();
-        let place = list.iter().position(|k| k.slot == entry.slot && k.description.name == name);
+        let mut list = registered();
+        let place =
+            list.iter().position(|k| k.category == entry.category && k.description.name == name);
         match place {
             Some(at) => Some(std::mem::replace(&mut list[at], entry)),
             None => {
@@ -193,7 +194,7 @@ fn any_choice(scenario: &Scenario, is: &dyn Fn(&EntryChoice) -> bool) -> bool {
 /// A problem with `param`; the Python exception is kept as its cause.
 fn construct<'py>(
     py: Python<'py>,
-    slot: &str,
+    category: &str,
     param: &'static str,
     settings: &Settings,
     arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
@@ -201,7 +202,7 @@ fn construct<'py>(
     let path = &field::<String>(settings, "class");
     let make = || -> PyResult<Py<PyAny>> {
         let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
-        let class = find_class(py, slot, path)?;
+        let class = find_class(py, category, path)?;
         let keywords = keywords(py, settings)?;
         Ok(class.call(arguments, Some(&keywords))?.unbind())
     };
@@ -216,15 +217,15 @@ fn construct<'py>(
 }
 
 /// The class registered as `path`, or the one that is imported by it.
-fn find_class<'py>(py: Python<'py>, slot: &str, path: &str) -> PyResult<Bound<'py, PyAny>> {
-    let registered = {
-        let list = known();
-        let found = list.iter().find(|known| known.slot == slot && known.description.name == path);
-        found.map(|known| known.class.clone_ref(py))
+fn find_class<'py>(py: Python<'py>, category: &str, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    let class = {
+        let list = registered();
+        let found = list.iter().find(|it| it.category == category && it.description.name == path);
+        found.map(|found| found.class.clone_ref(py))
     };
-    match registered {
+    match class {
         Some(class) => Ok(class.into_bound(py)),
-        None => py.import("hybridsim.plugins")?.getattr("resolve")?.call1((slot, path)),
+        None => py.import("hybridsim.plugins")?.getattr("resolve")?.call1((category, path)),
     }
 }
 

@@ -21,11 +21,11 @@ impl PythonObject {
     /// Why it cannot be made.
     pub fn new<'py>(
         py: Python<'py>,
-        slot: &str,
+        category: &str,
         settings: &Settings,
         arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
     ) -> Result<Self, Vec<Problem>> {
-        let object = construct(py, slot, "", settings, arguments)?;
+        let object = construct(py, category, "", settings, arguments)?;
         Ok(Self { object, class: field(settings, "class") })
     }
 
@@ -64,7 +64,7 @@ impl PythonObject {
     /// The attribute `name`; `None` where it is missing or `None`.
     ///
     /// # Errors
-    /// Where it is something else than expected.
+    /// Fails when it is something else than expected.
     pub fn attribute<T>(&self, py: Python<'_>, name: &str) -> Result<Option<T>, Vec<Problem>>
     where
         T: for<'a> FromPyObjectOwned<'a>,

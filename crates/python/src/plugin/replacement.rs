@@ -25,7 +25,7 @@ fn build(settings: &Settings, pages: u32) -> Result<Box<dyn Replacement>, Vec<Pr
 /// A policy that asks a Python object, which knows pages by their number alone.
 struct PythonReplacement {
     object: PythonObject,
-    /// Where the pages are that may go. What Python names is checked against it.
+    /// Slots of the pages that may be evicted; pages named by Python are checked against it.
     slots: FxHashMap<u64, u32>,
     /// Reused to find pages named twice.
     chosen: FxHashSet<u64>,

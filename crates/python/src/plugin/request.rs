@@ -7,7 +7,11 @@ use pyo3::prelude::*;
 #[pyclass(frozen, module = "hybridsim")]
 pub struct Request {
     request: hybridsim_engine::Request,
-    key: u64,
+    /// Identifies a queued request among those in the queue.
+    #[pyo3(get)]
+    pub key: u64,
+    /// Time of entering the queue, in ns.
+    #[pyo3(get)]
     since_ns: u64,
 }
 
@@ -24,18 +28,6 @@ impl Request {
 
 #[pymethods]
 impl Request {
-    /// Identifies a queued request among those in the queue.
-    #[getter]
-    pub fn key(&self) -> u64 {
-        self.key
-    }
-
-    /// When it entered the queue, in ns.
-    #[getter]
-    fn since_ns(&self) -> u64 {
-        self.since_ns
-    }
-
     /// `"read"`, `"write"`, `"trim"`, `"flush"`, or zone management: `"zone_reset"`,
     /// `"zone_finish"`, `"zone_open"`, `"zone_close"`.
     #[getter]
@@ -67,19 +59,19 @@ impl Request {
         self.has(Flags::SYNC)
     }
 
-    /// Whether it is file-system metadata.
+    /// True for file-system metadata.
     #[getter]
     fn is_metadata(&self) -> bool {
         self.has(Flags::META)
     }
 
-    /// Whether it is read-ahead.
+    /// True for read-ahead.
     #[getter]
     fn is_read_ahead(&self) -> bool {
         self.has(Flags::AHEAD)
     }
 
-    /// Whether it is a zone append.
+    /// True for a zone append.
     #[getter]
     fn is_append(&self) -> bool {
         self.has(Flags::APPEND)

@@ -24,7 +24,6 @@ fn build(settings: &Settings) -> Built<dyn Scheduler> {
     })
 }
 
-/// A scheduler that calls a Python object.
 struct PythonScheduler {
     object: PythonObject,
     /// The queued requests by the number Python knows them by, which follows arrivals.
@@ -50,7 +49,7 @@ impl PythonHead {
     /// without a moving head, and unless the class sets `needs_positioning`.
     fn positioning_ns(&self, request: &Request) -> PyResult<Option<u64>> {
         let Some(estimates) = &self.positioning_ns else { return Ok(None) };
-        let estimate = estimates.get(&request.key()).copied();
+        let estimate = estimates.get(&request.key).copied();
         let missing = || PyValueError::new_err("this request is not in the queue");
         estimate.map(Some).ok_or_else(missing)
     }
@@ -90,7 +89,7 @@ impl Scheduler for PythonScheduler {
         }
         let head = self.head(head);
         let chosen = Python::attach(|py| {
-            self.object.ask(py, "pop", (head,), |answer| Ok(answer.cast::<Request>()?.get().key()))
+            self.object.ask(py, "pop", (head,), |answer| Ok(answer.cast::<Request>()?.get().key))
         });
         if let Some(queued) = chosen.and_then(|key| self.queue.remove(&key)) {
             return Some(queued);

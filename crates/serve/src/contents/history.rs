@@ -130,7 +130,7 @@ impl History {
     /// A write completed. A forced one is durable.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Fails when the store cannot be written.
     pub fn written(&mut self, version: u64, forced: bool) -> io::Result<()> {
         self.acknowledged += 1;
         let order = self.acknowledged;
@@ -152,7 +152,7 @@ impl History {
     /// A flush completed: every write acknowledged before it was submitted is durable.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Fails when the store cannot be written.
     pub fn flushed(&mut self, submitted: u64) -> io::Result<()> {
         let durable = |write: &Write| write.acknowledged.is_some_and(|order| order <= submitted);
         let list: Vec<u64> =
@@ -237,7 +237,7 @@ impl History {
     /// unless the system returns a write it has kept.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Fails when the store cannot be written.
     pub fn trim(&mut self, version: u64, first: u64, sectors: u64) -> io::Result<()> {
         let end = first + sectors;
         // Writes that are settled later must not come back.
@@ -282,7 +282,7 @@ impl History {
     /// The system fails reads of these sectors as well: each holds the newest that it may hold.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Fails when the store cannot be written.
     pub fn assume_newest(&mut self, first: u64, sectors: u64) -> io::Result<()> {
         let mut bytes = [0; SECTOR];
         for sector in first..first + sectors {
@@ -372,7 +372,7 @@ impl History {
     /// Settles everything, for a state saved after the last completion.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Fails when the store cannot be written.
     pub fn settle_all(&mut self) -> io::Result<()> {
         let versions: Vec<u64> = self.recent.keys().copied().collect();
         versions.into_iter().try_for_each(|version| self.settle(version))

@@ -45,14 +45,12 @@ fn mask(within: u64, length: u64) -> u64 {
     (u64::MAX >> (CHUNK_SECTORS - length)) << within
 }
 
-/// Makes a hole of a range of `file`.
 #[cfg(target_os = "linux")]
 fn punch(file: &File, at: u64, length: u64) -> io::Result<()> {
     use rustix::fs::FallocateFlags as Flags;
     Ok(rustix::fs::fallocate(file, Flags::PUNCH_HOLE | Flags::KEEP_SIZE, at, length)?)
 }
 
-/// Fills a range of `file` with zeros.
 #[cfg(not(target_os = "linux"))]
 fn punch(file: &File, at: u64, length: u64) -> io::Result<()> {
     let zeros = vec![0; CHUNK_BYTES];
@@ -74,7 +72,7 @@ impl Store {
     /// In `file`, extended to `bytes`. Its holes are free.
     ///
     /// # Errors
-    /// When the file cannot be used.
+    /// Fails when the file cannot be used.
     pub fn file(file: File, bytes: u64) -> io::Result<Self> {
         if file.metadata()?.len() < bytes {
             file.set_len(bytes)?;
@@ -119,7 +117,7 @@ impl Store {
     /// Fills `bytes` from sector `first` on.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails when the file cannot be read.
     pub fn read(&self, first: u64, bytes: &mut [u8]) -> io::Result<()> {
         match &self.medium {
             Medium::File(file) => file.read_exact_at(bytes, first * SECTOR as u64),
@@ -143,7 +141,7 @@ impl Store {
     /// Stores `bytes` from sector `first` on.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn write(&mut self, first: u64, bytes: &[u8]) -> io::Result<()> {
         let sectors = (bytes.len() / SECTOR) as u64;
         for (chunk, within, length, offset) in parts(first, sectors) {
@@ -164,7 +162,7 @@ impl Store {
     /// Frees `sectors` sectors from `first` on: they read as zeros.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn free(&mut self, first: u64, sectors: u64) -> io::Result<()> {
         if let Medium::File(file) = &self.medium {
             let (at, length) = (first * SECTOR as u64, sectors * SECTOR as u64);
@@ -193,7 +191,7 @@ impl Store {
     /// states.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails when the file cannot be read.
     pub fn save(&self) -> io::Result<Vec<u8>> {
         let mut chunks: Vec<(u64, u64)> =
             self.allocated.iter().map(|(chunk, bits)| (*chunk, *bits)).collect();

@@ -48,7 +48,6 @@ pub struct Header {
 /// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// An unknown command.
     Unknown,
     /// A flag that does not belong to the command.
     Flag,

@@ -11,10 +11,10 @@ const NO_ZEROES: u16 = 1 << 1;
 
 /// The one metadata context: which sectors are allocated.
 pub const EXPORT_ALLOCATION: &str = "base:allocation";
-/// Its number in replies.
+/// The number of [`EXPORT_ALLOCATION`] in replies.
 const ALLOCATION_ID: u32 = 1;
 
-/// What the server sends first.
+/// The server's first message.
 pub fn greeting() -> Vec<u8> {
     let flags = (FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes();
     [&GREETING_MAGIC[..], &OPTION_MAGIC, &flags].concat()
@@ -62,7 +62,7 @@ pub struct InfoRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaRequest {
     pub export: String,
-    /// Whether it includes [`EXPORT_ALLOCATION`].
+    /// [`EXPORT_ALLOCATION`] is requested.
     pub allocation: bool,
 }
 
@@ -71,19 +71,14 @@ pub struct MetaRequest {
 pub enum Opt {
     /// Use this export, in the former way: the reply has no form for errors.
     ExportName(String),
-    /// End the connection.
     Abort,
-    /// List the exports.
     List,
-    /// Describe an export.
     Info(InfoRequest),
     /// Use an export.
     Go(InfoRequest),
     /// Use structured replies.
     StructuredReply,
-    /// List metadata contexts.
     ListMeta(MetaRequest),
-    /// Choose metadata contexts.
     SetMeta(MetaRequest),
 }
 
@@ -94,7 +89,7 @@ pub enum OptionError {
     Encryption,
     /// Unknown here.
     Unsupported,
-    /// Its data are wrong.
+    /// The option's data are wrong.
     Invalid,
 }
 

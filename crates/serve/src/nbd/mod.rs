@@ -23,7 +23,7 @@ pub const OPTION_DATA_BYTES_MAX: u32 = 64 << 10;
 /// The longest name or message, by the protocol.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// What a client may do with an export.
+/// Flags for the operations that a client may use on an export.
 pub mod transmission {
     pub const HAS_FLAGS: u16 = 1 << 0;
     pub const SEND_FLUSH: u16 = 1 << 2;
@@ -48,7 +48,6 @@ pub enum ErrorCode {
     Overflow = 75,
 }
 
-/// Reads numbers from the front of a slice.
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -1,36 +1,14 @@
 //! The `[component.NAME]` tables: presets laid under them, checked, and put into tree order.
 
+use super::component::{COMPONENTS_MAX, ScenarioComponent, named_children};
 use super::replicas;
 use crate::presets;
 use hybridsim_config::check::{Checker, join, near};
 use hybridsim_config::diagnostic::{SourceText, Span};
 use hybridsim_config::document::{self, Datum, Table};
-use hybridsim_config::param::{Kind, Settings};
-use hybridsim_config::registry::Description;
 use std::path::Path;
 
-/// A checked component.
-#[derive(Clone, Debug)]
-pub struct ScenarioComponent {
-    /// Its name in the scenario.
-    pub name: String,
-    /// What it is.
-    pub description: Description,
-    /// Its parameters.
-    pub settings: Settings,
-    /// The preset it started from.
-    pub preset: Option<String>,
-    /// Copies of it; 1 once the scenario is checked.
-    pub count: u64,
-    /// Indices of its children in the scenario's list.
-    pub children: Vec<usize>,
-    /// Where it is written.
-    pub span: Span,
-}
-
-/// Limits on the number of components and their depth. The machine numbers components with 16 bits
-/// and traverses trees recursively.
-pub(super) const COMPONENTS_MAX: usize = 10_000;
+/// The machine traverses trees recursively.
 const DEPTH_MAX: usize = 200;
 
 /// Checks all components; returns them, children first, and the index of the top one.
@@ -161,22 +139,6 @@ fn load_preset(name: &str, base: &Path, sources: &mut Vec<SourceText>) -> Result
     })?;
     sources.push(source);
     Ok(table)
-}
-
-/// The children a component's settings name, each with its parameter, in order of declaration.
-pub(super) fn named_children(component: &ScenarioComponent) -> Vec<(&'static str, String)> {
-    let mut children = Vec::new();
-    for param in component.description.params {
-        let names = match param.kind {
-            Kind::Component => {
-                component.settings.text_opt(param.name).map(str::to_owned).into_iter().collect()
-            }
-            Kind::Components => component.settings.texts_opt(param.name).unwrap_or(&[]).to_vec(),
-            _ => Vec::new(),
-        };
-        children.extend(names.into_iter().map(|name| (param.name, name)));
-    }
-    children
 }
 
 /// The table of component `name` as written.

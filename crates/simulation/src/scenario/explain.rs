@@ -8,16 +8,16 @@ use hybridsim_config::registry::{Description, Registry};
 use std::path::Path;
 
 /// A parameter with the thing it belongs to.
-pub struct Known {
+pub struct OwnedParam {
     /// `run`, `host`, `workload`, or an entry such as `hard-disk`.
     pub owner: String,
-    /// Where the owner comes from.
+    /// Name of the crate or extension that has the owner.
     pub origin: String,
     /// The parameter.
     pub param: Param,
 }
 
-impl Known {
+impl OwnedParam {
     /// `owner.key`.
     pub fn key(&self) -> String {
         format!("{}.{}", self.owner, self.param.name)
@@ -25,8 +25,8 @@ impl Known {
 }
 
 /// Every parameter there is, nested tables included.
-pub fn all(registry: &Registry) -> Vec<Known> {
-    let mut known = Vec::new();
+pub fn all(registry: &Registry) -> Vec<OwnedParam> {
+    let mut owned = Vec::new();
     let sections = [
         ("run", &[RunSettings::PARAMS][..]),
         ("host", HOST),
@@ -35,22 +35,26 @@ pub fn all(registry: &Registry) -> Vec<Known> {
     ];
     for (owner, groups) in sections {
         for params in groups {
-            gather(&mut known, owner, "", params);
+            gather(&mut owned, owner, "", params);
         }
     }
-    for slot in registry.categories() {
-        for entry in registry.descriptions(slot) {
-            gather(&mut known, entry.name, entry.origin, entry.params);
+    for category in registry.categories() {
+        for entry in registry.descriptions(category) {
+            gather(&mut owned, entry.name, entry.origin, entry.params);
         }
     }
-    known
+    owned
 }
 
-fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [Param]) {
+fn gather(owned: &mut Vec<OwnedParam>, owner: &str, origin: &str, params: &'static [Param]) {
     for param in params {
-        known.push(Known { owner: owner.to_owned(), origin: origin.to_owned(), param: *param });
+        owned.push(OwnedParam {
+            owner: owner.to_owned(),
+            origin: origin.to_owned(),
+            param: *param,
+        });
         if let Kind::Table(inner) | Kind::Tables(inner) = param.kind {
-            gather(known, &format!("{owner}.{}", param.name), origin, inner);
+            gather(owned, &format!("{owner}.{}", param.name), origin, inner);
         }
     }
 }
@@ -78,22 +82,22 @@ pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
         .ok_or_else(|| unknown(registry, key))
 }
 
-/// What stands under `key`; empty if nothing.
+/// Help for the entry, category, preset or parameter `key`; empty if there is none.
 fn explain_word(registry: &Registry, key: &str) -> String {
     let mut out = String::new();
-    for slot in registry.categories() {
-        for entry in registry.descriptions(slot).filter(|entry| entry.name == key) {
-            out += &describe_entry(slot, &entry);
+    for category in registry.categories() {
+        for entry in registry.descriptions(category).filter(|entry| entry.name == key) {
+            out += &describe_entry(category, &entry);
         }
     }
     if out.is_empty() {
         let all = all(registry);
         let matches = all
             .iter()
-            .filter(|known| known.key() == key || known.param.name == key || known.owner == key);
-        matches.for_each(|known| out += &describe(known));
+            .filter(|owned| owned.key() == key || owned.param.name == key || owned.owner == key);
+        matches.for_each(|owned| out += &describe(owned));
     }
-    if out.is_empty() && registry.categories().any(|slot| slot == key) {
+    if out.is_empty() && registry.categories().any(|category| category == key) {
         out += &list(registry, Some(key)).unwrap_or_default();
     }
     if out.is_empty() && presets::list().iter().any(|(name, _)| name == key) {
@@ -105,12 +109,12 @@ fn explain_word(registry: &Registry, key: &str) -> String {
 
 fn unknown(registry: &Registry, key: &str) -> String {
     let mut names: Vec<String> = manual::words().collect();
-    for known in all(registry) {
-        names.extend([known.key(), known.param.name.to_owned()]);
+    for owned in all(registry) {
+        names.extend([owned.key(), owned.param.name.to_owned()]);
     }
-    for slot in registry.categories() {
-        names.push(slot.to_owned());
-        names.extend(registry.descriptions(slot).map(|entry| entry.name.to_owned()));
+    for category in registry.categories() {
+        names.push(category.to_owned());
+        names.extend(registry.descriptions(category).map(|entry| entry.name.to_owned()));
     }
     names.extend(presets::list().into_iter().map(|(name, _)| name));
     let hint = near(&key.to_lowercase(), names.iter().map(String::as_str))
@@ -119,8 +123,8 @@ fn unknown(registry: &Registry, key: &str) -> String {
 }
 
 /// An entry with the full help of its parameters.
-fn describe_entry(slot: &str, entry: &Description) -> String {
-    let mut out = format!("{} ({slot}): {}\n", entry.name, entry.summary);
+fn describe_entry(category: &str, entry: &Description) -> String {
+    let mut out = format!("{} ({category}): {}\n", entry.name, entry.summary);
     if !entry.origin.is_empty() {
         out += &format!("  from: {}\n", entry.origin);
     }
@@ -144,12 +148,12 @@ fn default_of(param: &Param) -> String {
     }
 }
 
-fn describe(known: &Known) -> String {
-    let mut out = format!("{}\n  {}\n", known.key(), known.param.help);
-    out += &format!("  takes:   {}\n", takes(known.param.kind));
-    out += &format!("  default: {}\n", default_of(&known.param).trim_start_matches("default "));
-    if !known.origin.is_empty() {
-        out += &format!("  from:    {}\n", known.origin);
+fn describe(owned: &OwnedParam) -> String {
+    let mut out = format!("{}\n  {}\n", owned.key(), owned.param.help);
+    out += &format!("  takes:   {}\n", takes(owned.param.kind));
+    out += &format!("  default: {}\n", default_of(&owned.param).trim_start_matches("default "));
+    if !owned.origin.is_empty() {
+        out += &format!("  from:    {}\n", owned.origin);
     }
     out
 }
@@ -157,33 +161,34 @@ fn describe(known: &Known) -> String {
 /// All slots, or the entries of one; `preset` lists the presets.
 ///
 /// # Errors
-/// A sentence when there is no such slot.
-pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
+/// A sentence when there is no such category.
+pub fn list(registry: &Registry, category: Option<&str>) -> Result<String, String> {
     let mut out = String::new();
-    let Some(slot) = slot else {
-        for slot in registry.categories() {
-            let names: Vec<&str> = registry.descriptions(slot).map(|entry| entry.name).collect();
-            out += &format!("{slot:<14} {}\n", names.join(", "));
+    let Some(category) = category else {
+        for category in registry.categories() {
+            let names: Vec<&str> =
+                registry.descriptions(category).map(|entry| entry.name).collect();
+            out += &format!("{category:<14} {}\n", names.join(", "));
         }
         let presets: Vec<String> = presets::list().into_iter().map(|(name, _)| name).collect();
         out += &format!("{:<14} {}\n", "preset", presets.join(", "));
         return Ok(out);
     };
-    if slot == "preset" {
+    if category == "preset" {
         for (name, summary) in presets::list() {
             out += &format!("{name:<28} {summary}\n");
         }
         return Ok(out);
     }
-    for entry in registry.descriptions(slot) {
+    for entry in registry.descriptions(category) {
         out += &format!("{:<24} {}\n", entry.name, entry.summary);
     }
     if out.is_empty() {
         let slots: Vec<&str> = registry.categories().chain(["preset"]).collect();
-        let hint = near(&slot.to_lowercase(), slots.iter().copied())
+        let hint = near(&category.to_lowercase(), slots.iter().copied())
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(format!(
-            "there is no category called `{slot}`{hint}; the categories are: {}",
+            "there is no category called `{category}`{hint}; the categories are: {}",
             slots.join(", ")
         ));
     }

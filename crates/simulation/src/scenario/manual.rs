@@ -17,7 +17,7 @@ struct Row<'a> {
     meaning: String,
 }
 
-/// What the manual says about `word`, in any case; empty if nothing.
+/// The manual's text about `word`, whatever its case; empty if there is none.
 pub fn define(word: &str) -> String {
     let word = word.to_lowercase();
     let mut out = String::new();
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(define("---"), "");
     }
 
-    /// What the page of other tools' words refers to exists here.
+    /// All words that the page of other tools' words refers to exist here.
     #[test]
     fn other_words_lead_to_keys_and_entries() {
         let registry = crate::registry::standard();

@@ -1,11 +1,13 @@
 //! Scenario files: from text to a checked description of a system, its workload and the run.
 
+mod component;
 mod components;
 pub mod explain;
 pub mod manual;
 mod replicas;
 pub mod resolve;
 pub mod schema;
+mod source;
 pub mod tenants;
 
 use crate::faults;
@@ -15,12 +17,14 @@ pub use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::diagnostic::{SourceText, Span};
 use hybridsim_config::document::{self, Datum, Item, Table};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
+use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
 use std::path::{Path, PathBuf};
 
-pub use components::ScenarioComponent;
+pub use component::ScenarioComponent;
+pub use source::SourceSettings;
+pub(crate) use source::WORKLOAD;
 pub use tenants::Tenant;
 
 hybridsim_config::params! {
@@ -49,44 +53,22 @@ hybridsim_config::params! {
     }
 }
 
-hybridsim_config::params! {
-    /// The source of requests in the `[workload]` table; the workload crate declares the options
-    /// of replays.
-    pub struct SourceSettings {
-        pub trace: Option<String> = Kind::Text, optional,
-            "A trace file, relative to the scenario. Its format is detected from its content.";
-        pub format: Option<EntryChoice> = Kind::Entry("trace-format"), optional
-            needs &[Needs::given("trace")],
-            "The trace's format, where its content is ambiguous or options are needed.";
-        pub skip_bad_lines: bool = Kind::Flag, default "false" needs &[Needs::given("trace")],
-            "Leave out records of the trace that cannot be read, and report their number, instead \
-             of ending the run at the first.";
-        pub generator: Option<EntryChoice> = Kind::Entry("generator"), optional,
-            "A generator of requests, instead of a trace.";
-    }
-}
-
-/// The declared keys of `[workload]`.
-pub(crate) const WORKLOAD: &[&[Param]] =
-    &[SourceSettings::PARAMS, hybridsim_workload::shape::PARAMS];
-
 /// The declared keys of `[host]`.
 pub(crate) const HOST: &[&[Param]] =
     &[hybridsim_host::driver::PARAMS, hybridsim_host::tenants::HOST_PARAMS];
 
-/// What stands for standard input in place of a file.
+/// The file name that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
 
 /// The name of a workload that comes from outside.
 const OUTSIDE: &str = "live";
 
-/// Keys at the top of a scenario.
 const TOP: &[&str] = &["title", "system", "run", "workload", "host", "component"];
 
 /// A scenario without errors.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its title in results.
+    /// The title in results.
     pub title: String,
     /// The name of the text it was read from.
     pub name: String,
@@ -117,7 +99,7 @@ pub struct Scenario {
     pub notes: Vec<String>,
 }
 
-/// What to read a scenario from.
+/// The text of a scenario, and the options that change it.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The scenario's text and name.
@@ -136,7 +118,7 @@ impl Input {
     /// from the current folder.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails when it cannot be read.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, Diagnostics> {
         if path == Path::new(STANDARD_INPUT) {
             let text =
@@ -209,6 +191,25 @@ impl Scenario {
         let mut scenario = Self::check(input, registry)?;
         scenario.notes.retain(|note| !note.starts_with("--trace"));
         Ok(scenario)
+    }
+
+    /// The scenario as the workload `tenant` of several sees it: with that as its only one.
+    pub(crate) fn seen_by(&self, tenant: &Tenant) -> Self {
+        let mut view = self.clone();
+        view.tenants.clear();
+        view.source = tenant.source.clone();
+        view.workload = tenant.settings.clone();
+        view.workload_key = format!("workload.{}", tenant.name);
+        view.stream.clone_from(&tenant.stream);
+        if let Some(mode) = tenant.settings.value("mode") {
+            view.host.set("mode", mode.clone());
+        }
+        view
+    }
+
+    /// The scenario with one of several workloads, which submits the same requests as among them.
+    pub fn alone(&self, at: usize) -> Self {
+        Self { tenants: vec![self.tenants[at].clone()], ..self.clone() }
     }
 
     /// The path of the trace; empty for a generator.
@@ -356,60 +357,9 @@ fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
     match root.get("workload") {
         Some(Item { value: Datum::Table(table), span }) => {
             tenants::check_mixed(checker, table);
-            workload_table(checker, table, Some(span), "workload", WORKLOAD)
+            source::check(checker, table, Some(span), "workload", WORKLOAD)
         }
         Some(_) => section(checker, root, "workload", WORKLOAD),
-        None => workload_table(checker, &empty, None, "workload", WORKLOAD),
-    }
-}
-
-/// Checks the table `key`, which describes a source of requests.
-fn workload_table(
-    checker: &mut Checker<'_>,
-    table: &Table,
-    span: Option<&Span>,
-    key: &str,
-    groups: &[&'static [Param]],
-) -> Settings {
-    let settings = checker.settings(table, groups, &[], key, span);
-    match (settings.has("trace"), settings.has("generator")) {
-        (true, true) => {
-            let message = "give either `trace` or `generator`, not both".to_owned();
-            checker.problem(span, key, message, None);
-        }
-        // One that is wrong has been reported.
-        (false, false) if ["trace", "generator"].iter().any(|key| table.get(key).is_some()) => {}
-        (false, false) => {
-            let help = format!(
-                "write `trace = \"FILE\"` or `generator = \"...\"` under [{key}], or pass --trace \
-                 FILE"
-            );
-            let message = "has no source of requests".to_owned();
-            checker.problem(span, key, message, Some(help));
-        }
-        (false, true) => replay_keys(checker, table, &settings, key),
-        (true, false) => {}
-    }
-    settings
-}
-
-/// Rejects replay options of traces beside a generator, which would ignore them.
-fn replay_keys(checker: &mut Checker<'_>, table: &Table, settings: &Settings, path: &str) {
-    let defaults = checker.settings(&Table::default(), WORKLOAD, &[], path, None);
-    let value = |of: &Settings, key: &str| {
-        of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
-    };
-    let is_replay = |key: &str| {
-        let own = hybridsim_host::tenants::PARAMS;
-        key != "generator" && !own.iter().any(|param| param.name == key)
-    };
-    for (key, span, _) in table.iter().filter(|(key, ..)| is_replay(key)) {
-        // Resolved scenarios spell out every default.
-        if value(settings, key) != value(&defaults, key) {
-            let message = "is a replay option of traces, and this workload is generated".to_owned();
-            let help = "set it in the generator if that has such a key (see `hybridsim explain`), \
-                        or remove it";
-            checker.problem(Some(span), &format!("{path}.{key}"), message, Some(help.into()));
-        }
+        None => source::check(checker, &empty, None, "workload", WORKLOAD),
     }
 }

@@ -1,11 +1,10 @@
 //! Components with `count`: that many copies, which stand in the place of the one in its parent.
 
-use super::components::{COMPONENTS_MAX, ScenarioComponent, named_children};
+use super::component::{COMPONENTS_MAX, ScenarioComponent, named_children};
 use hybridsim_config::check::{Checker, join};
 use hybridsim_config::document::{Datum, Table};
 use hybridsim_config::param::{Kind, Value};
 
-/// The key.
 pub(super) const COUNT: &str = "count";
 
 /// Takes `count` out of the table of a component; 1 without it.

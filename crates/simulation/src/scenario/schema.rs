@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 /// The schema of a scenario file.
 pub fn schema(registry: &Registry) -> Value {
     let mut definitions = Map::new();
-    for slot in registry.categories() {
-        let entries: Vec<Description> = registry.descriptions(slot).collect();
-        let choices = if slot == "component" {
+    for category in registry.categories() {
+        let entries: Vec<Description> = registry.descriptions(category).collect();
+        let choices = if category == "component" {
             components(&entries)
         } else {
             let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
-            let number = plain_number(registry, slot).map(|_| json!({ "type": "number" }));
+            let number = plain_number(registry, category).map(|_| json!({ "type": "number" }));
             let tables = entries.iter().map(named);
             [json!({ "enum": names })].into_iter().chain(tables).chain(number).collect()
         };
-        definitions.insert(slot.to_owned(), json!({ "anyOf": choices }));
+        definitions.insert(category.to_owned(), json!({ "anyOf": choices }));
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -32,8 +32,8 @@ pub fn schema(registry: &Registry) -> Value {
         "properties": {
             "title": { "type": "string", "description": "What to call the run in results." },
             "system": { "type": "string", "description": "The top component." },
-            "run": table(&[RunSettings::PARAMS], true),
-            "host": table(HOST, true),
+            "run": table(&[RunSettings::PARAMS]),
+            "host": table(HOST),
             "workload": workload(),
             "component": {
                 "type": "object",
@@ -46,14 +46,14 @@ pub fn schema(registry: &Registry) -> Value {
 
 /// One workload, or several in tables of their own.
 fn workload() -> Value {
-    let mut one = table(WORKLOAD, true);
-    one["additionalProperties"] = table(TENANT, true);
+    let mut one = table(WORKLOAD);
+    one["additionalProperties"] = table(TENANT);
     one
 }
 
 /// The table of `entry`, which names it as its `kind`.
 fn named(entry: &Description) -> Value {
-    let mut table = table(&[entry.params], true);
+    let mut table = table(&[entry.params]);
     table["description"] = json!(entry.summary);
     table["properties"]["kind"] = json!({ "const": entry.name });
     push_required(&mut table, "kind");
@@ -104,7 +104,7 @@ fn push_required(table: &mut Value, key: &str) {
     }
 }
 
-fn table(groups: &[&[Param]], closed: bool) -> Value {
+fn table(groups: &[&[Param]]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for param in groups.iter().copied().flatten() {
@@ -117,10 +117,8 @@ fn table(groups: &[&[Param]], closed: bool) -> Value {
         }
         properties.insert(param.name.to_owned(), schema);
     }
-    let mut table = json!({ "type": "object", "properties": properties });
-    if closed {
-        table["additionalProperties"] = json!(false);
-    }
+    let mut table =
+        json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         table["required"] = json!(required);
     }
@@ -137,16 +135,16 @@ fn value(kind: Kind) -> Value {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Text | Kind::Component => json!({ "type": "string" }),
         Kind::Choice(words) => json!({ "enum": words }),
-        Kind::Entry(slot) => json!({ "$ref": format!("#/$defs/{slot}") }),
+        Kind::Entry(category) => json!({ "$ref": format!("#/$defs/{category}") }),
         Kind::Components => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Counts => json!({ "type": "array", "items": { "type": "integer" } }),
         Kind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
         Kind::Curve => json!({ "type": "array", "items": { "type": "array",
             "prefixItems": [{ "type": "number" }, { "type": "string" }] } }),
-        Kind::Table(params) => table(&[params], true),
-        Kind::Tables(params) => json!({ "type": "array", "items": table(&[params], true) }),
-        Kind::Entries(slot) => {
-            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{slot}") } })
+        Kind::Table(params) => table(&[params]),
+        Kind::Tables(params) => json!({ "type": "array", "items": table(&[params]) }),
+        Kind::Entries(category) => {
+            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{category}") } })
         }
     }
 }

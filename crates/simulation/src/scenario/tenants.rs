@@ -1,6 +1,6 @@
 //! Several workloads that share one system: the tables `[workload.NAME]`.
 
-use super::{Scenario, SourceSettings, WORKLOAD, workload_table};
+use super::source::{self, SourceSettings, WORKLOAD};
 use hybridsim_config::check::Checker;
 use hybridsim_config::document::{Datum, Item, Table};
 use hybridsim_config::param::{Param, Settings};
@@ -18,13 +18,12 @@ pub(super) const ARBITRATION: [&str; 2] = ["arbitration", "arbitration_burst"];
 /// A workload of several.
 #[derive(Clone, Debug)]
 pub struct Tenant {
-    /// Its name in results.
+    /// The name in results.
     pub name: String,
-    /// The name of its random stream.
     pub(crate) stream: String,
-    /// Its source of requests.
+    /// The source of requests.
     pub source: SourceSettings,
-    /// Its checked table.
+    /// The checked table.
     pub settings: Settings,
 }
 
@@ -63,7 +62,6 @@ pub(super) fn check_mixed(checker: &mut Checker<'_>, table: &Table) {
     }
 }
 
-/// Checks the tables of several workloads.
 pub(super) fn check(checker: &mut Checker<'_>, tables: &[(&str, &Item, &Table)]) -> Vec<Tenant> {
     if tables.len() > TENANTS_MAX {
         let message = format!("at most {TENANTS_MAX} workloads share a system");
@@ -71,7 +69,7 @@ pub(super) fn check(checker: &mut Checker<'_>, tables: &[(&str, &Item, &Table)])
     }
     let one = |(name, item, table): &(&str, &Item, &Table)| {
         let key = format!("workload.{name}");
-        let settings = workload_table(checker, table, Some(&item.span), &key, TENANT);
+        let settings = source::check(checker, table, Some(&item.span), &key, TENANT);
         // One workload alone draws the numbers it draws as `[workload]`.
         let stream = if tables.len() == 1 { "workload".to_owned() } else { key };
         (name.to_string(), stream, settings)
@@ -102,26 +100,5 @@ pub(super) fn check_host(checker: &mut Checker<'_>, root: &Table, host: &Setting
             let help = "remove it, or write [workload.NAME] tables".to_owned();
             checker.problem(Some(&item.span), &format!("host.{key}"), message, Some(help));
         }
-    }
-}
-
-impl Scenario {
-    /// The scenario as the workload `tenant` of several sees it: with that as its only one.
-    pub(crate) fn seen_by(&self, tenant: &Tenant) -> Self {
-        let mut view = self.clone();
-        view.tenants.clear();
-        view.source = tenant.source.clone();
-        view.workload = tenant.settings.clone();
-        view.workload_key = format!("workload.{}", tenant.name);
-        view.stream.clone_from(&tenant.stream);
-        if let Some(mode) = tenant.settings.value("mode") {
-            view.host.set("mode", mode.clone());
-        }
-        view
-    }
-
-    /// The scenario with one of several workloads, which submits the same requests as among them.
-    pub fn alone(&self, at: usize) -> Self {
-        Self { tenants: vec![self.tenants[at].clone()], ..self.clone() }
     }
 }

@@ -9,7 +9,6 @@ use hybridsim_calibrate::ssd::{
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
 
-/// The jobs that show what is fitted.
 const JOB_FILE: &str = include_str!("ssd.fio");
 
 #[derive(clap::Args)]

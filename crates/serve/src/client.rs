@@ -1,0 +1,350 @@
+//! A client: its handshake, then its requests until it leaves or violates the protocol.
+
+use crate::connection::{Connection, End, Serving};
+use crate::contents::{Data, SECTOR};
+use crate::drive::{Job, Kind};
+use crate::exports::Export;
+use crate::nbd::{
+    ClientFlags, Command, ErrorCode, Extent, Header, InfoRequest, Opt, OptionError, OptionReply,
+    Reply, export_name_reply, greeting, option_replies, parse_client_flags, parse_option,
+    parse_option_header, transmission,
+};
+use crate::server::Server;
+use bytes::{Buf, BytesMut};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The longest request that carries data; clients learn it in the handshake.
+const DATA_BYTES_MAX: u32 = 32 << 20;
+const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
+/// Options of a handshake.
+const OPTIONS_MAX: usize = 128;
+/// Space for what is read from a socket at a time.
+const READ_BYTES: usize = 256 << 10;
+/// A buffer that had to be larger is released when it has been used.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Block status descriptors of a reply.
+const EXTENTS_MAX: usize = 4096;
+
+/// Sectors whose block status one reply describes: clients ask again for the rest.
+const STATUS_SECTORS_MAX: u64 = 1 << 20;
+
+/// The commands and options of this server.
+const FLAGS: u16 = transmission::HAS_FLAGS
+    | transmission::SEND_FLUSH
+    | transmission::SEND_FUA
+    | transmission::SEND_TRIM
+    | transmission::SEND_WRITE_ZEROES
+    // All connections reach the same device, and a flush is one of the device.
+    | transmission::CAN_MULTI_CONN;
+
+/// Minimum, preferred and maximum length of a request.
+const BLOCK_SIZES: [u32; 3] = [SECTOR as u32, 4096, DATA_BYTES_MAX];
+
+/// The outcome of a handshake.
+struct Session {
+    export: Export,
+    allocation: bool,
+}
+
+/// The continuation of a handshake after an option.
+enum Next {
+    Option,
+    End,
+    Transmission(Export),
+}
+
+/// Serves a client to the end of its connection.
+pub async fn serve(connection: Rc<Connection>, server: Rc<Server>) {
+    let mut client = Client { connection: &connection, server: &server, buffer: BytesMut::new() };
+    let ended = tokio::select! {
+        // After a power failure no further request is read.
+        biased;
+        () = connection.closed.notified() => Err(End::Left),
+        ended = client.run() => ended,
+        // A client that left while replies were written.
+        ended = connection.write_out() => ended,
+    };
+    server.disconnected(&connection, ended.err().unwrap_or(End::Left));
+}
+
+/// The input of a connection.
+struct Client<'a> {
+    connection: &'a Connection,
+    server: &'a Server,
+    buffer: BytesMut,
+}
+
+impl<'a> Client<'a> {
+    async fn run(&mut self) -> Result<(), End> {
+        let session = tokio::time::timeout(HANDSHAKE_TIME, self.handshake());
+        let Some(session) = session.await.map_err(|_| End::Violation)?? else { return Ok(()) };
+        self.server.connected();
+        self.transmission(&session).await?;
+        // Replies to what was asked before the client said it would leave.
+        self.connection.finish().await;
+        Ok(())
+    }
+
+    async fn handshake(&mut self) -> Result<Option<Session>, End> {
+        self.connection.send_now(&greeting());
+        let client = parse_client_flags(self.array().await?).ok_or(End::Violation)?;
+        let mut allocation = None;
+        for _ in 0..OPTIONS_MAX {
+            let header = parse_option_header(&self.array().await?).ok_or(End::Violation)?;
+            let data = self.take(header.length as usize).await?;
+            let opt = parse_option(header.option, &data);
+            let (replies, chosen) = self.answer(opt, client, &mut allocation)?;
+            if let Some(replies) = replies {
+                self.connection.send_now(&option_replies(header.option, &replies));
+            }
+            match chosen {
+                Next::Option => {}
+                Next::End => {
+                    self.connection.finish().await;
+                    return Ok(None);
+                }
+                Next::Transmission(export) => {
+                    let of = allocation.is_some_and(|it: String| it == export.name);
+                    let allocation = of && self.connection.structured.get();
+                    return Ok(Some(Session { export, allocation }));
+                }
+            }
+        }
+        Err(End::Violation)
+    }
+
+    /// The replies to an option, and what follows.
+    fn answer(
+        &self,
+        opt: Result<Opt, OptionError>,
+        client: ClientFlags,
+        allocation: &mut Option<String>,
+    ) -> Result<(Option<Vec<OptionReply<'a>>>, Next), End> {
+        let exports = &self.server.exports;
+        let go_on = |replies| Ok((Some(replies), Next::Option));
+        match opt {
+            Ok(Opt::ExportName(name)) => {
+                // There is no way to say that the export is unknown but to leave.
+                let export = exports.find(&name).ok_or(End::Violation)?;
+                let bytes = export.sectors * SECTOR as u64;
+                self.connection.send_now(&export_name_reply(bytes, self.flags(), client));
+                Ok((None, Next::Transmission(export.clone())))
+            }
+            Ok(Opt::Abort) => Ok((Some(vec![OptionReply::Ack]), Next::End)),
+            Ok(Opt::List) => {
+                let description = &self.server.description[..];
+                let server = |it: &'a Export| OptionReply::Server { name: &it.name, description };
+                let list = exports.iter().map(server);
+                go_on(list.chain([OptionReply::Ack]).collect())
+            }
+            Ok(Opt::Info(request)) => go_on(self.info(&request)),
+            Ok(Opt::Go(request)) => {
+                let replies = self.info(&request);
+                match exports.find(&request.export) {
+                    Some(export) => Ok((Some(replies), Next::Transmission(export.clone()))),
+                    None => go_on(replies),
+                }
+            }
+            Ok(Opt::StructuredReply) => {
+                self.connection.structured.set(true);
+                go_on(vec![OptionReply::Ack])
+            }
+            Ok(Opt::ListMeta(request)) => go_on(match exports.find(&request.export) {
+                None => vec![unknown()],
+                Some(_) if request.allocation => {
+                    vec![OptionReply::Allocation { chosen: false }, OptionReply::Ack]
+                }
+                Some(_) => vec![OptionReply::Ack],
+            }),
+            Ok(Opt::SetMeta(request)) => go_on(match exports.find(&request.export) {
+                _ if !self.connection.structured.get() => {
+                    let message = "negotiate structured replies first";
+                    vec![OptionReply::Error(OptionError::Invalid, message)]
+                }
+                None => vec![unknown()],
+                Some(export) if request.allocation => {
+                    *allocation = Some(export.name.clone());
+                    vec![OptionReply::Allocation { chosen: true }, OptionReply::Ack]
+                }
+                Some(_) => {
+                    *allocation = None;
+                    vec![OptionReply::Ack]
+                }
+            }),
+            Err(error) => {
+                let message = match error {
+                    OptionError::Encryption => {
+                        "encryption is not offered: use a Unix socket or a tunnel"
+                    }
+                    OptionError::Unsupported => "unknown option",
+                    OptionError::Invalid => "the option's data are wrong",
+                };
+                go_on(vec![OptionReply::Error(error, message)])
+            }
+        }
+    }
+
+    /// The transmission flags, as negotiated so far.
+    fn flags(&self) -> u16 {
+        // Without structured replies, a read is never fragmented.
+        FLAGS | if self.connection.structured.get() { transmission::SEND_DF } else { 0 }
+    }
+
+    async fn transmission(&mut self, session: &Session) -> Result<(), End> {
+        loop {
+            // Requests that are already buffered must not keep other tasks from running.
+            tokio::task::consume_budget().await;
+            let header = Header::parse(&self.array().await?).ok_or(End::Violation)?;
+            let refused = match header.command {
+                Ok(Command::Disconnect) => return Ok(()),
+                Ok(command) => refusal(&header, command, session),
+                Err(_) => Some((ErrorCode::Invalid, "unknown command or flag")),
+            };
+            if header.data > DATA_BYTES_MAX {
+                // Its data are not read, so the next request cannot be found.
+                return Err(End::Violation);
+            }
+            let make_room = || self.server.drop_stalled();
+            self.connection.wait_for_space(bytes_of(&header), make_room).await;
+            let data = self.take(header.data as usize).await?;
+            // From now on it counts as a request, or no longer.
+            self.connection.received();
+            match (refused, header.command) {
+                (None, Ok(command)) => self.request(session, (&header, command), data),
+                (Some((code, message)), _) => {
+                    self.connection.reply(header.cookie, &Reply::Error(code, message));
+                    self.connection.send();
+                }
+                (None, Err(_)) => {}
+            }
+            if let Ok(Command::BlockStatus { .. }) = header.command {
+                // It is answered here and may take a while.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn info(&self, request: &InfoRequest) -> Vec<OptionReply<'static>> {
+        match self.server.exports.find(&request.export) {
+            None => vec![unknown()],
+            Some(export) => {
+                let bytes = export.sectors * SECTOR as u64;
+                let mut replies = vec![OptionReply::Export { bytes, flags: self.flags() }];
+                // Sent unasked as well: a client that ignores it has to keep to 512 bytes anyway.
+                replies.push(OptionReply::BlockSizes(BLOCK_SIZES));
+                replies.push(OptionReply::Ack);
+                replies
+            }
+        }
+    }
+
+    /// Hands a valid request to the drive, or replies at once.
+    fn request(&self, session: &Session, (header, command): (&Header, Command), data: Vec<u8>) {
+        let first = session.export.first + header.offset / SECTOR as u64;
+        let sectors = u64::from(header.length) / SECTOR as u64;
+        let (kind, fua) = match command {
+            Command::Read { .. } => (Kind::Read, false),
+            Command::Write { fua } => (Kind::Write(Data::Bytes(data)), fua),
+            Command::WriteZeroes { fua } => (Kind::Write(Data::Zeros), fua),
+            Command::Trim { fua } => (Kind::Trim, fua),
+            Command::Flush => (Kind::Flush, false),
+            Command::BlockStatus { one } => {
+                let extents = self.status(first, sectors, one);
+                self.connection.reply(header.cookie, &Reply::Status(&extents));
+                return self.connection.send();
+            }
+            Command::Disconnect => return,
+        };
+        let (first, sectors) = if kind == Kind::Flush { (0, 0) } else { (first, sectors) };
+        let &Header { cookie, offset, .. } = header;
+        let (bytes, reads) = (bytes_of(header), kind == Kind::Read);
+        let number = self.connection.begin(Serving { cookie, offset, bytes, reads });
+        let job = Job { client: self.connection.id, number, kind, first, sectors, fua };
+        self.server.receive(job, Instant::now());
+    }
+
+    /// The block status of a range; at least one descriptor.
+    fn status(&self, first: u64, sectors: u64, one: bool) -> Vec<Extent> {
+        let count = if one { 1 } else { EXTENTS_MAX };
+        let list = self.server.extents(first, sectors.min(STATUS_SECTORS_MAX), count);
+        let extent = |(sectors, allocated): (u64, bool)| Extent {
+            bytes: (sectors * SECTOR as u64) as u32,
+            hole: !allocated,
+        };
+        list.into_iter().map(extent).collect()
+    }
+
+    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what
+    /// was announced.
+    async fn fill(&mut self, count: usize) -> Result<(), End> {
+        while self.buffer.len() < count {
+            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {
+                self.buffer.reserve(READ_BYTES);
+            }
+            self.connection.receive(&mut self.buffer).await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
+        self.fill(count).await?;
+        let bytes = self.buffer.split_to(count).to_vec();
+        if count > KEPT_BYTES_MAX {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        Ok(bytes)
+    }
+
+    async fn array<const N: usize>(&mut self) -> Result<[u8; N], End> {
+        self.fill(N).await?;
+        let mut bytes = [0; N];
+        self.buffer.copy_to_slice(&mut bytes);
+        Ok(bytes)
+    }
+}
+
+fn unknown() -> OptionReply<'static> {
+    OptionReply::UnknownExport("no export of this name")
+}
+
+/// Bytes of data that a request brings or will bring.
+fn bytes_of(header: &Header) -> usize {
+    match header.command {
+        Ok(Command::Read { .. } | Command::Write { .. }) => header.length as usize,
+        _ => header.data as usize,
+    }
+}
+
+/// Why a command is refused, if it is.
+fn refusal(
+    header: &Header,
+    command: Command,
+    session: &Session,
+) -> Option<(ErrorCode, &'static str)> {
+    let Header { offset, length, .. } = *header;
+    if matches!(command, Command::Flush) {
+        return None;
+    }
+    let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
+    let end = offset.checked_add(u64::from(length));
+    let within = end.is_some_and(|end| end <= session.export.sectors * SECTOR as u64);
+    let aligned = offset.is_multiple_of(SECTOR as u64) && length.is_multiple_of(SECTOR as u32);
+    if !within {
+        let code = if writes { ErrorCode::NoSpace } else { ErrorCode::Invalid };
+        return Some((code, "beyond the end of the device"));
+    }
+    if length == 0 || !aligned {
+        return Some((ErrorCode::Invalid, "not a multiple of 512 bytes"));
+    }
+    match command {
+        Command::Read { whole } if length > DATA_BYTES_MAX => {
+            let code = if whole { ErrorCode::Overflow } else { ErrorCode::Invalid };
+            Some((code, "longer than the maximum block size"))
+        }
+        Command::BlockStatus { .. } if !session.allocation => {
+            Some((ErrorCode::Invalid, "no metadata context was negotiated"))
+        }
+        _ => None,
+    }
+}
