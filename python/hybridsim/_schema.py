@@ -311,7 +311,7 @@ class Component:
     throttling_ns: Mapping[str, int] = field(default_factory=dict)
     """Thermal: time in each state of throttling."""
     throttlings: int | None = None
-    """Thermal: how often throttling began or became heavy."""
+    """Thermal: number of times throttling began or became heavy."""
     seeks: int | None = None
     """Disk: seeks."""
     seek_ns: int | None = None
@@ -475,8 +475,8 @@ class Document:
     complete: bool
     """`true` when the run ended as the scenario asks, `false` when it stopped early."""
     ended_by: str | None = None
-    """What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or
-    an `interruption` by an error or the user.
+    """Cause of the end of the run: the `completion` of all requests, the `last-arrival`
+    (`host.end`), or an `interruption` by an error or the user.
     """
     requests: int
     """Requests completed in the whole run, warm-up included."""
@@ -543,7 +543,7 @@ class Tenant:
     """A workload of several, in the measured window."""
 
     weight: int
-    """Its weight."""
+    """Weight of the workload."""
     requests: int
     """Requests completed."""
     share: float | None = None
@@ -557,7 +557,7 @@ class Tenant:
     write_bytes: int
     """Bytes written."""
     last_completion_ns: int
-    """When its last request completed, from the start of the window. Earlier than the end of the
+    """Completion of its last request, from the start of the window. Earlier than the end of the
     run where others had more to do.
     """
     latency_ns: Latencies

@@ -167,14 +167,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// For a run that continues from a restored state at `base`: all times are since then.
-    #[must_use]
-    pub fn starting_at(mut self, base: SimDuration) -> Self {
-        self.start_at(base);
-        self
-    }
-
-    /// As [`Recorder::starting_at`], before the first event.
+    /// For a run that continues from a restored state at `base`: all times are since then. To be
+    /// called before the first event.
     pub fn start_at(&mut self, base: SimDuration) {
         self.base = base;
     }
@@ -191,16 +185,6 @@ impl<'a> Recorder<'a> {
     pub fn forwarding_to(mut self, sink: &'a mut (dyn EventSink + Send)) -> Self {
         self.sink = Some(sink);
         self
-    }
-
-    /// The fingerprint of the events so far.
-    pub const fn fingerprint(&self) -> &Fingerprint {
-        &self.fingerprint
-    }
-
-    /// Requests completed so far in the measured window, for progress displays.
-    pub fn completed(&self) -> u64 {
-        self.counters.completed.iter().sum()
     }
 
     fn measure(&mut self, events: &[EventRecord]) {

@@ -45,7 +45,7 @@ impl<'r> PluginFaults<'r> {
     }
 
     /// The end of a run that has `ended` otherwise.
-    pub fn or(mut self, ended: Result<(), Fault>) -> Result<(), Fault> {
+    pub fn or<T>(mut self, ended: Result<T, Fault>) -> Result<T, Fault> {
         self.raised();
         self.first.map_or(ended, Err)
     }

@@ -190,7 +190,7 @@ impl<'a> Assembled<'a> {
         if is_full {
             machine.enable_detailed_events();
         }
-        let recorder = Recorder::new(machine.describe(), detail, warmup(scenario))
+        let mut recorder = Recorder::new(machine.describe(), detail, warmup(scenario))
             .with_tenants(tenant_infos(scenario));
         if save_state {
             // Fail before the run, not hours later.
@@ -199,7 +199,8 @@ impl<'a> Assembled<'a> {
         }
         restore(&mut machine, scenario, &resolved)?;
         let base = machine.now().since(SimTime::ZERO);
-        Ok(Self { machine, recorder: recorder.starting_at(base), base, resolved, diagram })
+        recorder.start_at(base);
+        Ok(Self { machine, recorder, base, resolved, diagram })
     }
 
     /// Schedules the faults of the scenario; to be called once the time the run begins is known.

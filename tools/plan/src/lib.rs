@@ -12,7 +12,7 @@ pub use candidates::{Candidate, Dropped, FirstCut, first_cut, replacement_of};
 pub use prices::{Device, Price, Prices, Role};
 
 use hybridsim_observe::RunResults;
-use hybridsim_report::figures::number;
+use hybridsim_report::figures::{binary_size, number};
 use serde::Serialize;
 
 const NS_PER_YEAR: f64 = 365.25 * 86_400.0 * 1e9;

@@ -10,7 +10,6 @@ use hybridsim_report::timeline;
 use hybridsim_simulation::exports::{self, RequestLog};
 use hybridsim_simulation::run::RunOutput;
 use std::fs;
-use std::io;
 use std::path::Path;
 
 /// Viewers are slow with longer timelines.
