@@ -27,7 +27,7 @@ pub(crate) struct PluginFaults<'r> {
 
 impl<'r> PluginFaults<'r> {
     /// The errors of a run that begins. One of an earlier run in this thread does not concern it.
-    pub fn watch(registry: &'r Registry) -> Self {
+    pub fn begin(registry: &'r Registry) -> Self {
         drop(registry.take_plugin_error());
         Self::pending(registry)
     }

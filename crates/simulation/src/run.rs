@@ -99,7 +99,7 @@ pub fn run(
     registry: &Registry,
     options: Options<'_>,
 ) -> Result<RunOutput, RunError> {
-    let mut plugins = PluginFaults::watch(registry);
+    let mut plugins = PluginFaults::begin(registry);
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
     let Options { detail, mut on_progress, sink, observer_thread, save_state, cache } = options;

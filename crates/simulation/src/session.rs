@@ -101,7 +101,7 @@ impl Session {
             scenario.run.state = None;
         }
         let scenario = &scenario;
-        drop(PluginFaults::watch(registry));
+        drop(PluginFaults::begin(registry));
         let Attachment { system, host, scheduler } = run::attachment(scenario, registry)?;
         let host = HostOptions {
             outstanding_max: u64::MAX,

@@ -129,7 +129,7 @@ pub fn count(
     registry: &Registry,
     options: Options<'_>,
 ) -> Result<Counted, RunError> {
-    let mut plugins = PluginFaults::watch(registry);
+    let mut plugins = PluginFaults::begin(registry);
     check(scenario)?;
     let (path, mut ssd) = build::only_ssd(scenario, registry)?;
     let workload::Opened { source, warnings, .. } =

@@ -93,7 +93,8 @@ fn add(registry: &mut Registry, category: &str, description: Description) {
 /// A parameter of a class: name, type, default as TOML.
 type Declared = (String, String, Option<String>);
 
-/// Registers `class` as entry `name` of `category`; one registered before under that name gives way.
+/// Registers `class` as entry `name` of `category`, in place of one registered before under that
+/// name.
 #[pyfunction]
 pub fn register(
     py: Python<'_>,
