@@ -10,10 +10,10 @@ use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
+use hybridsim_host::scheduler::elevator::Elevator;
 use hybridsim_host::scheduler::fcfs::Fcfs;
 use hybridsim_host::scheduler::nearest::Nearest;
 use hybridsim_host::scheduler::shortest_first::{Cost, Estimate, ShortestFirst};
-use hybridsim_host::scheduler::elevator::Elevator;
 use hybridsim_host::{Host, HostOptions};
 
 /// Random reads without end, in bursts that keep a queue waiting.

@@ -115,7 +115,7 @@ fn answer(best: &System, currency: &str) -> String {
         let why = if best.life_years_rated == best.life_years { "rated" } else { "simulated" };
         text += &format!(
             "; its drive of {} lasts {} years ({why}), written {} times a day",
-            best.drive_bytes.map_or_else(String::new, short),
+            best.drive_bytes.map_or_else(String::new, binary_size),
             number(years),
             number(best.dwpd.unwrap_or(0.0))
         );
