@@ -189,7 +189,8 @@ def test_only_the_thread_that_created_a_session_uses_it():
             thread.join()
     finally:
         sys.unraisablehook = hook
-    assert len(raised) == 3 and all("only by the thread" in text for text in raised)
+    assert len(raised) == 3
+    assert all("only by the thread" in text for text in raised)
     assert warned == []
     session.submit("read", 0, 4096)
     assert session.next_completion().outcome == "done"
