@@ -291,7 +291,7 @@ class Component:
     """Constants of its model, by name."""
     state_ns: Mapping[str, int] = field(default_factory=dict)
     """Power: time by power state; states never entered are left out. Sums to the measured
-    window.
+    window, unless the run ended early: then the last state of a device may be missing.
     """
     busy_fraction: float | None = None
     """Power: utilisation: share of the window neither idle nor in standby."""

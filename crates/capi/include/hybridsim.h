@@ -30,7 +30,7 @@
 #define HYBRIDSIM_SAVE_STATE 2
 
 /*
- What a function returns; `hybridsim_error` has the message of the last one that failed.
+ The status that functions return; `hybridsim_error` has the message of the last one that failed.
  */
 typedef enum {
   /*
@@ -78,7 +78,7 @@ typedef enum {
 } hybridsim_op;
 
 /*
- How requests end, in `hybridsim_completion.outcome`.
+ The outcome of a request, in `hybridsim_completion.outcome`.
  */
 typedef enum {
   /*
@@ -101,7 +101,7 @@ typedef enum {
 typedef struct hybridsim_session hybridsim_session;
 
 /*
- How to open a session. Set all fields to 0 first, then `size`.
+ Options of a session. Set all fields to 0 first, then `size`.
  */
 typedef struct {
   /*
@@ -117,7 +117,7 @@ typedef struct {
    */
   const uint8_t *state;
   /*
-   Its bytes.
+   The state's length in bytes.
    */
   size_t state_bytes;
 } hybridsim_options;
@@ -127,7 +127,7 @@ typedef struct {
  */
 typedef struct {
   /*
-   When it arrives, in nanoseconds since the start of the session, below 2^63; an instant that
+   Arrival in nanoseconds since the start of the session, below 2^63; an instant that
    has been simulated already is moved to the next possible one.
    */
   uint64_t at_ns;
@@ -158,7 +158,7 @@ typedef struct {
    */
   uint64_t number;
   /*
-   When it ended, in nanoseconds since the start of the session.
+   Completion in nanoseconds since the start of the session.
    */
   uint64_t at_ns;
   /*

@@ -1,6 +1,6 @@
 //! A client: its handshake, then its requests until it leaves or violates the protocol.
 
-use crate::connection::{Connection, End, Serving};
+use crate::connection::{Connection, End, KEPT_BYTES_MAX, Serving};
 use crate::contents::{Data, SECTOR};
 use crate::drive::{Job, Kind};
 use crate::exports::Export;
@@ -21,8 +21,6 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 const OPTIONS_MAX: usize = 128;
 /// Space for what is read from a socket at a time.
 const READ_BYTES: usize = 256 << 10;
-/// A buffer that had to be larger is released when it has been used.
-const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Block status descriptors of a reply.
 const EXTENTS_MAX: usize = 4096;
 

@@ -17,7 +17,7 @@ const REQUESTS_MAX: usize = 256;
 /// Data and replies a connection may have in memory, unless one request alone has more.
 const BYTES_MAX: usize = 64 << 20;
 /// A buffer that had to be larger is released when it has been used.
-const KEPT_BYTES_MAX: usize = 1 << 20;
+pub const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

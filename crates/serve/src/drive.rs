@@ -114,10 +114,10 @@ pub struct Drive {
     deferred: VecDeque<Job>,
     finished: Vec<Finished>,
     fault: Option<Fault>,
-    /// Requests that failed because the contents could not be read or written, and the first error.
+    /// Accesses to the contents that failed, and the first error.
     contents_failed: (u64, Option<io::Error>),
-    /// Bytes of history above which the device is asked to flush.
-    history_max: u64,
+    /// Acknowledged writes could not be stored, and no flush has stored them since.
+    is_unsettled: bool,
     /// The power is failing: replies no longer reach clients.
     is_failing: bool,
     own_client: u64,
@@ -144,7 +144,7 @@ impl Drive {
             finished: Vec::new(),
             fault: None,
             contents_failed: (0, None),
-            history_max: HISTORY_BYTES_MAX,
+            is_unsettled: false,
             is_failing: false,
             own_client: u64::MAX,
             served,
@@ -213,6 +213,11 @@ impl Drive {
     }
 
     fn begin(&mut self, mut job: Job, at: SimTime) {
+        if matches!(job.kind, Kind::Write(_)) && self.is_unsettled && self.keeps_too_much() {
+            self.end(&job, Err("the contents cannot be written"));
+            // Perhaps they can again.
+            return self.flush_device();
+        }
         let (op, step) = match &job.kind {
             Kind::Read => (Op::Read, job.sectors),
             Kind::Write(Data::Bytes(_)) => (Op::Write, job.sectors),
@@ -392,9 +397,21 @@ impl Drive {
 
     /// Asks the device to flush when it has not been asked for long, as hosts do by timers.
     fn limit_history(&mut self) {
-        let Contents::History(history) = &self.contents else { return };
-        let is_flushing = || self.jobs.values().any(|it| it.job.client == self.own_client);
-        if history.kept_bytes() > self.history_max && !is_flushing() {
+        if self.keeps_too_much() && !self.is_unsettled {
+            self.flush_device();
+        }
+        self.limit_failed();
+    }
+
+    /// Whether acknowledged writes that are not stored take more memory than they may.
+    fn keeps_too_much(&self) -> bool {
+        let Contents::History(history) = &self.contents else { return false };
+        history.kept_bytes() > HISTORY_BYTES_MAX
+    }
+
+    /// Asks the device to flush, unless it has been asked.
+    fn flush_device(&mut self) {
+        if self.jobs.values().all(|it| it.job.client != self.own_client) {
             let job = Job {
                 client: self.own_client,
                 number: 0,
@@ -405,7 +422,6 @@ impl Drive {
             };
             self.begin(job, self.session.now());
         }
-        self.limit_failed();
     }
 
     /// Reads what failed writes left undecided, when that takes much memory.
@@ -467,13 +483,14 @@ impl Drive {
             _ => Ok(Ok(())),
         };
         match stored {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => {
+                let flushed = matches!(pending.job.kind, Kind::Flush);
+                self.is_unsettled &= !(flushed && answer.outcome == Answered::Done);
+            }
             Ok(Err(_stale)) => pending.failed = true,
             Err(error) => {
                 pending.failed = true;
-                if let Contents::History(history) = &self.contents {
-                    self.history_max = history.kept_bytes() + HISTORY_BYTES_MAX;
-                }
+                self.is_unsettled |= matches!(pending.job.kind, Kind::Flush | Kind::Write(_));
                 self.note_contents(error);
             }
         }
@@ -570,7 +587,7 @@ impl Drive {
         let mut warnings: Vec<String> = self.clock.warning().into_iter().collect();
         if let (count, Some(error)) = self.contents_failed {
             let error = of_contents(error);
-            warnings.push(format!("{count} parts of requests failed: {error}"));
+            warnings.push(format!("{count} accesses to the contents failed: {error}"));
         }
         let output = self.session.finish(registry, self.fault, warnings)?;
         Ok(Ended { output, served: self.served, contents: saved, recorded })

@@ -12,6 +12,7 @@ use hybridsim_engine::{ComponentInfo, ComponentTree};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Component;
 use hybridsim_ssd::device::EFFECTIVE_OVER_PROVISIONING;
+use std::collections::BTreeMap;
 
 /// Reads of unwritten data above this share cause a warning.
 const UNWRITTEN_SHARE_MAX: f64 = 0.2;
@@ -115,11 +116,21 @@ pub fn small_spare(component: &ScenarioComponent, constants: &[(&str, f64)]) -> 
 /// As [`small_spare`], for every component of `system`.
 pub fn small_spares(scenario: &Scenario, system: &ComponentTree) -> Vec<String> {
     let paths = build::paths(scenario);
-    let own = scenario.components.iter().zip(&paths).find(|(_, path)| **path == system.path);
-    let info = system.component.info();
-    let mut found = Vec::from_iter(own.and_then(|(it, _)| small_spare(it, &info.constants)));
-    found.extend(system.children.iter().flat_map(|child| small_spares(scenario, child)));
+    let named = paths.iter().map(String::as_str).zip(&scenario.components).collect();
+    let mut found = Vec::new();
+    add_small_spares(&named, system, &mut found);
     found
+}
+
+fn add_small_spares(
+    named: &BTreeMap<&str, &ScenarioComponent>,
+    node: &ComponentTree,
+    found: &mut Vec<String>,
+) {
+    let own = named.get(node.path.as_str());
+    let constants = node.component.info().constants;
+    found.extend(own.and_then(|component| small_spare(component, &constants)));
+    node.children.iter().for_each(|child| add_small_spares(named, child, found));
 }
 
 /// Adds the warnings known after a run.
@@ -285,27 +296,24 @@ fn fill_first(scenario: &Scenario, path: &str) -> &'static str {
     }
 }
 
-/// Pages programmed, in units of the flash, below which garbage collection of a new drive has not
-/// reached a steady state.
-const STEADY_WRITES_MIN: f64 = 3.0;
+/// Mean erases of a block below which garbage collection of a new drive has not reached a steady
+/// state.
+const STEADY_ERASES_MIN: f64 = 2.0;
 
 /// The warnings about write amplification of drives that were new when the run began and collected
 /// garbage, but wrote their flash only a few times.
 fn fresh_drives(scenario: &Scenario, results: &RunResults) -> Vec<String> {
-    if scenario.run.state.is_some() {
-        return Vec::new();
-    }
     let paths = build::paths(scenario);
     let warning = |(component, path): (&ScenarioComponent, &String)| {
         let is_new = component.settings.value("precondition")?.word() == "none";
         let result = results.components.get(path).filter(|_| is_new)?;
         let flash = result.flash.as_ref().filter(|flash| flash.erases > 0)?;
         let amplification = flash.write_amplification?;
-        let writes = flash.programs as f64 / result.constants.get("physical_pages")?;
-        (writes < STEADY_WRITES_MIN).then(|| {
+        let erases = flash.erase_count?.mean;
+        (erases < STEADY_ERASES_MIN).then(|| {
             format!(
                 "write amplification of {path}, {amplification:.2}, is that of a new drive, whose \
-                 flash was written {writes:.1} times: that of a drive in use is higher; \
+                 blocks were erased {erases:.1} times on average: that of a drive in use is higher; \
                  precondition it (component.{}.precondition = \"steady\")",
                 component.name
             )

@@ -54,7 +54,7 @@ impl Shard {
     }
 }
 
-/// The points to run, and the means.
+/// The points to run, and what they are run with.
 pub struct Job<'a> {
     /// The entries that scenarios may use.
     pub registry: &'a Registry,

@@ -181,7 +181,7 @@ impl Interleaved {
         let die = &mut self.dies[if one_at_a_time { 0 } else { usize::from(op.die.0) }];
         let page = chip_page(if op.kind == OpKind::Copy { op.from } else { op.page });
         let is_read = match op.kind {
-            OpKind::Read | OpKind::Copy if serves_request(op.cause) => {
+            OpKind::Read if serves_request(op.cause) => {
                 let read = Some((self.requests, page));
                 mem::replace(&mut die.sensed, read) == read
             }

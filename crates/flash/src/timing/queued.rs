@@ -212,7 +212,7 @@ impl Queued {
         die.copied = None;
     }
 
-    /// Time that the cells of `page` take, which `op` reads.
+    /// Time to read the cells of `page` for `op`.
     #[inline]
     fn read_time(&self, op: &FlashOp, page: u32) -> SimDuration {
         let read = match op.slc.source() {

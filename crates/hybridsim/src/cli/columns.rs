@@ -33,6 +33,11 @@ fn possible(value: &Value, path: &str) -> Result<(), String> {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     match entries.get(first) {
         Some(inner) if !rest.is_empty() => possible(inner, rest),
+        Some(Value::Object(entries)) if !entries.is_empty() => {
+            let keys: Vec<&str> = entries.keys().map(String::as_str).collect();
+            Err(format!("it is a table; add one of its keys: {}", keys.join(", ")))
+        }
+        Some(Value::String(_)) => Err("it is a text".to_owned()),
         Some(_) => Ok(()),
         None => {
             let keys: Vec<&str> = entries.keys().map(String::as_str).collect();

@@ -266,9 +266,10 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
 /// Ctrl-C ends the program without the half-written file at `partial`.
 fn remove_at_interrupt(partial: PathBuf) {
     // Inside another program that has its own handler, that handler stays in place.
-    drop(ctrlc::set_handler(move || {
-        drop(std::fs::remove_file(&partial));
-        note("interrupted: nothing was written");
+    drop(ctrlc::try_set_handler(move || {
+        if std::fs::remove_file(&partial).is_ok() {
+            note("interrupted: nothing was written");
+        }
         std::process::exit(i32::from(Exit::Interrupted as u8));
     }));
 }

@@ -134,14 +134,11 @@ impl History {
     pub fn written(&mut self, version: u64, forced: bool) -> io::Result<()> {
         self.acknowledged += 1;
         let order = self.acknowledged;
-        if forced {
-            return self.settle(version);
-        }
         if let Some(write) = self.recent.get_mut(&version) {
             write.acknowledged = Some(order);
             self.kept_bytes += write.kept();
         }
-        Ok(())
+        if forced { self.settle(version) } else { Ok(()) }
     }
 
     /// A flush is submitted; returns what [`History::flushed`] takes.
@@ -204,9 +201,14 @@ impl History {
     /// `sector` holds `bytes` of `version` for certain.
     fn decide(&mut self, sector: u64, version: u64, bytes: &[u8]) -> io::Result<()> {
         self.store.write(sector, bytes)?;
+        self.decided(sector, version);
+        Ok(())
+    }
+
+    /// The store holds `version` of `sector`.
+    fn decided(&mut self, sector: u64, version: u64) {
         self.settled.write(sector, &[version]);
         self.forget_candidates(sector, u64::MAX);
-        Ok(())
     }
 
     /// A read of `sector` returned `version`: later acknowledged writes are lost.
@@ -248,11 +250,12 @@ impl History {
             let (from, to) = (first.max(write.first), end.min(write.first + write.sectors));
             (from..to).for_each(|sector| self.settled.write(sector, &[version]));
         }
-        if self.store.any_allocated(first, sectors) {
-            for sector in (first..end).filter(|it| self.store.is_allocated(*it)) {
-                self.settled.write(sector, &[version]);
-            }
+        let allocated: Vec<u64> =
+            (first..end).filter(|sector| self.store.is_allocated(*sector)).collect();
+        if !allocated.is_empty() {
+            // What cannot be freed stays readable.
             self.store.free(first, sectors)?;
+            allocated.into_iter().for_each(|sector| self.settled.write(sector, &[version]));
         }
         Ok(())
     }
@@ -328,8 +331,10 @@ impl History {
                 if let Some(uncertain) = known.flatten() {
                     uncertain.write.copy(sector, to);
                     let copy = to.to_vec();
+                    // Counted once it is decided; until then every read finds it again.
+                    self.store.write(sector, &copy)?;
                     self.count_lost(sector, version);
-                    self.decide(sector, version, &copy)?;
+                    self.decided(sector, version);
                     continue;
                 }
             }

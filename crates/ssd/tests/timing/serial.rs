@@ -3,7 +3,8 @@
 use super::*;
 use hybridsim_engine::Slowdown;
 
-/// Time of background operations on a chip that does one operation at a time and reads `pages` at once.
+/// Time of background operations on a chip that does one operation at a time and reads `pages` at
+/// once.
 fn serial(reach: CopyBack, pages: u32, ops: impl FnOnce(&mut FlashOps)) -> u64 {
     let (geometry, times) = two_dies(reach);
     timed(&mut Serial::new(geometry.with_chip_pages(pages, 1), times), geometry, ops)
