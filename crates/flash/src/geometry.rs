@@ -45,6 +45,17 @@ impl BlockId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// The physical address of a page by level (flashsim, section 3.2: the address class). Each number
+/// counts within the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhysicalAddress {
+    pub channel: u32,
+    pub die: u32,
+    pub plane: u32,
+    pub block: u32,
+    pub page: u32,
+}
+
 /// Exact division of 32-bit numbers by an invariant divisor, with one multiplication.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Divisor {
@@ -71,6 +82,7 @@ impl Divisor {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Geometry {
     channels: u32,
+    planes_per_die: u32,
     blocks_per_plane: u32,
     pages_per_block: u32,
     page_bytes: u32,
@@ -243,6 +255,7 @@ impl Geometry {
             blocks,
             pages: blocks * shape.pages_per_block as u32,
             channels: shape.channels as u32,
+            planes_per_die: shape.planes_per_die as u32,
             blocks_per_plane: shape.blocks_per_plane as u32,
             pages_per_block: shape.pages_per_block as u32,
             page_bytes: shape.page_bytes as u32,
@@ -380,6 +393,42 @@ impl Geometry {
         die.0 as u32 - self.by_channels.divide(die.0 as u32) * self.channels
     }
 
+    pub fn address_of(&self, page: Ppn) -> PhysicalAddress {
+        let block = self.block_of(page);
+        let plane = self.plane_of(block);
+        let die = u32::from(self.die_of_plane(plane).0);
+        PhysicalAddress {
+            channel: die % self.channels,
+            die: die / self.channels,
+            plane: plane.0 / self.dies(),
+            block: block.0 - self.first_block(plane).0,
+            page: self.offset_of(page),
+        }
+    }
+
+    /// # Errors
+    /// Every level at which the device has no such number.
+    pub fn page_at(&self, address: &PhysicalAddress) -> Result<Ppn, String> {
+        let levels = [
+            ("channel", address.channel, self.channels),
+            ("die", address.die, self.dies() / self.channels),
+            ("plane", address.plane, self.planes_per_die),
+            ("block", address.block, self.blocks_per_plane),
+            ("page", address.page, self.pages_per_block),
+        ];
+        let missing: Vec<String> = (levels.iter())
+            .filter(|(_, number, count)| number >= count)
+            .map(|(level, number, count)| format!("{level} {number} of {count}"))
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("there is no {}", missing.join(", no ")));
+        }
+        let die = address.die * self.channels + address.channel;
+        let plane = PlaneId(address.plane * self.dies() + die);
+        let block = BlockId(self.first_block(plane).0 + address.block);
+        Ok(self.page(block, address.page))
+    }
+
     /// Logical pages exported with an over-provisioning of `ratio` = (physical - exported) /
     /// exported.
     pub fn exported_pages(&self, ratio: f64) -> u32 {
@@ -414,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_striped_over_channels_and_dies() {
+    fn every_page_has_one_address() {
         let geometry = Geometry::new(&SHAPE).expect("a valid shape");
         assert_eq!((geometry.blocks(), geometry.pages()), (60, 420));
         for number in 0..geometry.pages() {
@@ -422,11 +471,32 @@ mod tests {
             let block = geometry.block_of(page);
             assert_eq!(geometry.page(block, geometry.offset_of(page)), page);
             assert!(u32::from(geometry.die_of(block).0) < geometry.dies());
+            let address = geometry.address_of(page);
+            assert_eq!(geometry.page_at(&address), Ok(page), "{address:?}");
+            assert_eq!(address.channel, geometry.channel_of(geometry.die_of(block)));
         }
         let die = |plane| geometry.die_of_plane(PlaneId(plane));
         assert_eq!([die(0), die(5), die(6), die(11)], [DieId(0), DieId(5), DieId(0), DieId(5)]);
         let channels: Vec<u32> = (0..6).map(|die| geometry.channel_of(DieId(die))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2], "neighbouring dies lie on different channels");
+    }
+
+    #[test]
+    fn an_address_is_checked_at_every_level() {
+        let geometry = Geometry::new(&SHAPE).expect("a valid shape");
+        let last = geometry.address_of(Ppn(geometry.pages() - 1));
+        let wrong = |change: fn(&mut PhysicalAddress), expected: &str| {
+            let mut address = last;
+            change(&mut address);
+            let error = geometry.page_at(&address).expect_err("one too many");
+            assert!(error.contains(expected), "{error}");
+        };
+        wrong(|a| a.channel += 1, "no channel 3 of 3");
+        wrong(|a| a.die += 1, "no die 2 of 2");
+        wrong(|a| a.plane += 1, "no plane 2 of 2");
+        wrong(|a| a.block += 1, "no block 5 of 5");
+        wrong(|a| a.page += 1, "no page 7 of 7");
+        wrong(|a| (a.die, a.page) = (u32::MAX, 7), "no die 4294967295 of 2, no page 7");
     }
 
     #[test]

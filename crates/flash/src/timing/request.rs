@@ -46,8 +46,8 @@ impl RequestSchedule {
         self.idle_from = now;
     }
 
-    /// The controller takes `time` more before the next operation: for the command, or in search of a
-    /// victim (`phase`).
+    /// The controller takes `time` more before the next operation: for the command, or in search of
+    /// a victim (`phase`).
     pub fn work(&mut self, time: SimDuration, phase: LatencyPhase) {
         self.received.at += time;
         let Latency { overhead, gc, .. } = &mut self.received.latency;

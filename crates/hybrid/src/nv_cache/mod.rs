@@ -8,7 +8,8 @@
 //! Rules where the standard is silent:
 //! - The data of a pinned sector stay on the medium until they are written to the cache.
 //! - Unpinned sectors that only the cache holds join the unpinned set, which is destaged on
-//!   command; a host that writes them to the medium itself, as in bisson-fqueue, has their data evicted.
+//!   command; a host that writes them to the medium itself, as in bisson-fqueue, has their data
+//!   evicted.
 //! - A trim of cached sectors changes nothing; it is passed to the disk for the others.
 //! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: a host that does so to
 //!   pinned sectors unpins them next.
