@@ -313,8 +313,8 @@ fn fresh_drives(scenario: &Scenario, results: &RunResults) -> Vec<String> {
         (erases < STEADY_ERASES_MIN).then(|| {
             format!(
                 "write amplification of {path}, {amplification:.2}, is that of a new drive, whose \
-                 blocks were erased {erases:.1} times on average: that of a drive in use is higher; \
-                 precondition it (component.{}.precondition = \"steady\")",
+                 blocks were erased {erases:.1} times on average: that of a drive in use is \
+                 higher; precondition it (component.{}.precondition = \"steady\")",
                 component.name
             )
         })
