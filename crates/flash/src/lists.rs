@@ -157,7 +157,7 @@ impl LruList {
     /// Restores a list of as many items.
     ///
     /// # Errors
-    /// When the saved list is for another number of items, or its links are inconsistent.
+    /// If the saved list is for another number of items, or its links are inconsistent.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let saved: Self = from.take()?;
         same_length("an LRU list", saved.lists.links.len(), self.lists.links.len())?;

@@ -16,7 +16,7 @@ pub struct Arrivals {
     next: Option<Arrival>,
     /// Read from the workload and not due yet.
     ahead: VecDeque<Arrival>,
-    /// What follows the last of `ahead`: the end of the workload, or an error.
+    /// Result of reading past the last of `ahead`: the end of the workload, or an error.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
     /// The workload does not depend on completions, and several requests are read at once.

@@ -17,7 +17,7 @@ impl Lock {
     /// Locks the file at `path`, which need not exist, by a file beside it named `PATH.lock`.
     ///
     /// # Errors
-    /// When another program has locked it ([`io::ErrorKind::ResourceBusy`]), or the folder cannot
+    /// If another program has locked it ([`io::ErrorKind::ResourceBusy`]), or the folder cannot
     /// be written.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut name = path.as_os_str().to_owned();
@@ -45,7 +45,7 @@ impl Drop for Lock {
 /// Locks an open file for as long as it is open. File systems without locks are taken as they are.
 ///
 /// # Errors
-/// When another program has locked it ([`io::ErrorKind::ResourceBusy`]).
+/// If another program has locked it ([`io::ErrorKind::ResourceBusy`]).
 pub fn hold(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => {

@@ -61,7 +61,7 @@ impl Arbiter {
     /// Reads back what [`Arbiter::save`] wrote.
     ///
     /// # Errors
-    /// When the state belongs to other queues.
+    /// If the state belongs to other queues.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         for turn in &mut self.turns {
             (turn.queue, turn.left) = from.take()?;
