@@ -35,7 +35,8 @@ const CAPACITY: u64 = 1 << 25;
 
 fn measure(name: &str, op: Op, failures: &[(u64, u64)], requests: u64) {
     let settings = support::failing(128, 0, failures);
-    let view = |at: usize| ChildView { name: at.to_string(), capacity: CAPACITY, positioner: None };
+    let view =
+        |at: usize| ChildView { name: at.to_string(), capacity: CAPACITY, ..ChildView::default() };
     let views: Vec<_> = (0..MEMBERS).map(view).collect();
     let registry = Registry::default();
     let input = BuildInput {

@@ -203,7 +203,7 @@ fn all_wrong_parameters_are_reported() {
         let view = |(at, capacity): (usize, &u64)| ChildView {
             name: format!("d{at}"),
             capacity: *capacity,
-            positioner: None,
+            ..ChildView::default()
         };
         let views: Vec<_> = children.iter().enumerate().map(view).collect();
         let registry = hybridsim_config::registry::Registry::default();

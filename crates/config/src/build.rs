@@ -7,7 +7,7 @@ use hybridsim_engine::schedule::{Positioner, Scheduler};
 use std::rc::Rc;
 
 /// A child as its parent's builder sees it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct ChildView {
     /// The child's name in the scenario.
     pub name: String,
@@ -15,6 +15,15 @@ pub struct ChildView {
     pub capacity: u64,
     /// Positioning estimates, where there is a moving head.
     pub positioner: Option<Rc<dyn Positioner>>,
+    /// [`ComponentInfo::constants`](hybridsim_engine::ComponentInfo) of the child.
+    pub constants: Vec<(&'static str, f64)>,
+}
+
+impl ChildView {
+    /// The constant `name` of the child.
+    pub fn constant(&self, name: &str) -> Option<f64> {
+        self.constants.iter().find(|(it, _)| *it == name).map(|&(_, value)| value)
+    }
 }
 
 /// The input of a component's builder.

@@ -74,7 +74,7 @@ impl Rig<'_> {
         let child = |(at, capacity): (usize, &u64)| ChildView {
             name: format!("child{at}"),
             capacity: *capacity,
-            positioner: None,
+            ..ChildView::default()
         };
         let children: Vec<_> = self.children.iter().enumerate().map(child).collect();
         let built = (self.entry.build)(&BuildInput {

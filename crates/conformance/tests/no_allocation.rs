@@ -91,7 +91,8 @@ impl Source for Mixed {
 fn array_allocations(name: &str, requests: u64) -> u64 {
     let settings = support::failing(16, 1, &[(1, 200_000)]);
     let children = 7;
-    let view = |at: usize| ChildView { name: at.to_string(), capacity: 1 << 17, positioner: None };
+    let view =
+        |at: usize| ChildView { name: at.to_string(), capacity: 1 << 17, ..ChildView::default() };
     let views: Vec<_> = (0..children).map(view).collect();
     let input = BuildInput {
         settings: &settings,

@@ -5,6 +5,7 @@
 //! then on different planes of one die, so an FTL that takes planes round-robin stripes over all
 //! parallel units.
 
+use crate::timing::{ONE_SHOT, TIMES};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::SECTOR_BYTES;
@@ -129,10 +130,10 @@ hybridsim_config::params! {
             "Pages per block.";
         page_size: u64 = Kind::Bytes, default "4KiB", "Data bytes per page, a multiple of 512.";
         spare_size: u64 = Kind::Bytes, default "0B"
-            needs &[Needs::Not("timing", &["none"]), Needs::above_zero("channel_rate")],
+            needs &[Needs::Provides("timing", TIMES), Needs::above_zero("channel_rate")],
             "Spare bytes per page, transferred with its data.";
         read_pages: u32 = PAGES, default "1" needs &[Needs::Any(&[
-            Needs::Not("timing", &["none"]),
+            Needs::Provides("timing", TIMES),
             Needs::Not("errors", &["none"]),
         ])],
             "Consecutive pages of a block that the chip reads in one operation. A chip with pages \
@@ -141,7 +142,7 @@ hybridsim_config::params! {
              `read_time`. Each die keeps the page that was read last for a request, and one more \
              for copies; with the timing model `serial` there is one of each for all dies. Counts \
              of reads and `read_energy` are per page of the map.";
-        program_pages: u32 = PAGES, default "1" needs &[Needs::Is("timing", &["queued"])],
+        program_pages: u32 = PAGES, default "1" needs &[Needs::Provides("timing", ONE_SHOT)],
             "Consecutive pages of a block that the chip programs in one operation (one-shot \
              program), which begins with the first of them. Needs a write buffer.";
     }

@@ -49,6 +49,7 @@ pub fn views(sizes: &[u64], positioner: Option<Rc<dyn Positioner>>) -> Vec<Child
         name: "child".to_owned(),
         capacity: *capacity,
         positioner: positioner.clone(),
+        ..ChildView::default()
     };
     sizes.iter().map(view).collect()
 }

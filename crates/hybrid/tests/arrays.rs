@@ -34,7 +34,7 @@ fn over(
         .map(|child| ChildView {
             name: child.path.clone(),
             capacity: child.component.capacity(),
-            positioner: None,
+            ..ChildView::default()
         })
         .collect();
     let registry = registry();

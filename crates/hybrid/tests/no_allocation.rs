@@ -105,6 +105,7 @@ fn part(
         name: node.path.clone(),
         capacity: node.component.capacity(),
         positioner: node.component.positioner(),
+        constants: node.component.info().constants,
     };
     let views: Vec<ChildView> = children.iter().map(view).collect();
     let input = BuildInput { settings, registry, seed: 1, path: name, children: &views };

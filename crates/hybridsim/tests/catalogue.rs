@@ -109,6 +109,33 @@ fn seek(kind: &str) -> String {
     )
 }
 
+/// A drive that is too warm when it is active.
+const HOT: &str = "energy.idle_power = \"1W\"\nenergy.active_power = \"5W\"\n";
+
+fn throttle(kind: &str) -> String {
+    let keys = match kind {
+        "thermal" => {
+            ", thermal_resistance = 20.0, heat_capacity = 0.01, tmt1_celsius = 60.0, \
+             tmt1_end_celsius = 55.0, tmt1_rate = \"20MB/s\""
+        }
+        _ => "",
+    };
+    format!("{{ kind = \"{kind}\"{keys} }}")
+}
+
+/// Requests with idle times of the distribution `kind`.
+fn distributed(kind: &str) -> String {
+    let keys = match kind {
+        "constant" => "value = 2.5",
+        "uniform" => "min = 1.0, max = 4.0",
+        "normal" => "mean = 3.0, stddev = 1.0",
+        "two-valued" => "default = 2.0, second = 9.0, probability = 0.2",
+        _ => "base = 1.0, mean = 2.0",
+    };
+    generated("processes")
+        .replace("kind = \"exponential\", mean = 10.0", &format!("kind = \"{kind}\", {keys}"))
+}
+
 /// Every entry in every category that takes part in a simulation.
 fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
     let mut put = |category: &str, text: &dyn Fn(&str) -> String| {
@@ -133,6 +160,15 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
             .replace("requests = 3000", "requests = 1500"),
         _ => ssd(format!("ftl = \"{name}\"\n{steady}")),
     });
+    put("timing", &|name| ssd(format!("timing = \"{name}\"\n{steady}")));
+    let rates = "rber_base = 5e-3, rber_read = 1e-6, retries_max = 2, refresh_retries = 2";
+    put("errors", &|name| match name {
+        "power-law" => ssd(format!("errors = {{ kind = \"{name}\", {rates} }}\n{steady}")),
+        _ => ssd(format!("errors = \"{name}\"\n{steady}")),
+    });
+    put("throttle", &|name| ssd(format!("{HOT}throttle = {}\n", throttle(name))));
+    put("stage", &|name| ssd(format!("stages = [\"{name}\"]\n")));
+    put("distribution", &distributed);
     put("gc-policy", &|name| in_page_map("gc", name));
     put("hot-cold", &|name| in_page_map("hot_cold", name));
     put("wear-levelling", &|name| in_page_map("wear", name));

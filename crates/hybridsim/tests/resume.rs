@@ -10,6 +10,7 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{EventRecord, SimTime, Stream};
 use hybridsim_flash::FlashEvent;
 use hybridsim_flash::ftl::FtlEntry;
+use hybridsim_flash::timing::TIMES;
 use hybridsim_observe::Detail;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
@@ -357,8 +358,12 @@ fn the_state_is_the_same_with_detailed_events() {
 
 #[test]
 fn with_every_timing_model_and_inside_volumes() {
-    for timing in ["interleaved", "queued", "serial", "none"] {
+    let registry = standard();
+    for timing in registry.descriptions("timing").map(|it| it.name) {
         resumed_equals_uninterrupted(&ssd(&format!("timing.kind = \"{timing}\"\n")));
+    }
+    for stage in registry.descriptions("stage").map(|it| it.name) {
+        resumed_equals_uninterrupted(&ssd(&format!("stages = [\"{stage}\"]\n")));
     }
     resumed_equals_uninterrupted(&ssd(
         "timing.kind = \"queued\"\ntiming.write_buffer = \"64KiB\"\ntiming.multi_plane = true\n\
@@ -390,7 +395,8 @@ fn with_every_timing_model_and_inside_volumes() {
                 throttle.tmt1_rate = \"20MB/s\"\n\
                 throttle.tmt2_celsius = 70.0\nthrottle.tmt2_end_celsius = 65.0\n\
                 throttle.tmt2_rate = \"5MB/s\"\n";
-    for timing in ["interleaved", "queued", "serial"] {
+    let timed = |name: &&str| registry.provides("timing", name).contains(&TIMES);
+    for timing in registry.descriptions("timing").map(|it| it.name).filter(timed) {
         resumed_equals_uninterrupted(&ssd(&format!("{warm}timing.kind = \"{timing}\"\n")));
     }
     resumed_equals_uninterrupted(&ssd(&format!("{warm}idle_after = \"5ms\"\n")));

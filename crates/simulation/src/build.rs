@@ -6,7 +6,7 @@ use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::{Kind, Param, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{ComponentTree, SECTOR_BYTES, Target};
+use hybridsim_engine::{ComponentTree, Target};
 use hybridsim_ssd::device::{SSD_KIND, Ssd, build_ssd};
 
 /// The system of `scenario` without the host.
@@ -42,7 +42,6 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
                 let path = paths[at].clone();
                 let node = ComponentTree { path, component: built_component, children };
                 problems.extend(zones::children(scenario, component, &node));
-                problems.extend(unequal_fqueue(component, &node));
                 built.push(Some(node));
             }
             Err(list) => {
@@ -97,21 +96,6 @@ pub fn only_ssd(scenario: &Scenario, registry: &Registry) -> Result<(String, Ssd
     }
 }
 
-/// The FQueue of a flash-backed scheduler has the size of the NV cache below it.
-fn unequal_fqueue(component: &ScenarioComponent, node: &ComponentTree) -> Option<Diagnostic> {
-    let redirects = component.settings.value("redirect") == Some(&Value::Flag(true));
-    let wanted = component.settings.value("fqueue").filter(|_| redirects)?;
-    let Value::Bytes(wanted) = wanted else { return None };
-    let constants = node.children.first()?.component.info().constants;
-    let (_, size) = constants.into_iter().find(|(name, _)| *name == "nv_cache_sectors")?;
-    let (wanted, size) = (wanted / SECTOR_BYTES, size as u64);
-    let message = format!(
-        "{wanted} sectors, and the NV cache of the drive has {size}; both must hold the same, so \
-         make them equal or leave `fqueue` out"
-    );
-    (wanted != size).then(|| component.problem("fqueue", message, None))
-}
-
 /// Between a controller and its devices there is a bus (konanki, section 2.3).
 fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
@@ -140,10 +124,12 @@ fn views(node: &ComponentTree) -> Vec<ChildView> {
         let (sectors, positioner) = (node.component.capacity(), node.component.positioner());
         targets.push(Target { sectors, positioner });
     }
+    let constants = node.component.info().constants;
     let view = |target: Target| ChildView {
         name: name.to_owned(),
         capacity: target.sectors,
         positioner: target.positioner,
+        constants: constants.clone(),
     };
     targets.into_iter().map(view).collect()
 }

@@ -180,7 +180,7 @@ pub fn run_over(
     prepare: impl Fn(&mut Device),
 ) -> Result<Seen, Fault> {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let view = |at: usize| ChildView { name: format!("d{at}"), capacity, positioner: None };
+    let view = |at: usize| ChildView { name: format!("d{at}"), capacity, ..ChildView::default() };
     let views: Vec<_> = (0..children).map(view).collect();
     let registry = Registry::default();
     let input =

@@ -3,6 +3,7 @@
 use super::ecc::Ecc;
 use super::{BitErrors, ErrorInput, ErrorRates, RefreshRules, Retries, State};
 use crate::ftl::SLC_MODE;
+use crate::timing::TIMES;
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::{SimDuration, Stream};
@@ -31,7 +32,7 @@ hybridsim_config::params! {
             "Maximum retries of a page read that cannot be corrected; then the read request fails \
              (assumed; 8 as chips with 8 sets of read voltages have).";
         retry_time: Option<SimDuration> = Kind::Duration, optional
-            needs &[RETRIED, Needs::Not("^.timing", &["none"])],
+            needs &[RETRIED, Needs::Provides("^.timing", TIMES)],
             "Time that each retry adds to the read of a page; by default `read_time`.";
         retry_rber_factor: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.5"
             needs &[RETRIED],

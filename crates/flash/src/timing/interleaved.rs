@@ -29,6 +29,7 @@ pub const ENTRY: TimingEntry = TimingEntry {
         origin: "flashsim, section 3.3 and algorithm 1",
         params: Parameters::PARAMS,
     },
+    provides: &[TIMES, PARALLEL],
     build: |input| {
         let schedule_slots = Parameters::from_settings(input.settings).schedule_slots;
         let times = OperationTimes { schedule_slots, ..input.times };
@@ -181,7 +182,7 @@ impl Interleaved {
         let die = &mut self.dies[if one_at_a_time { 0 } else { usize::from(op.die.0) }];
         let page = chip_page(if op.kind == OpKind::Copy { op.from } else { op.page });
         let is_read = match op.kind {
-            OpKind::Read if serves_request(op.cause) => {
+            OpKind::Read | OpKind::Copy if serves_request(op.cause) => {
                 let read = Some((self.requests, page));
                 mem::replace(&mut die.sensed, read) == read
             }

@@ -54,10 +54,19 @@ pub struct TimingInput<'a> {
     pub times: OperationTimes,
 }
 
+/// Capability of timing models: operations take time.
+pub const TIMES: &str = "operation times";
+/// Capability of timing models: requests are served side by side.
+pub const PARALLEL: &str = "parallel requests";
+/// Capability of timing models: several pages are programmed at once (`program_pages`).
+pub const ONE_SHOT: &str = "one-shot programs of several pages";
+
 /// A registered timing model.
 #[derive(Clone, Copy)]
 pub struct TimingEntry {
     pub description: Description,
+    /// [`TIMES`] and others.
+    pub provides: &'static [&'static str],
     /// Problems name keys of the device.
     pub build: fn(&TimingInput<'_>) -> Built<dyn TimingModel>,
 }
@@ -66,6 +75,9 @@ impl Entry for TimingEntry {
     const CATEGORY: &'static str = "timing";
     fn description(&self) -> Description {
         self.description
+    }
+    fn provides(&self) -> &'static [&'static str] {
+        self.provides
     }
 }
 
@@ -320,11 +332,6 @@ impl Scheduled {
 
 /// Schedules flash operations: when they execute, and when requests complete.
 pub trait TimingModel {
-    /// Whether operations take time.
-    fn has_times(&self) -> bool {
-        true
-    }
-
     fn save(&self, to: &mut Saver);
 
     /// # Errors

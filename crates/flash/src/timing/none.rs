@@ -14,6 +14,7 @@ pub const ENTRY: TimingEntry = TimingEntry {
         origin: "",
         params: &[],
     },
+    provides: &[],
     build: |_| Ok(Box::new(Untimed { arrived: SimTime::ZERO })),
 };
 
@@ -23,10 +24,6 @@ struct Untimed {
 }
 
 impl TimingModel for Untimed {
-    fn has_times(&self) -> bool {
-        false
-    }
-
     fn save(&self, _to: &mut Saver) {}
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {

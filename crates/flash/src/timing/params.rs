@@ -1,7 +1,7 @@
 //! The parameters that timing models have in common: times of the chip, of the controller and of
 //! the host link. They belong to the device, so that another timing model keeps them.
 
-use super::{OperationTimes, SlcTimes, TimingEntry};
+use super::{OperationTimes, PARALLEL, SlcTimes, TIMES, TimingEntry};
 use crate::array::ENDURANCE_MAX;
 use crate::gc::SEARCH;
 use crate::geometry::Geometry;
@@ -10,12 +10,11 @@ use hybridsim_config::param::{EntryChoice, Kind};
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::SimDuration;
 
-/// Without a clock nothing takes time.
-const TIMED: &[Needs] = &[Needs::Not("timing", &["none"])];
+const TIMED: &[Needs] = &[Needs::Provides("timing", TIMES)];
 /// As [`TIMED`], for a table of the device.
-const TIMED_AROUND: Needs = Needs::Not("^.timing", &["none"]);
+const TIMED_AROUND: Needs = Needs::Provides("^.timing", TIMES);
 /// Requests are served side by side.
-const OVERLAPPED: Needs = Needs::Not("^.timing", &["none", "serial"]);
+const OVERLAPPED: Needs = Needs::Provides("^.timing", PARALLEL);
 
 hybridsim_config::params! {
     /// Times of blocks in SLC mode, and how often they can be erased.

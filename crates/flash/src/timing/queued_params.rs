@@ -18,6 +18,7 @@ pub const ENTRY: TimingEntry = TimingEntry {
         origin: "controllers of current drives; suspension: Wu and He, FAST 2012",
         params: Parameters::PARAMS,
     },
+    provides: &[TIMES, PARALLEL, ONE_SHOT],
     build,
 };
 

@@ -5,8 +5,8 @@
 //! channels are never in use by two of them.
 
 use super::{
-    BusyIntervals, DieSlowdowns, Interleaved, Latency, OperationTimes, Scheduled, TimingEntry,
-    TimingModel,
+    BusyIntervals, DieSlowdowns, Interleaved, Latency, OperationTimes, Scheduled, TIMES,
+    TimingEntry, TimingModel,
 };
 use crate::geometry::Geometry;
 use crate::ops::FlashOp;
@@ -20,6 +20,7 @@ pub const ENTRY: TimingEntry = TimingEntry {
         origin: "konanki, table 4.1",
         params: &[],
     },
+    provides: &[TIMES],
     build: |input| Ok(Box::new(Serial::new(*input.geometry, input.times))),
 };
 

@@ -27,6 +27,7 @@ pub mod rule;
 mod tests;
 mod work;
 
+use crate::nv_cache::NV_CACHE_SECTORS;
 use fqueue::FQueue;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
@@ -148,6 +149,17 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
     if drive.capacity > u64::from(u32::MAX) {
         problems
             .push(Problem::new("drive", "is larger than 2 TiB, the longest range of a command"));
+    }
+    let cache = drive.constant(NV_CACHE_SECTORS).map(|sectors| sectors as u64 * SECTOR_BYTES);
+    if let (Some(fqueue), Some(cache), true) = (params.fqueue, cache, params.redirect)
+        && fqueue != cache
+    {
+        let (fqueue, cache) = (fqueue / SECTOR_BYTES, cache / SECTOR_BYTES);
+        let message = format!(
+            "{fqueue} sectors, and the NV cache of the drive has {cache}; both must hold the \
+             same, so make them equal or leave `fqueue` out"
+        );
+        problems.push(Problem::new("fqueue", message));
     }
     let access = access(input, &params, &mut problems);
     let (entry, own) = input.registry.chosen::<SchedulerEntry>(&params.scheduler);

@@ -47,6 +47,9 @@ use spindle::Spindle;
 use std::rc::Rc;
 use throttle::Budget;
 
+/// The constant with the size of the NV cache.
+pub const NV_CACHE_SECTORS: &str = "nv_cache_sectors";
+
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "nv-cache-disk",
@@ -188,7 +191,7 @@ impl Component for NvCacheDisk {
     fn info(&self) -> ComponentInfo {
         ComponentInfo {
             kind: ENTRY.description.name,
-            constants: vec![("nv_cache_sectors", self.extents.size() as f64)],
+            constants: vec![(NV_CACHE_SECTORS, self.extents.size() as f64)],
             custom: CUSTOM,
             ..ComponentInfo::default()
         }

@@ -15,7 +15,7 @@ use hybridsim_flash::bit_errors::{ErrorEntry, ErrorInput};
 use hybridsim_flash::event::{ECC_BITS, INITIAL_ERASES};
 use hybridsim_flash::geometry::{Geometry, GeometryParams};
 use hybridsim_flash::ops::FlashOps;
-use hybridsim_flash::timing::{SlcModeParams, TimingEntry, TimingInput, TimingParams};
+use hybridsim_flash::timing::{SlcModeParams, TIMES, TimingEntry, TimingInput, TimingParams};
 
 /// Program/erase cycles.
 const CYCLES: Kind = Kind::Count { min: 1, max: ENDURANCE_MAX as u64 };
@@ -32,7 +32,7 @@ hybridsim_config::params! {
         pub energy: EnergyParams = Kind::Table(EnergyParams::PARAMS), default "{}",
             "Energy of operations and power by state.";
         pub throttle: EntryChoice = Kind::Entry(ThrottleEntry::CATEGORY), default "none"
-            needs &[Needs::Not("timing", &["none"])],
+            needs &[Needs::Provides("timing", TIMES)],
             "Temperature and thermal throttling.";
         pub factory_bad: f64 = SHARE, default "0.0",
             "Fraction of blocks that are bad from the factory, drawn at random. The controller \
@@ -51,7 +51,7 @@ hybridsim_config::params! {
         pub errors: EntryChoice = Kind::Entry(ErrorEntry::CATEGORY), default "none",
             "Bit errors of pages that are read, read retries, uncorrectable reads and refresh.";
         pub stages: Vec<EntryChoice> = Kind::Entries(StageEntry::CATEGORY), default "[]"
-            needs &[Needs::Not("timing", &["none"])],
+            needs &[Needs::Provides("timing", TIMES)],
             "Hardware of the controller that the pages of a request pass, in this order.";
         pub precondition_fill: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "1.0"
             needs &[Needs::Not("precondition", &["none"])],
@@ -138,7 +138,9 @@ impl DriveParams {
         info: ComponentInfo,
     ) -> Result<FrontEnd, Vec<Problem>> {
         let (entry, settings) = input.registry.chosen::<ThrottleEntry>(&self.throttle);
-        let throttle = match back_end.timing.has_times() {
+        let (timing, _) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
+        let has_times = timing.provides.contains(&TIMES);
+        let throttle = match has_times {
             true => (entry.build)(settings, &info)?,
             false => None,
         };
@@ -147,7 +149,7 @@ impl DriveParams {
         Ok(FrontEnd {
             pauses_between_steps: true,
             reports_initial_free_blocks: true,
-            faults: faults::supported(back_end.timing.has_times(), translation.fills),
+            faults: faults::supported(has_times, translation.fills),
             idle_after: self.idle_after,
             throttled,
             ..FrontEnd::new(input, translation.name, (pages, back_end.sectors_per_page()), info)

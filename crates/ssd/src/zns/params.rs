@@ -11,6 +11,7 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::{ComponentInfo, SECTOR_BYTES, SimDuration};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::geometry::Geometry;
+use hybridsim_flash::timing::TIMES;
 use std::collections::VecDeque;
 
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
@@ -32,7 +33,7 @@ const ZNS_KIND: &str = "zns-ssd";
 pub const ZONE_SECTORS: &str = "zone_sectors";
 const ZONES: Kind = Kind::Count { min: 1, max: 1 << 24 };
 
-const TIMED: &[Needs] = &[Needs::Not("timing", &["none"])];
+const TIMED: &[Needs] = &[Needs::Provides("timing", TIMES)];
 
 hybridsim_config::choices! {
     /// Time at which the blocks of a zone are erased.
