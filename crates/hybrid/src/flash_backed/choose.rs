@@ -2,7 +2,7 @@
 
 use super::rule::{Times, redirects};
 use super::work::Flushing;
-use super::{Coalesced, FlashBacked, Metric, Overwrites, Ties};
+use super::{Coalesced, FlashBacked, Last, Metric, Overwrites, Ties};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::{Ctx, Lba, Op, Request, SimDuration};
@@ -162,6 +162,9 @@ impl FlashBacked {
         let access = |from, to| self.access.time(now, from, to);
         let to_request = access(self.last, request.lba);
         let next = next.map(|next| (access(request.lba, next.lba), access(self.last, next.lba)));
+        if next.is_none() && self.params.last == Last::Disk {
+            return false;
+        }
         let flash = self.flash_time(request);
         redirects(&Times { to_request, flash, next }, self.params.ties == Ties::Redirect)
     }

@@ -64,6 +64,11 @@ hybridsim_config::choices! {
 }
 
 hybridsim_config::choices! {
+    /// Destinations of writes without a successor in the request queue.
+    enum Last { Cheaper = "cheaper", Disk = "disk" }
+}
+
+hybridsim_config::choices! {
     /// Entries of the FQueue that are written to the disk together with a write.
     enum Coalesced { Touching = "touching", Overlapping = "overlapping" }
 }
@@ -105,6 +110,9 @@ hybridsim_config::params! {
         ties: Ties = Kind::Choice(Ties::NAMES), default "redirect" needs REDIRECTS,
             "Writes with equal costs: the text of bisson-fqueue redirects them, its figure 6 does \
              not.";
+        last: Last = Kind::Choice(Last::NAMES), default "cheaper" needs REDIRECTS,
+            "A write without a successor in the request queue, for which the rule of \
+             bisson-fqueue is not defined: goes where its own access is `cheaper`, or to the disk.";
         coalesce: Coalesced = Kind::Choice(Coalesced::NAMES), default "touching" needs REDIRECTS,
             "Entries of the FQueue written to the disk together with a write: those that overlap \
              it or are adjacent to it, or those that overlap it.";

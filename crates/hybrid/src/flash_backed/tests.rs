@@ -249,8 +249,8 @@ proptest! {
 
 /// The head is at 0, a sector takes 5 µs to pass and a write of two to flash 110 µs. Is a write at
 /// `lba` redirected when `next` comes after it?
-fn is_redirected(lba: u64, next: Option<u64>, ties: &str) -> bool {
-    let settings = option(settings("fcfs"), "ties", ties)
+fn is_redirected(lba: u64, next: Option<u64>, (key, value): (&str, &str)) -> bool {
+    let settings = option(settings("fcfs"), key, value)
         .and("flash_rate", Value::Rate(102_400_000))
         .and("idle", Value::Flag(false));
     let (system, _) = system(&settings, 40, 1);
@@ -264,10 +264,13 @@ fn is_redirected(lba: u64, next: Option<u64>, ties: &str) -> bool {
 
 #[test]
 fn worked_examples_of_the_rule_in_the_scheduler() {
-    let both = |lba, next| ["redirect", "disk"].map(|ties| is_redirected(lba, next, ties));
+    let both =
+        |lba, next| ["redirect", "disk"].map(|ties| is_redirected(lba, next, ("ties", ties)));
     // None after it: 110 µs to it are not more than flash takes, 115 are.
     assert_eq!(both(22, None), [false; 2], "a tie stays");
     assert_eq!(both(23, None), [true; 2]);
+    assert!(!is_redirected(23, None, ("last", "disk")));
+    assert!(is_redirected(22, Some(0), ("last", "disk")), "it has a successor");
     // On the way: 110 + 110 to the disk, 110 + 220 by flash.
     assert_eq!(both(22, Some(44)), [false; 2]);
     // There and back: 110 + 110, and 110 + 0.
