@@ -48,6 +48,9 @@ pub struct Row {
     /// The difference that counts as agreement.
     pub tolerance: String,
     pub verdict: Verdict,
+    /// The source does not say it: it follows from what it says, or is expected of a model.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unpublished: bool,
     /// Why it differs or cannot be compared; or a remark.
     pub reason: Option<String>,
     /// The runs at several seeds, where there were several; `ours` has their means.
@@ -203,9 +206,10 @@ impl Curve {
     }
 }
 
-/// Number of claims by verdict: reproduced, differs, undecided, not comparable, given.
+/// Number of claims of the sources by verdict: reproduced, differs, undecided, not comparable,
+/// given.
 pub fn tally(studies: &[Study]) -> [usize; 5] {
-    let rows = || studies.iter().flat_map(|study| &study.rows);
+    let rows = || studies.iter().flat_map(|study| &study.rows).filter(|row| !row.unpublished);
     use Verdict::{Differs, Given, NotComparable, Reproduced, Undecided};
     [Reproduced, Differs, Undecided, NotComparable, Given]
         .map(|verdict| rows().filter(|row| row.verdict == verdict).count())
@@ -214,9 +218,14 @@ pub fn tally(studies: &[Study]) -> [usize; 5] {
 /// Summary of the verdicts in one sentence.
 pub fn tally_sentence(studies: &[Study]) -> String {
     let [reproduced, differs, undecided, not, given] = tally(studies);
+    let all = studies.iter().flat_map(|study| &study.rows);
+    let more = match all.filter(|row| row.unpublished).count() {
+        0 => String::new(),
+        more => format!("; {more} more not of the sources"),
+    };
     format!(
         "{reproduced} claims reproduced, {differs} differ, {undecided} undecided, {not} not \
-         comparable; {given} given (agreement by construction)"
+         comparable; {given} given (agreement by construction){more}"
     )
 }
 
@@ -225,7 +234,8 @@ pub fn tally_sentence(studies: &[Study]) -> String {
 /// run at other settings.
 pub fn by_setting(study: &Study) -> Vec<(String, usize, usize)> {
     let judged = [Verdict::Reproduced, Verdict::Differs, Verdict::Undecided];
-    let rows = study.rows.iter().filter(|row| judged.contains(&row.verdict));
+    let rows = study.rows.iter();
+    let rows = rows.filter(|row| judged.contains(&row.verdict) && !row.unpublished);
     let rows: Vec<&Row> = rows.filter(|row| !row.sensitivity.is_empty()).collect();
     if rows.is_empty() {
         return Vec::new();
@@ -379,6 +389,7 @@ mod tests {
             unit: "ms".to_owned(),
             tolerance: "± 10 %".to_owned(),
             verdict,
+            unpublished: false,
             reason: reason.map(str::to_owned),
             spread: (verdict == Verdict::Undecided).then_some(Spread {
                 seeds: 5,
@@ -401,6 +412,7 @@ mod tests {
                 row("X3", Verdict::NotComparable, Some("no data")),
                 row("X4", Verdict::Given, None),
                 row("X5", Verdict::Undecided, None),
+                Row { unpublished: true, ..row("X6", Verdict::Reproduced, None) },
             ],
             plots: vec![],
         }
@@ -414,6 +426,7 @@ mod tests {
         assert!(
             text.contains("published 1.500 ms; simulated a\u{fffd}[31m 1 < b 2; tolerance ± 10 %")
         );
+        assert!(text.contains("1 more not of the sources"), "{text}");
         assert!(text.contains("because") && !text.contains('\u{1b}'));
         let json: serde_json::Value = serde_json::from_str(&json(&studies)).expect("valid JSON");
         assert_eq!(json["rows"][0]["published"], 1.5);
@@ -423,7 +436,7 @@ mod tests {
         assert!(text.contains("  . X4"), "{text}");
         assert!(text.contains("1 to 2; agrees at 3 of 5 seeds"), "{text}");
         assert!(text.contains("with burst 4: 0.2500 (differs)"), "{text}");
-        // Given and not comparable rows do not count.
+        // Given and not comparable rows do not count, nor those that the source does not have.
         assert!(text.contains("    1 of   3 rows agree: as run"), "{text}");
         assert!(text.contains("    0 of   3 rows agree: burst 4"), "{text}");
         assert_eq!(json["rows"][4]["spread"]["agree"], 3);

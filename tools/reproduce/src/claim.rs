@@ -50,28 +50,36 @@ pub enum Order {
     Rising,
     /// Each at most the next.
     NotFalling,
+    /// Each at least the next, and the first greater than the last: level where it saturates.
+    FallingToLevel,
+    /// Each at most the next, and the first smaller than the last.
+    RisingToLevel,
 }
 
 impl Order {
     fn holds(self, one: f64, next: f64) -> bool {
         match self {
             Self::Falling => one > next,
-            Self::NotRising => one >= next,
+            Self::NotRising | Self::FallingToLevel => one >= next,
             Self::Rising => one < next,
-            Self::NotFalling => one <= next,
+            Self::NotFalling | Self::RisingToLevel => one <= next,
         }
     }
 
     fn agrees(self, values: &[f64]) -> bool {
-        values.windows(2).all(|pair| self.holds(pair[0], pair[1]))
+        let changes = match (self, values) {
+            (Self::FallingToLevel | Self::RisingToLevel, [first, .., last]) => first != last,
+            _ => true,
+        };
+        changes && values.windows(2).all(|pair| self.holds(pair[0], pair[1]))
     }
 
     const fn sign(self) -> &'static str {
         match self {
             Self::Falling => ">",
-            Self::NotRising => "≥",
+            Self::NotRising | Self::FallingToLevel => "≥",
             Self::Rising => "<",
-            Self::NotFalling => "≤",
+            Self::NotFalling | Self::RisingToLevel => "≤",
         }
     }
 }
@@ -349,6 +357,7 @@ impl Claim {
                 Verdict::Reproduced if source.given => Verdict::Given,
                 verdict => verdict,
             },
+            unpublished: source.unpublished,
             reason: (!notes.is_empty()).then(|| notes.join("; ")),
             spread: claim.spread,
             sensitivity: claim.sensitivity,

@@ -96,8 +96,8 @@ fn years_by_write(ran: &[JobOutput], at: usize, mb: f64) -> f64 {
 }
 
 /// Years for a megabyte with the largest FQueue over those with the smallest.
-fn linearity(ran: &[JobOutput], years: fn(&[JobOutput], usize, f64) -> f64) -> f64 {
-    let each = |at: usize| years(ran, at, SIZES[at - 1]) / SIZES[at - 1];
+fn linearity(ran: &[JobOutput]) -> f64 {
+    let each = |at: usize| years_packed(ran, at, SIZES[at - 1]) / SIZES[at - 1];
     each(LARGEST) / each(SMALLEST)
 }
 
@@ -164,6 +164,20 @@ impl Week {
         self.claim(id).if_it_differs(&why(self.ran.first()))
     }
 
+    /// `claim` about `value` by size, which has no effect where the smallest FQueue is never full.
+    fn by_size(&self, claim: Claim, value: ByJob) -> Claim {
+        let others = self.ran.others.iter().map(|(_, ran)| ran);
+        let levels = self.ran.seeds.iter().chain(others).map(|ran| reasons::level(ran, LARGEST));
+        let most = levels.fold(0.0, f64::max);
+        match most < SIZES[0] {
+            true => claim.not_comparable(&format!(
+                "in no reading does the FQueue hold more than {most:.1} MB, so its size from 10 MB \
+                 on can have no effect"
+            )),
+            false => self.ran.order(claim, by_size(value)),
+        }
+    }
+
     /// `claim` about `value` with the FQueue of job `at`.
     fn number(&self, claim: Claim, at: usize, value: ByJob) -> Claim {
         self.ran.number(claim, |ran| value(ran, at))
@@ -172,7 +186,7 @@ impl Week {
 
 fn times(week: &Week, findings: &mut Findings) {
     let falls = week.explained("bisson-fqueue/access-time-falls-with-size", reasons::size);
-    findings.row(week.ran.order(falls, by_size(access)));
+    findings.row(week.by_size(falls, access));
     for id in ["bisson-fqueue/synchronised-idle-time-10-mb", "bisson-fqueue/same-hp-s-claim"] {
         let claim = week.explained(id, reasons::idle_work);
         if id.ends_with("10-mb") || week.name.starts_with("HP") {
@@ -247,22 +261,17 @@ fn groups(weeks: &[Week], findings: &mut Findings) {
 }
 
 fn endurance(week: &Week, findings: &mut Findings) {
-    for (accounting, years) in [
-        ("blocks filled one after the other", years_packed as fn(&[JobOutput], usize, f64) -> f64),
-        ("an erase for each write", years_by_write),
-    ] {
-        let linear = week.explained("bisson-fqueue/endurance-is-linear", reasons::linearity);
-        let linear = linear.with("accounting", accounting);
-        findings.row(week.ran.number(linear, |ran| linearity(ran, years)));
-        let claim = week.explained("bisson-fqueue/years-100-000-erases-100-mb", reasons::years);
-        let claim = claim.with("accounting", accounting);
-        findings.row(week.ran.number(claim, |ran| years(ran, LARGEST, SIZES[3])));
-    }
+    let linear = week.explained("bisson-fqueue/endurance-is-linear", reasons::linearity);
+    findings.row(week.ran.number(linear, linearity));
+    let claim = week.explained("bisson-fqueue/years-100-000-erases-100-mb", reasons::years);
+    let claim = week.ran.number(claim, |ran| years_packed(ran, LARGEST, SIZES[3]));
+    let by_write = years_by_write(week.ran.first(), LARGEST, SIZES[3]);
+    findings.row(claim.sensitive("an erase for each write", by_write));
 }
 
 fn duty(week: &Week, findings: &mut Findings) {
     let grow = week.explained("bisson-fqueue/overwrites-grow-with-size", reasons::size);
-    findings.row(week.ran.order(grow, by_size(overwritten)));
+    findings.row(week.by_size(grow, overwritten));
     let claim = week.explained("bisson-fqueue/share-writes-100-mb", reasons::overwrites);
     findings.row(week.number(claim, LARGEST, overwritten));
     let id = "bisson-fqueue/all-cached-overwrites-twice-as-many";

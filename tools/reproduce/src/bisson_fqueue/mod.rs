@@ -82,18 +82,23 @@ fn idle_readings() -> Vec<Setting> {
     ]
 }
 
-/// Readings of idle processing, and of others that the paper leaves open. The scenario has those of
-/// its text.
+/// Readings of idle processing, and of others that the paper leaves open, one of them a pair. The
+/// scenario has those of its text.
 fn readings() -> Vec<Setting> {
     let key = |name, key, value: &str| Setting::key(name, key, value);
     let more = [
-        key("idle processing begins after 10 s", "component.scheduler.idle_delay", "\"10s\""),
+        key("idle processing begins after 10 s", IDLE_DELAY, "\"10s\""),
         key("writes that cover queued data replace them", OVERWRITES, "\"replace\""),
+        Setting::new("they replace them, and idle processing begins after 180 s", |_, job| {
+            job.set(OVERWRITES, "\"replace\"").set(IDLE_DELAY, "\"180s\"")
+        }),
+        key("writes without a successor go to the disk", "component.scheduler.last", "\"disk\""),
         key("only overlapping data are coalesced", COALESCE, "\"overlapping\""),
     ];
     idle_readings().into_iter().chain(more).collect()
 }
 
+const IDLE_DELAY: &str = "component.scheduler.idle_delay";
 const IDLE_TO: &str = "component.scheduler.idle_to";
 const OVERWRITES: &str = "component.scheduler.overwrites";
 const COALESCE: &str = "component.scheduler.coalesce";

@@ -10,7 +10,7 @@ use crate::JobOutput;
 const MB_PER_SECTOR: f64 = 512e-6;
 
 /// Megabytes the FQueue holds at most in job `at`.
-fn level(ran: &[JobOutput], at: usize) -> f64 {
+pub fn level(ran: &[JobOutput], at: usize) -> f64 {
     largest(&ran[at], "fqueue_sectors") * MB_PER_SECTOR
 }
 
