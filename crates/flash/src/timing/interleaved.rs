@@ -11,7 +11,8 @@
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Latency, Milestone, OperationTimes,
-    Scheduled, TimingEntry, TimingModel, die_copied_from, serves_request, split_copy,
+    PARALLEL, Scheduled, TIMES, TimingEntry, TimingModel, die_copied_from, serves_request,
+    split_copy,
 };
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Ppn};

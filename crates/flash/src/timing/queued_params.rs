@@ -1,8 +1,8 @@
 //! The parameters of timing model `queued`.
 
 use super::{
-    BufferPauses, ChipPages, DieScheduling, OperationTimes, Queued, SuspendPoints, TimingEntry,
-    TimingInput, TimingModel, WriteBuffer,
+    BufferPauses, ChipPages, DieScheduling, ONE_SHOT, OperationTimes, PARALLEL, Queued,
+    SuspendPoints, TIMES, TimingEntry, TimingInput, TimingModel, WriteBuffer,
 };
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, Kind, Problem};

@@ -249,7 +249,7 @@ proptest! {
 
 /// The head is at 0, a sector takes 5 µs to pass and a write of two to flash 110 µs. Is a write at
 /// `lba` redirected when `next` comes after it?
-fn is_redirected(lba: u64, next: Option<u64>, (key, value): (&str, &str)) -> bool {
+fn is_redirected(lba: u64, next: Option<u64>, (key, value): (&'static str, &str)) -> bool {
     let settings = option(settings("fcfs"), key, value)
         .and("flash_rate", Value::Rate(102_400_000))
         .and("idle", Value::Flag(false));
