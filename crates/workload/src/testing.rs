@@ -16,3 +16,9 @@ pub fn registry() -> Registry {
 pub fn settings(params: &'static [Param], text: &str) -> Settings {
     check::read(text, &[params], &registry()).unwrap_or_else(|problems| panic!("{problems}"))
 }
+
+/// A number below 4096 that has no regular distance to those of other rows.
+pub fn scattered(row: u64) -> u64 {
+    let mixed = (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52
+}

@@ -3,14 +3,14 @@
 
 use super::detect::choose;
 use super::{Confidence, ENTRIES, FileHead};
+use crate::testing::scattered;
 use std::fmt::Write;
 use std::path::Path;
 
 /// Lines of five columns: `time` by row, addresses `align` apart plus `offset`, some sizes.
 fn lines(time: impl Fn(u64) -> String, align: u64, offset: u64, sizes: &[u64]) -> Vec<u8> {
     let line = |row: u64| {
-        let (address, size) =
-            (row * 7919 % 4096 * align + offset, sizes[row as usize % sizes.len()]);
+        let (address, size) = (scattered(row) * align + offset, sizes[row as usize % sizes.len()]);
         format!("{} {} {address} {size} {}\n", time(row), row % 3, row % 2)
     };
     (0..200).map(line).collect::<String>().into_bytes()

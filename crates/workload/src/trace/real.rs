@@ -1,7 +1,8 @@
 //! Real traces, where `HYBRIDSIM_DATA` names a folder with them: the readers must reproduce every
 //! figure of their lists.
 
-use super::{ENTRIES, OpenOptions, OpenTrace, open};
+use super::detect::choose;
+use super::{ENTRIES, FileHead, OpenOptions, OpenTrace, TraceFile, open};
 use crate::record::{Record, RecordReader, Warning};
 use hybridsim_engine::{Op, SimTime};
 use std::path::{Path, PathBuf};
@@ -155,6 +156,49 @@ fn every_trace_has_the_figures_of_its_list() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(rows, 29);
+}
+
+/// Windows of `rows` lines at offsets all over a trace of five columns, each a file of its own.
+fn windows(path: &Path, rows: usize) -> Vec<Vec<u8>> {
+    const WINDOWS: usize = 13;
+    let mut file = TraceFile::open(path).unwrap();
+    let (mut lines, mut number) = (Vec::new(), 0);
+    while let Some((line, _)) = file.line(number + 1).unwrap() {
+        number += 1;
+        lines.push([line, b"\n"].concat());
+    }
+    let last = lines.len() - rows;
+    let starts = (0..WINDOWS).map(|window| last * window / (WINDOWS - 1));
+    starts.map(|start| lines[start..start + rows].concat()).collect()
+}
+
+#[test]
+fn every_part_of_a_trace_of_five_columns_reads_as_the_whole() {
+    let Some(data) = data() else { return };
+    let traces = [
+        ("desktop/desktop.flashsim.trace.gz", "flashsim"),
+        ("desktop/jpeg_copy.flashsim.trace.gz", "flashsim"),
+        ("server/disksim-ascii-14disk.trace.gz", "disksim"),
+        ("msprod/msn-fs-first100000.trace.gz", "disksim"),
+        ("oltp/financial1-first10000.ssdsim.ascii.gz", "mqsim"),
+        ("search/websearch1-first24783.mqsim.trace.gz", "mqsim"),
+        ("msr/msr.cut.per_10k.rw_20_80.105.trace.gz", "replayer-bytes"),
+    ];
+    for (name, expected) in traces {
+        let (mut sure, mut all) = (0, 0);
+        for rows in [200, 1000, 5000] {
+            for (at, bytes) in windows(&data.join("traces").join(name), rows).iter().enumerate() {
+                let head = FileHead { bytes: &bytes[..bytes.len().min(65_536)], whole: false };
+                let found = choose(ENTRIES, &head);
+                let found = found.unwrap_or_else(|error| panic!("{name} {rows} {at}: {error}"));
+                assert_eq!(found.detection.reading, expected, "{name} {rows} {at}");
+                sure += usize::from(!found.detection.is_guess());
+                all += 1;
+            }
+        }
+        println!("{name}: {sure} of {all} parts are read as {expected} without a doubt");
+        assert!(expected == "mqsim" || sure * 10 >= all * 8, "{name}: {sure} of {all}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::trace::bytes::FileHead;
 use crate::trace::lines::{Blanks, LineParser, ParsedLine, head_lines};
 use hybridsim_engine::SimDuration;
 use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
 
 /// One way to read the columns.
 #[derive(Clone, Debug)]
@@ -77,10 +78,10 @@ pub(super) struct HeadStatistics {
     pub plain_ops: bool,
     /// All addresses and sizes are multiples of 512.
     byte_like: bool,
-    /// Requests that start where the previous one would end if sizes were sectors ...
-    sector_runs: usize,
-    /// ... and if they were pages of 4 KiB.
-    page_runs: usize,
+    /// Requests that continue an earlier one if sizes are sectors, not if they are pages.
+    sector_runs: Runs,
+    /// Requests that continue an earlier one if sizes are pages of 4 KiB, not if they are sectors.
+    page_runs: Runs,
     /// Times as written times 10^6: first, last, and the greatest common divisor of differences.
     first: u64,
     last: u64,
@@ -93,13 +94,68 @@ pub(super) struct HeadStatistics {
     devices: FxHashSet<u64>,
 }
 
+/// Streams interleave: a request may continue any of this many before it.
+const RUN_WINDOW: usize = 64;
+/// Fewer continued requests are chance.
+const RUNS_MIN: usize = 4;
+
+/// Requests that start where an earlier one on the same device would end.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Runs {
+    count: usize,
+    /// The size of the first continued request, as written.
+    size: u64,
+    /// Whether continued requests differ in size. A fixed distance between requests of one size
+    /// may also be a stride.
+    sizes_differ: bool,
+}
+
+impl Runs {
+    fn add(&mut self, size: u64) {
+        self.sizes_differ |= self.count > 0 && size != self.size;
+        self.size = size;
+        self.count += 1;
+    }
+
+    /// Evidence for this unit of sizes against the `other`.
+    fn score(&self, other: &Self) -> f64 {
+        let ratio = (self.count + 1) as f64 / (other.count + 1) as f64;
+        let most = if self.sizes_differ { 3.0 } else { 2.0 };
+        match self.count >= RUNS_MIN && ratio > 2.0 {
+            true => (2.0 * ratio.log10()).min(most),
+            false => 0.0,
+        }
+    }
+}
+
+/// The last requests of a head: device, address and size as written.
+#[derive(Default)]
+struct RecentRequests(VecDeque<(u64, u64, u64)>);
+
+impl RecentRequests {
+    /// The size of the latest request on `device` that ends at `start` if sizes are `unit` sectors.
+    fn continued(&self, device: u64, start: u64, unit: u64) -> Option<u64> {
+        let ends_here = |&&(other, begin, size): &&(u64, u64, u64)| {
+            other == device && size > 0 && begin + size * unit == start
+        };
+        self.0.iter().rev().find(ends_here).map(|(.., size)| *size)
+    }
+
+    fn push(&mut self, device: u64, start: u64, size: u64) {
+        if self.0.len() == RUN_WINDOW {
+            self.0.pop_front();
+        }
+        self.0.push_back((device, start.min(1 << 60), size.min(1 << 40)));
+    }
+}
+
 impl HeadStatistics {
     pub fn of(head: &FileHead<'_>) -> Self {
         let mut found =
             Self { whole_times: true, plain_ops: true, byte_like: true, ..Self::default() };
         let mut columns =
             FiveColumns { shift: Some(6), size: Unit::Sectors, op: OpColumn::HexFlags };
-        let mut before = None;
+        let mut recent = RecentRequests::default();
         for (line, doubtful) in head_lines(head) {
             let Ok(ParsedLine::Request(row)) = columns.parse(line) else {
                 found.bad += usize::from(!doubtful);
@@ -120,14 +176,13 @@ impl HeadStatistics {
             found.eighths += usize::from(row.sectors.is_multiple_of(8));
             found.remainders[(row.start % 8) as usize] += 1;
             found.devices.insert(row.volume);
-            if let Some((volume, start, size)) = before
-                && volume == row.volume
-                && size > 0
-            {
-                found.sector_runs += usize::from(row.start == start + size);
-                found.page_runs += usize::from(row.start == start + size * 8);
+            let by_unit = [1, 8].map(|unit| recent.continued(row.volume, row.start, unit));
+            match by_unit {
+                [Some(size), None] => found.sector_runs.add(size),
+                [None, Some(size)] => found.page_runs.add(size),
+                _ => {}
             }
-            before = Some((row.volume, row.start.min(1 << 60), row.sectors.min(1 << 40)));
+            recent.push(row.volume, row.start, row.sectors);
         }
         found
     }
@@ -199,7 +254,8 @@ impl HeadStatistics {
         let rows = self.rows as f64;
         let eighths = self.eighths as f64 / rows;
         let aligned = self.remainders.iter().copied().max().unwrap_or(0) as f64 / rows;
-        let runs = |of: usize, other: usize| of >= 3 && of > 2 * other;
+        let page_runs = self.page_runs.score(&self.sector_runs);
+        let sector_runs = self.sector_runs.score(&self.page_runs);
         match unit {
             Unit::Bytes if self.byte_like => {
                 reading.add(2.0, "all addresses and sizes are multiples of 512");
@@ -209,10 +265,11 @@ impl HeadStatistics {
                 reading.add(-1.0, "all addresses and sizes are multiples of 512");
             }
             Unit::Sectors => {
-                if runs(self.sector_runs, self.page_runs) {
-                    reading.add(2.0, "sequential runs if sizes are sectors");
+                if sector_runs > 0.0 {
+                    reading.add(sector_runs, "sequential runs if sizes are sectors");
                 }
-                if eighths >= 0.75 {
+                // Sizes in pages are multiples of 8 just as often.
+                if eighths >= 0.75 && page_runs == 0.0 {
                     let weight = 0.5 * rows.min(3.0);
                     reading.add(weight, "sizes are multiples of 8 sectors");
                 } else if aligned < 0.5 && self.rows >= 8 && self.size / rows >= 8.0 {
@@ -220,8 +277,8 @@ impl HeadStatistics {
                 }
             }
             Unit::Pages(_) => {
-                if runs(self.page_runs, self.sector_runs) {
-                    reading.add(2.0, "sequential runs if sizes are pages");
+                if page_runs > 0.0 {
+                    reading.add(page_runs, "sequential runs if sizes are pages");
                 }
                 if aligned >= 0.75 && eighths < 0.5 && self.rows >= 4 {
                     reading.add(1.5, "requests start at pages, but sizes are no whole pages");
@@ -240,6 +297,7 @@ fn outside(value: f64, (low, high): (f64, f64)) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::scattered;
 
     fn statistics(text: &str) -> HeadStatistics {
         HeadStatistics::of(&FileHead { bytes: text.as_bytes(), whole: true })
@@ -248,7 +306,7 @@ mod tests {
     #[test]
     fn first_lines_are_counted() {
         let found = statistics("1.0 0 7 1 1\n2.0 0 15 1 1\n3.5 2 23 2 1\n4.0 2 39 1 0\n");
-        assert_eq!((found.rows, found.page_runs, found.sector_runs), (4, 2, 0));
+        assert_eq!((found.rows, found.page_runs.count, found.sector_runs.count), (4, 2, 0));
         assert_eq!((found.first, found.last, found.tick), (1_000_000, 4_000_000, 500_000));
         assert_eq!((found.size, found.eighths, found.remainders[7]), (5.0, 0, 4));
         assert!(!found.byte_like && !found.whole_times && found.plain_ops);
@@ -269,7 +327,7 @@ mod tests {
     fn lines(rows: u64, gap: u64, align: u64, offset: u64, sizes: &[u64]) -> String {
         let line = |row: u64| {
             let (at, size) = (row * gap + row % 3, sizes[row as usize % sizes.len()]);
-            format!("{at} {} {} {size} {}\n", row % 3, row * 7919 % 4096 * align + offset, row % 2)
+            format!("{at} {} {} {size} {}\n", row % 3, scattered(row) * align + offset, row % 2)
         };
         (0..rows).map(line).collect()
     }
@@ -298,6 +356,38 @@ mod tests {
         assert!(format == "disksim" && margin > 0.75, "one line: {format} {margin}");
         // Small sizes at any sector: sectors or pages.
         assert!(best(lines(100, 9, 1, 0, &[1, 2, 3])).2 < 0.75);
+    }
+
+    /// Lines of three interleaved streams of pages at addresses with any remainder of 8, with
+    /// `chance` lines at their front that continue each other in sectors.
+    fn streams(rows: u64, chance: u64) -> String {
+        let by_chance = (0..chance).map(|row| (700_000 + row, 1));
+        let mut next = [1_003, 2_001_006, 4_000_001];
+        let of_streams = (0..rows).map(|row| {
+            let (at, size) = (&mut next[row as usize % 3], 1 + row % 4);
+            let start = *at;
+            *at += size * 8;
+            (start, size)
+        });
+        let lines = by_chance.chain(of_streams).enumerate();
+        lines.map(|(row, (start, size))| format!("{row}.5 0 {start} {size} 1\n")).collect()
+    }
+
+    #[test]
+    fn runs_of_interleaved_streams_outweigh_chance() {
+        let found = statistics(&streams(60, 4));
+        assert_eq!((found.page_runs.count, found.sector_runs.count), (57, 3));
+        assert!(found.page_runs.sizes_differ && !found.sector_runs.sizes_differ);
+        let (format, _, margin) = best(&streams(60, 4));
+        assert!(format == "flashsim" && margin > 1.0, "{format} {margin}");
+        let (format, _, margin) = best(&streams(200, 0));
+        assert!(format == "flashsim" && margin >= 2.0, "{format} {margin}");
+        // Three are chance.
+        let none = Runs { count: 3, size: 1, sizes_differ: true }.score(&Runs::default());
+        assert_eq!(none, 0.0);
+        // A stride of one size is no proof.
+        let stride = Runs { count: 500, size: 16, sizes_differ: false }.score(&Runs::default());
+        assert_eq!(stride, 2.0);
     }
 
     #[test]
