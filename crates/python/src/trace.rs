@@ -55,6 +55,9 @@ impl RecordReader for Interruptible {
     fn has_times(&self) -> bool {
         self.inner.has_times()
     }
+    fn block_events(&self) -> Option<BlockEvents> {
+        self.inner.block_events()
+    }
     fn volumes(&self) -> &[String] {
         self.inner.volumes()
     }

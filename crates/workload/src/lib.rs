@@ -1,5 +1,6 @@
 //! Traces and generators: where requests come from.
 
+pub mod block_events;
 mod fenwick;
 pub mod native;
 pub mod profile;

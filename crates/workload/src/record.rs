@@ -1,5 +1,6 @@
 //! Records of a trace and their readers.
 
+use crate::block_events::BlockEvents;
 use hybridsim_engine::{Request, SimDuration, SimTime};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,11 @@ pub trait RecordReader {
     /// possible.
     fn has_times(&self) -> bool {
         true
+    }
+
+    /// Numbers of block-layer events so far, where the trace logs several for each request.
+    fn block_events(&self) -> Option<BlockEvents> {
+        None
     }
 
     /// The trace's names of the volumes seen so far: `volumes()[request.volume]`. Volumes are

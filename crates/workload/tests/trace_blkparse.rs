@@ -108,7 +108,7 @@ fn binary_and_printed_events_agree() {
         println!("skipped: blkparse is not installed");
         return;
     }
-    for (event, count, responses) in [("Q", 3000, 3000), ("D", 3060, 3000), ("best", 3000, 3000)] {
+    for (event, count, responses) in [("Q", 3000, 3000), ("D", 3060, 3000), ("best", 3060, 3000)] {
         let (binary, ours) = read(&folder.path().join("x.blktrace.1"), event);
         let (text, printed) = read(&folder.path().join("x.txt"), event);
         assert_eq!((binary, text), ("blktrace", "blkparse"));

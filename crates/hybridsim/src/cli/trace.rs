@@ -130,6 +130,14 @@ fn open(registry: &Registry, args: &OpenArgs) -> Result<OpenTrace, Failure> {
     Ok(trace::open_with(&formats, &args.file, &options)?)
 }
 
+/// Prints what was irregular about a trace, and which events of it were counted.
+fn report(path: &Path, reader: &OpenTrace) {
+    warn(path, reader.warnings());
+    if let Some(choice) = reader.block_events().and_then(|events| events.note()) {
+        note(&format!("{}: {choice}", path.display()));
+    }
+}
+
 pub(super) fn warn(path: &Path, warnings: &[Warning]) {
     for warning in warnings {
         let times =
@@ -149,7 +157,7 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
     let progress = Progress::new(args.open.progress, "reading");
     let result = count(&mut reader, &progress);
     progress.finish();
-    warn(&args.open.file, reader.warnings());
+    report(&args.open.file, &reader);
     let records = result?;
     let path = args.open.file.display();
     print(&format!("{path}: {records} records as {}, read to the end", reader.format.name))
@@ -238,7 +246,7 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
         progress.reading(fraction);
     });
     progress.finish();
-    warn(&args.open.file, reader.warnings());
+    report(&args.open.file, &reader);
     // Half a trace under the right name would be taken for a whole one.
     let converted = result.map_err(|error| match error {
         ConvertError::Read(error) => error.into(),

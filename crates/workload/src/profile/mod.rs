@@ -14,6 +14,7 @@ pub use footprint::{BlockKey, sample_hash, sampled};
 pub use profiler::{Profiler, block_numbers, blocks, profile};
 pub use reuse::{SlotSet, StackDistances};
 
+use crate::block_events::BlockEvents;
 use serde::Serialize;
 
 /// The profile of a trace. Sequences of sizes ascend; fractions are 0 to 1.
@@ -45,6 +46,8 @@ pub struct Profile {
     pub sequential_fraction: f64,
     /// Whether the requests carry arrival times.
     pub has_times: bool,
+    /// Numbers of block-layer events, where the trace logs several for each request.
+    pub block_events: Option<BlockEvents>,
     /// First to last arrival.
     pub span_ns: u64,
     /// Absent without times or with one request.

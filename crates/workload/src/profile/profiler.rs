@@ -260,5 +260,5 @@ pub fn profile(
             on_progress(reader.progress());
         }
     }
-    Ok(profiler.finish(reader.volumes()))
+    Ok(Profile { block_events: reader.block_events(), ..profiler.finish(reader.volumes()) })
 }

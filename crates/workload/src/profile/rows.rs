@@ -42,6 +42,9 @@ impl Profile {
         let others = others.iter().filter(|(count, _)| *count > 0);
         let others: String = others.map(|(count, name)| format!(" and {count} {name}")).collect();
         row("requests", format!("{}{others}", self.requests));
+        if let Some(events) = &self.block_events {
+            row("events", events.to_string());
+        }
         row("reads", percent(self.read_fraction));
         if self.trims > 0 {
             row("trims", percent(self.trims as f64 / self.requests as f64));

@@ -280,6 +280,11 @@ impl Replay {
                 break record;
             }
             self.warnings.merge(self.reader.warnings());
+            if self.passes_done == 0
+                && let Some(note) = self.reader.block_events().and_then(|events| events.note())
+            {
+                self.warnings.add_at(SourceLocation::File, &note);
+            }
             if self.kept == 0 {
                 return Err(self.no_requests());
             }

@@ -1,5 +1,6 @@
 //! Scaling of addresses and sizes, for traces in other units or with other offsets.
 
+use crate::block_events::BlockEvents;
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use hybridsim_config::param::{Kind, Problem};
 use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
@@ -112,6 +113,10 @@ impl RecordReader for Rescaled {
 
     fn has_times(&self) -> bool {
         self.reader.has_times()
+    }
+
+    fn block_events(&self) -> Option<BlockEvents> {
+        self.reader.block_events()
     }
 
     fn volumes(&self) -> &[String] {

@@ -5,23 +5,9 @@ use super::lines::{Blanks, LineError, LineParser, ParsedLine, head_lines, open_l
 use super::normalise::RawRequest;
 use super::number::{self, NumberError};
 use super::{Confidence, FileHead, FormatEntry};
-use hybridsim_config::param::Kind;
+use crate::block_events::{BlockEvent, BlockEvents, Parameters};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
-
-hybridsim_config::choices! {
-    /// The event that counts as arrival.
-    pub(super) enum ArrivalEvent { Best = "best", Queued = "Q", Inserted = "I", Issued = "D" }
-}
-
-hybridsim_config::params! {
-    /// Parameters of `blkparse` and `blktrace`.
-    pub(super) struct Parameters {
-        pub(super) event: ArrivalEvent = Kind::Choice(ArrivalEvent::NAMES), default "\"best\"",
-            "The event that counts as arrival: Q (queued), I (inserted) or D (issued to the \
-             device); best is Q if the first 64 KiB of the trace have any, else D.";
-    }
-}
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
@@ -33,13 +19,10 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     },
     sniff,
     open: |mut input| {
-        let event = match Parameters::from_settings(&input.settings).event {
-            ArrivalEvent::Best if has_event(&input.file.head()?, b'Q') => b'Q',
-            ArrivalEvent::Best | ArrivalEvent::Issued => b'D',
-            ArrivalEvent::Queued => b'Q',
-            ArrivalEvent::Inserted => b'I',
-        };
-        open_lines(input, BlkParse { event })
+        let choice = Parameters::from_settings(&input.settings).event;
+        let head = input.file.head()?;
+        let events = BlockEvents::new(choice, |event| has_event(&head, event));
+        open_lines(input, BlkParse { events })
     },
     same_as: &[],
     sample: b"  8,33   4        1     0.000000000  39  D   N 0 (00 ..) [kworker/u65:0]\n\
@@ -51,12 +34,24 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         CPU0 (8,33):\n Reads Queued:           0,        0KiB\nEvents (8,33): 7 entries\n",
 };
 
-/// Whether `head` has an event line with this action.
-fn has_event(head: &FileHead<'_>, action: u8) -> bool {
+/// Whether `head` has a line with this event.
+fn has_event(head: &FileHead<'_>, event: BlockEvent) -> bool {
     head_lines(head).any(|(line, _)| {
         let mut fields = Blanks::new(line);
-        device(fields.text()).is_some() && fields.text_at(4) == [action]
+        device(fields.text()).is_some() && action(fields.text_at(4)) == Some(event)
     })
+}
+
+/// The event that an action is of, if it is one of these.
+#[inline]
+fn action(text: &[u8]) -> Option<BlockEvent> {
+    match text {
+        b"Q" => Some(BlockEvent::Queued),
+        b"I" => Some(BlockEvent::Inserted),
+        b"D" => Some(BlockEvent::Issued),
+        b"C" => Some(BlockEvent::Completed),
+        _ => None,
+    }
 }
 
 fn sniff(head: &FileHead<'_>) -> Confidence {
@@ -93,7 +88,7 @@ fn is_summary(line: &[u8]) -> bool {
 }
 
 #[inline]
-fn device(text: &[u8]) -> Option<u64> {
+pub(super) fn device(text: &[u8]) -> Option<u64> {
     let comma = text.iter().position(|byte| *byte == b',')?;
     let major = u32::try_from(number::whole(&text[..comma]).ok()?).ok()?;
     let minor = u32::try_from(number::whole(&text[comma + 1..]).ok()?).ok()?;
@@ -108,7 +103,7 @@ pub(super) const NO_DATA: &str = "events without data transfer (commands to the 
 const NO_EVENT: &str = "lines that are not events; left out";
 
 struct BlkParse {
-    event: u8,
+    events: BlockEvents,
 }
 
 /// The op (`None` without data transfer) and flags in the letters of the RWBS column.
@@ -116,7 +111,7 @@ struct BlkParse {
 /// The column is `[F]op[F][A][S][M]`: a leading F is a flush before the data, one after the op is
 /// force unit access (kernel, `blk_fill_rwbs`). A flush with data also counts as force unit access:
 /// both make the write durable.
-fn letters(text: &[u8]) -> (Option<Op>, Flags) {
+pub(super) fn letters(text: &[u8]) -> (Option<Op>, Flags) {
     let (flush, rest) = match text {
         [b'F', rest @ ..] => (true, rest),
         rest => (false, rest),
@@ -157,15 +152,21 @@ impl LineParser for BlkParse {
         fields.whole("the sequence number")?;
         let time_ns = fields.scaled("the time", 9)?;
         fields.whole("the pid")?;
-        let action = fields.text();
-        let (op, flags) = letters(fields.text());
-        if action != [self.event] && action != b"C" {
-            return match action {
+        let text = fields.text();
+        let Some(event) = action(text) else {
+            return match text {
                 b"" => Err(LineError::number("the action", NumberError::Missing)),
                 _ => Ok(ParsedLine::NoRequest),
             };
+        };
+        let (op, flags) = letters(fields.text());
+        if op.is_some() {
+            self.events.add(event);
         }
-        let done = action == b"C";
+        let done = event == BlockEvent::Completed;
+        if event != self.events.arrival && !done {
+            return Ok(ParsedLine::NoRequest);
+        }
         let sector = fields.text();
         let is_range = fields.text() == b"+";
         if done && (!is_range || op.is_none()) {
@@ -194,18 +195,26 @@ impl LineParser for BlkParse {
     fn label(&self, volume: u64) -> String {
         device_label(volume)
     }
+
+    fn block_events(&self) -> Option<BlockEvents> {
+        Some(self.events)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block_events::ArrivalEvent;
     use crate::trace::lines::check_line;
 
     #[test]
     fn lines() {
-        let check =
-            |line: &str, expect: &str| check_line(&mut BlkParse { event: b'D' }, line, expect);
-        let event =
+        let mut parser = BlkParse { events: BlockEvents::new(ArrivalEvent::Issued, |_| false) };
+        let mut check = |line: &str, expect: &str| check_line(&mut parser, line, expect);
+        check("CPU0 (8,16):", "no request");
+        check(" Reads Queued:   0,   0KiB", "no request");
+        check("?!", &format!("skipped: {NO_EVENT}"));
+        let mut event =
             |tail: &str, expect: &str| check(&format!("  8,16   3   5  1.5 36  {tail}"), expect);
         let request = |what: &str| format!("1500000000 ns, volume 8,16: {what}");
         event("D   R 49 + 256 [java]", &request("read 49+256"));
@@ -228,8 +237,7 @@ mod tests {
         event("D   R 49 + -6 [java]", "the number of sectors is negative");
         event("D   R", "the sector is missing");
         event("", "the action is missing");
-        check("CPU0 (8,16):", "no request");
-        check(" Reads Queued:   0,   0KiB", "no request");
-        check("?!", &format!("skipped: {NO_EVENT}"));
+        let found = parser.events;
+        assert_eq!((found.queued, found.issued, found.completed), (1, 14, 1));
     }
 }

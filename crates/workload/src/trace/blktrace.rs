@@ -2,11 +2,12 @@
 //!
 //! Given any one of them, all files with the same prefix in its folder are merged by time.
 
-use super::blkparse::{ArrivalEvent, NO_DATA, Parameters, device_label};
+use super::blkparse::{NO_DATA, device_label};
 use super::bytes::TraceFile;
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::records::CUT;
 use super::{Confidence, FormatEntry};
+use crate::block_events::{ArrivalEvent, BlockEvent, BlockEvents, Parameters};
 use crate::record::{SourceLocation, TraceResult};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
@@ -112,6 +113,18 @@ impl IoEvent {
         self.category & category != 0
     }
 
+    /// The step of a request that it logs.
+    const fn step(&self) -> Option<BlockEvent> {
+        match self.act {
+            _ if self.has(NOTIFY) => None,
+            QUEUE => Some(BlockEvent::Queued),
+            INSERT => Some(BlockEvent::Inserted),
+            ISSUE => Some(BlockEvent::Issued),
+            COMPLETE => Some(BlockEvent::Completed),
+            _ => None,
+        }
+    }
+
     /// The request; `None` for a command without block transfer.
     fn request(&self) -> Option<RawRequest> {
         let volume = u64::from(self.device >> 20) << 32 | u64::from(self.device & 0xf_ffff);
@@ -143,13 +156,13 @@ impl IoEvent {
 struct Cpu {
     file: TraceFile,
     record: u64,
-    /// The next event with the chosen action, or completion.
+    /// The next arrival or completion.
     next: Option<IoEvent>,
 }
 
 impl Cpu {
-    /// Reads to the next event with action `act`, or completion.
-    fn advance(&mut self, act: u16, warnings: &mut WarningLog) -> TraceResult<()> {
+    /// Reads to the next arrival or completion, counting events.
+    fn advance(&mut self, events: &mut BlockEvents, warnings: &mut WarningLog) -> TraceResult<()> {
         self.next = None;
         loop {
             let location = SourceLocation::Record(self.record + 1);
@@ -171,7 +184,11 @@ impl Cpu {
             let more = self.file.peek(event.more_bytes, location)?.len();
             self.file.consume(more);
             self.record += 1;
-            if !event.has(NOTIFY) && (event.act == act || event.act == COMPLETE) {
+            let Some(step) = event.step() else { continue };
+            if !event.has(COMMAND) {
+                events.add(step);
+            }
+            if step == events.arrival || step == BlockEvent::Completed {
                 self.next = Some(event);
                 return Ok(());
             }
@@ -182,7 +199,7 @@ impl Cpu {
 /// The merged files of all CPUs.
 struct BlkTrace {
     cpus: Vec<Cpu>,
-    act: u16,
+    events: BlockEvents,
     /// The CPU of the last raw.
     last: usize,
     /// The CPUs to advance before the next request: at first all, then the last.
@@ -225,14 +242,15 @@ impl BlkTrace {
                 cpus.push(Cpu { file: TraceFile::open(&path)?, record: 0, next: None });
             }
         }
-        let act = match event {
-            ArrivalEvent::Queued => QUEUE,
-            ArrivalEvent::Inserted => INSERT,
-            ArrivalEvent::Issued => ISSUE,
-            ArrivalEvent::Best => best_act(&mut cpus)?,
-        };
+        let mut found = Vec::new();
+        for event in [BlockEvent::Queued, BlockEvent::Inserted, BlockEvent::Issued] {
+            if has_event(&mut cpus, event)? {
+                found.push(event);
+            }
+        }
+        let events = BlockEvents::new(event, |event| found.contains(&event));
         let stale = 0..cpus.len();
-        Ok(Self { cpus, act, last: 0, stale })
+        Ok(Self { cpus, events, last: 0, stale })
     }
 
     fn earliest(&self) -> Option<usize> {
@@ -242,25 +260,25 @@ impl BlkTrace {
     }
 }
 
-/// Queue events if the first 64 KiB of the files have any, else issue events.
-fn best_act(cpus: &mut [Cpu]) -> TraceResult<u16> {
+/// Whether the first 64 KiB of the files have this event.
+fn has_event(cpus: &mut [Cpu], event: BlockEvent) -> TraceResult<bool> {
     for cpu in cpus {
         let mut rest = cpu.file.head()?.bytes;
-        while let Some(event) = rest.get(..HEADER_BYTES).and_then(IoEvent::read) {
-            if event.act == QUEUE && !event.has(NOTIFY) {
-                return Ok(QUEUE);
+        while let Some(found) = rest.get(..HEADER_BYTES).and_then(IoEvent::read) {
+            if found.step() == Some(event) {
+                return Ok(true);
             }
-            rest = rest.get(HEADER_BYTES + event.more_bytes..).unwrap_or(&[]);
+            rest = rest.get(HEADER_BYTES + found.more_bytes..).unwrap_or(&[]);
         }
     }
-    Ok(ISSUE)
+    Ok(false)
 }
 
 impl RequestSource for BlkTrace {
     fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
         loop {
             for cpu in self.stale.clone() {
-                self.cpus[cpu].advance(self.act, warnings)?;
+                self.cpus[cpu].advance(&mut self.events, warnings)?;
             }
             let Some(cpu) = self.earliest() else { return Ok(None) };
             self.last = cpu;
@@ -284,6 +302,10 @@ impl RequestSource for BlkTrace {
 
     fn label(&self, volume: u64) -> String {
         device_label(volume)
+    }
+
+    fn block_events(&self) -> Option<BlockEvents> {
+        Some(self.events)
     }
 
     fn progress(&self) -> Option<f64> {

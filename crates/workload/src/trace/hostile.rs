@@ -405,7 +405,7 @@ fn settings_change_what_is_read() {
     assert_eq!(blocks, (0, 40, 16));
     let q = "8,0 1 1 0.1 5 Q R 8 + 8 [x]\n8,0 1 1 0.3 5 Q R 16 + 8 [x]\n\
              8,0 1 1 0.7 5 D R 8 + 16 [x]\n";
-    assert_eq!(spans("blkparse", q, "event", text("best")), (200_000_000, 16, 8));
+    assert_eq!(spans("blkparse", q, "event", text("best")), (0, 8, 16));
     assert_eq!(spans("blkparse", q, "event", text("Q")), (200_000_000, 16, 8));
     assert_eq!(spans("blkparse", q, "event", text("D")), (0, 8, 16));
 }

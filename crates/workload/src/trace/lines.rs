@@ -4,6 +4,7 @@ use super::bytes::{FileHead, TraceFile};
 use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::number::{self, NumberError};
 use super::{Confidence, FormatEntry, FormatInput};
+use crate::block_events::BlockEvents;
 use crate::record::{RecordReader, SourceLocation, TraceResult};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
@@ -36,6 +37,10 @@ pub(crate) trait LineParser {
     }
     fn has_times(&self) -> bool {
         true
+    }
+    /// Numbers of block-layer events so far.
+    fn block_events(&self) -> Option<BlockEvents> {
+        None
     }
 }
 
@@ -213,6 +218,10 @@ impl<P: LineParser> RequestSource for LineSource<P> {
 
     fn has_times(&self) -> bool {
         self.parser.has_times()
+    }
+
+    fn block_events(&self) -> Option<BlockEvents> {
+        self.parser.block_events()
     }
 }
 

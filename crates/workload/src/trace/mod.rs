@@ -42,6 +42,7 @@ mod window;
 pub use bytes::{FileHead, TraceFile};
 pub use detect::{Detection, OtherReading};
 
+use crate::block_events::BlockEvents;
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use detect::{Choice, choose};
 use hybridsim_config::check;
@@ -129,6 +130,9 @@ impl RecordReader for OpenTrace {
     }
     fn has_times(&self) -> bool {
         self.reader.has_times()
+    }
+    fn block_events(&self) -> Option<BlockEvents> {
+        self.reader.block_events()
     }
     fn volumes(&self) -> &[String] {
         self.reader.volumes()

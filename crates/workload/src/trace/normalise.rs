@@ -5,6 +5,7 @@ use super::bytes::TraceFile;
 use super::clock::Clock;
 use super::volumes::VolumeNumbers;
 use super::window::{Order, Window};
+use crate::block_events::BlockEvents;
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, TraceResult, Warning};
 use hybridsim_engine::{DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime};
 
@@ -138,6 +139,10 @@ pub(crate) trait RequestSource {
     }
     fn progress(&self) -> Option<f64> {
         self.file().progress()
+    }
+    /// Numbers of block-layer events so far.
+    fn block_events(&self) -> Option<BlockEvents> {
+        None
     }
 }
 
@@ -393,6 +398,9 @@ impl<S: RequestSource> NormalisedReader<S> {
             SourceLocation::Record(count) => format!(" in {count} records"),
         };
         let mut message = format!("no requests{seen}");
+        if let Some(why) = self.source.block_events().and_then(|it| it.why_no_requests()) {
+            message += &format!(": {why}");
+        }
         for warning in &self.warnings.list {
             message += &format!("; {} times: {}", warning.count, warning.message);
         }
@@ -447,6 +455,10 @@ impl<S: RequestSource> RecordReader for NormalisedReader<S> {
 
     fn progress(&self) -> Option<f64> {
         self.source.progress()
+    }
+
+    fn block_events(&self) -> Option<BlockEvents> {
+        self.source.block_events()
     }
 
     fn has_times(&self) -> bool {
