@@ -21,6 +21,7 @@ mod events;
 mod fio;
 mod fiu;
 mod five_columns;
+mod ftrace;
 mod lcs;
 mod lines;
 mod msr;
@@ -167,6 +168,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     fio::ENTRY,
     fiu::ENTRY,
     five_columns::FLASHSIM,
+    ftrace::ENTRY,
     lcs::ENTRY,
     five_columns::MQSIM,
     msr::ENTRY,
