@@ -1,5 +1,6 @@
 //! Sums over the events of the workload and of each component.
 
+use crate::backlog::Backlogs;
 use crate::events::AnyEvent::{self, Common};
 use crate::metrics::ComponentFold;
 use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, Op, SimTime};
@@ -11,6 +12,8 @@ const OPS: usize = Op::COUNT;
 pub struct Counters {
     components: Vec<ComponentFold>,
     from: u64,
+    /// Backlogs of the host, which is the root.
+    pub(crate) backlogs: Backlogs,
     /// Requests arrived, by operation.
     pub arrived: [u64; OPS],
     /// Requests completed, by operation.
@@ -35,6 +38,7 @@ impl Counters {
         Self {
             components: vec![ComponentFold::default(); components],
             from: from.as_ns(),
+            backlogs: Backlogs::default(),
             arrived: [0; OPS],
             completed: [0; OPS],
             sectors: [0; OPS],
@@ -56,6 +60,7 @@ impl Counters {
             last_completion_ns: self.last_completion_ns,
             power_cuts: self.power_cuts,
             requests_lost: self.requests_lost,
+            backlogs: self.backlogs.measured_later(),
             ..Self::new(0, from)
         }
     }
@@ -100,7 +105,12 @@ impl Counters {
                 self.power_cuts += 1;
                 self.requests_lost += u64::from(lost);
             }
-            _ => {
+            event => {
+                if let Some(Common(CommonEvent::QueueDepth { depth })) = event
+                    && record.component() == ComponentId(0)
+                {
+                    self.backlogs.add(now, u64::from(depth));
+                }
                 let from = self.from;
                 self.component(record.component()).add(record, from);
             }

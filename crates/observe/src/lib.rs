@@ -5,6 +5,7 @@
 //! [`Pictures`] the data for figures. The metrics of a family of devices, from the sum kept during
 //! the run to the key in the results, stand in one file of `metrics`.
 
+mod backlog;
 pub mod breakdown;
 pub mod busy;
 mod busy_map;

@@ -263,7 +263,7 @@ impl<'a> Recorder<'a> {
             (pictures.marks, pictures.marks_left_out) = marks.finish(&paths);
             pictures
         });
-        let behind = summary::fell_behind(&run);
+        let behind = summary::fell_behind(&run).or_else(|| summary::backlog(&run));
         Finished {
             results,
             pictures,

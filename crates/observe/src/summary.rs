@@ -20,6 +20,8 @@ const BEYOND_MIN: f64 = 10.0;
 const BEHIND_SHARE: f64 = 0.05;
 /// Fewer requests than this are a burst, which a system need not keep up with.
 const BEHIND_REQUESTS_MIN: u64 = 100;
+/// Requests that wait at the host for so long are reported.
+const BACKLOG_NS_MIN: u64 = 1_000_000_000;
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +189,24 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
          or replay it in a closed loop (host.mode)",
         SimDuration::from_ns(rest as u64)
     ))
+}
+
+/// Reports the longest time in which requests waited at the host, unless it is short. It means
+/// nothing in a closed loop.
+pub fn backlog(run: &Run<'_>) -> Option<String> {
+    let longest = run.counters.backlogs.longest(run.ending.time.as_ns())?;
+    (longest.lasted_ns() >= BACKLOG_NS_MIN).then(|| {
+        format!(
+            "the system did not keep up for {} from {} on: up to {} requests waited at the host, \
+             and their latencies dominate the mean and high percentiles; the cause is a burst, or \
+             background work of a device, such as destaging or garbage collection; see the \
+             requests in flight in the report (--out), and replay think times (workload.times = \
+             \"after-completions\") where programs wait for their requests",
+            SimDuration::from_ns(longest.lasted_ns()),
+            SimDuration::from_ns(longest.from_ns),
+            longest.peak
+        )
+    })
 }
 
 /// Names the devices whose energy is missing in a sum that looks like that of the whole system.
