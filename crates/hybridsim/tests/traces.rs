@@ -250,3 +250,77 @@ fn any_table_can_be_described() {
     );
     assert_eq!(info["profile"]["footprint_bytes"], 3 * 4096);
 }
+
+/// blkparse text of `queued` Q events, of which the block layer merged all but `issued`.
+fn merged(queued: u32, issued: u32) -> String {
+    let line = |act: char, at: u32, sectors: u32| {
+        format!("8,0 1 1 {}.5 5 {act} R {} + {sectors} [x]\n", at / 10, at * 8)
+    };
+    let queued = (0..queued).map(|at| line('Q', at, 8));
+    let issued = (0..issued).map(|at| line('D', at * 10, 80));
+    queued.chain(issued).collect()
+}
+
+#[test]
+fn block_events_are_counted_by_kind() {
+    let folder = folder(&[("t.txt", &merged(40, 4))]);
+    let info = results(&folder, &["trace", "info", "t.txt"]);
+    let events = &info["profile"]["block_events"];
+    assert_eq!(info["profile"]["requests"], 4);
+    assert_eq!((&events["arrival"], &events["chosen"]), (&"D".into(), &false.into()));
+    assert_eq!((&events["queued"], &events["issued"]), (&40.into(), &4.into()));
+    let words = "requests are the 4 D events (issued to the device); 40 Q events";
+    let table = text(&call(&folder, &["trace", "info", "t.txt"]).stdout);
+    assert!(table.contains(words), "{table}");
+    let run = ["run", "s.toml", "--trace", "t.txt"];
+    let done = results(&folder, &run);
+    assert_eq!(done["requests"], 4);
+    assert!(warnings(&done).contains(words), "{}", warnings(&done));
+    // Choosing is enough, and what was chosen acts.
+    let format = ["--format", "{ kind = \"blkparse\", event = \"Q\" }"];
+    let done = results(&folder, &[&run[..], &format].concat());
+    assert_eq!(done["requests"], 40);
+    assert!(!warnings(&done).contains("events"), "{}", warnings(&done));
+    assert!(!warnings(&done).contains("effect"), "{}", warnings(&done));
+    ends(&folder, &["trace", "check", "t.txt"], 0, &[words]);
+}
+
+#[test]
+fn numbers_that_are_no_addresses_are_told_by_info_and_by_run() {
+    // Numbers of objects beyond 64 PiB, if they are bytes.
+    let record = |at: u64| {
+        let (time, next) = ((at as u32).to_le_bytes(), (-1i64).to_le_bytes());
+        [&time[..], &((1 << 60) + at * 512).to_le_bytes(), &4096u32.to_le_bytes(), &next].concat()
+    };
+    let folder = folder(&[]);
+    let bytes: Vec<u8> = (0..50).flat_map(record).collect();
+    fs::write(folder.path().join("t.bin"), bytes).expect("writable");
+    let format = ["--format", "{ kind = \"oracle-general\", objects = \"byte\" }"];
+    let words = ["64 PiB", "objects = \"dense\""];
+    ends(&folder, &[&["trace", "info", "t.bin"], &format[..]].concat(), 0, &words);
+    let run = ["run", "s.toml", "--trace", "t.bin", "--fit"];
+    ends(&folder, &[&run, &format[..]].concat(), 3, &words);
+    let dense = ["--format", "{ kind = \"oracle-general\", objects = \"dense\" }"];
+    ends(&folder, &[&run, &dense[..]].concat(), 0, &[]);
+}
+
+#[test]
+fn a_backlog_within_a_run_is_reported() {
+    let line = |at_ms: u64, row: u64| format!("{}.{:03} 0 {} 8 1\n", at_ms, row % 1000, row * 8);
+    let burst = |count: u64| {
+        let rows = (0..count).map(|row| line(10_000, row));
+        let text = rows.chain((0..20).map(|row| line(60_000 + row * 1_000, row)));
+        text.collect::<String>()
+    };
+    let folder = folder(&[("long", &burst(600)), ("short", &burst(200))]);
+    let run = |trace: &str, mode: &str| {
+        let sets = ["--set", "component.device.latency=10ms", "--set", "host.queue_depth=1"];
+        let trace = ["run", "s.toml", "--trace", trace, "--format", "disksim", "--set", mode];
+        warnings(&results(&folder, &[&trace[..], &sets].concat()))
+    };
+    let found = run("long", "host.mode=open");
+    assert!(found.contains("did not keep up for 5."), "{found}");
+    assert!(found.contains("up to 599 requests waited at the host"), "{found}");
+    assert!(!run("short", "host.mode=open").contains("keep up"));
+    assert!(!run("long", "host.mode=closed").contains("keep up"));
+}

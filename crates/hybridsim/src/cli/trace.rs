@@ -13,6 +13,7 @@ use hybridsim_simulation::state::NewFile;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};
+use hybridsim_workload::shape::volumes::VOLUME_BYTES_MAX;
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions, OpenTrace};
 use hybridsim_workload::write::{self, ConvertError, WriterEntry};
 use serde_json::json;
@@ -189,6 +190,14 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     progress.finish();
     warn(&args.open.file, reader.warnings());
     let profile = result?;
+    if profile.volumes.iter().any(|volume| volume.extent_bytes > VOLUME_BYTES_MAX) {
+        note(&format!(
+            "warning: {}: addresses beyond 64 PiB are hardly addresses, and no run takes them; \
+             name another format with --format, or `objects = \"dense\"` of a format with numbers \
+             of objects",
+            args.open.file.display()
+        ));
+    }
     let format = reader.format.name;
     let others: Vec<_> = reader
         .detection

@@ -27,6 +27,8 @@ hybridsim_config::params! {
 const ALIGN_SECTORS: u64 = 2048;
 /// Size of a volume where granules are remapped later.
 const VIRTUAL_SECTORS: u64 = 1 << 47;
+/// Volumes that end beyond this do not have addresses, but other numbers.
+pub const VOLUME_BYTES_MAX: u64 = VIRTUAL_SECTORS * SECTOR_BYTES;
 
 /// The chosen volumes.
 #[derive(Clone, Debug)]
@@ -148,6 +150,14 @@ impl VolumeLayout {
             }
             Self::Virtual => (u64::from(request.volume) * VIRTUAL_SECTORS, VIRTUAL_SECTORS),
         };
+        if end > room && matches!(self, Self::Virtual) {
+            return Err(format!(
+                "it ends at sector {end} of volume {}, beyond 64 PiB: its numbers are hardly \
+                 addresses; name another format with --format (`format`), or `objects = \"dense\"` \
+                 of a format with numbers of objects",
+                request.volume
+            ));
+        }
         if end > room {
             return Err(format!(
                 "it ends at sector {end} of volume {}, beyond the {room} sectors between volumes: \

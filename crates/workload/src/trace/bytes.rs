@@ -23,6 +23,41 @@ pub struct FileHead<'a> {
     pub whole: bool,
 }
 
+/// An archive of files, which is no trace itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Archive {
+    Tar,
+    Zip,
+    SevenZip,
+    Rar,
+}
+
+impl Archive {
+    /// The archive that begins with `bytes`, if it is one.
+    pub const fn of(bytes: &[u8]) -> Option<Self> {
+        // Of tar, the first file's header is known by bytes 257 to 262.
+        match bytes {
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Self::Zip),
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some(Self::SevenZip),
+            [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some(Self::Rar),
+            _ => match bytes.split_at_checked(257) {
+                Some((_, [b'u', b's', b't', b'a', b'r', 0 | b' ', ..])) => Some(Self::Tar),
+                _ => None,
+            },
+        }
+    }
+
+    /// The error of a file that is one.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Tar => "is a tar archive: unpack it (tar xf) and name one of its files",
+            Self::Zip => "is a zip archive: unpack it (unzip) and name one of its files",
+            Self::SevenZip => "is a 7z archive: unpack it (7z x) and name one of its files",
+            Self::Rar => "is a rar archive: unpack it (unrar x) and name one of its files",
+        }
+    }
+}
+
 /// A file being read: a window over its decompressed bytes.
 pub struct TraceFile {
     path: PathBuf,

@@ -48,8 +48,8 @@ hybridsim_config::params! {
             "The text in the column of the operation that means a read, such as 1; all others are \
              writes.";
         offset: String = Kind::Text, default "\"offset\"",
-            "Column of the address within its volume.";
-        size: String = Kind::Text, default "\"size\"", "Column of the length.";
+            "Column of the address within its volume, decimal or as 0x1f00.";
+        size: String = Kind::Text, default "\"size\"", "Column of the length, as addresses.";
         volume: Option<String> = Kind::Text, optional,
             "Column of the volume, a number or a name; one volume when absent.";
         unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";
@@ -84,6 +84,27 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
         true => Confidence::Likely,
         false => Confidence::No,
     }
+}
+
+/// What columns that are needed are called in tables at hand, in lower case.
+const NAMES: [(&str, &[&str]); 4] = [
+    ("time", &["time", "timestamp", "ts", "arrival", "time_s", "time_ms", "time_us", "time_ns"]),
+    ("op", &["op", "operation", "type", "rw", "io_type", "opcode", "action", "cmd"]),
+    ("offset", &["offset", "lba", "address", "addr", "sector", "start", "block", "off"]),
+    ("size", &["size", "length", "len", "bytes", "sectors", "count", "io_size", "nbytes"]),
+];
+
+/// A description of the columns that the first line names, for the user to complete with units.
+pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
+    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let separator = separator(first, Separator::Auto);
+    let mut out = "{ kind = \"columns\"".to_owned();
+    for (key, names) in NAMES {
+        let called = |text: &&[u8]| names.iter().any(|it| text.eq_ignore_ascii_case(it.as_bytes()));
+        let name = split(first, separator).find(called)?;
+        out += &format!(", {key} = \"{}\"", String::from_utf8_lossy(name));
+    }
+    Some(out + ", time_unit = \"s\", unit = \"1B\" }")
 }
 
 /// The byte that separates columns; a blank stands for runs of blanks.
@@ -241,7 +262,11 @@ impl LineParser for Columns {
             None => Op::Read,
         };
         let bytes = |name, text, unit| -> Result<u64, LineError> {
-            let number = number::whole(text).map_err(|error| LineError::number(name, error))?;
+            let number = match text {
+                [b'0', b'x' | b'X', ..] => number::hexadecimal(text),
+                _ => number::whole(text),
+            };
+            let number = number.map_err(|error| LineError::number(name, error))?;
             number.checked_mul(unit).ok_or(LineError::new(name, "is too large"))
         };
         let volume = match self.volume {
@@ -321,6 +346,8 @@ mod tests {
         check_line(&mut numbered, "0 7 8 2", "700 ns, volume 0: read 16+8");
         check_line(&mut numbered, "0 -7 8 2", "the time is negative");
         check_line(&mut numbered, "0 7 8", "the offset is missing");
+        check_line(&mut numbered, "0 7 0x10 0x2", "700 ns, volume 0: read 16+16");
+        check_line(&mut numbered, "0 7 0xg 2", "the size is not a number");
         let large = "0 7 8 18446744073709551615";
         check_line(&mut numbered, large, "the offset is too large");
     }

@@ -1,5 +1,6 @@
 //! Finds the format of a trace by its content, and reports what else it could be.
 
+use super::columns;
 use super::five_columns::{self, Reading};
 use super::{Confidence, FileHead, FormatEntry};
 use hybridsim_config::param::{Settings, Value};
@@ -73,10 +74,15 @@ pub(super) fn choose<'a>(
     let candidates: Vec<_> = entries.iter().map(|entry| ((entry.sniff)(head), entry)).collect();
     let best = candidates.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
     if best == Confidence::No {
+        const NUMBERS: &str =
+            "{ kind = \"columns\", time = \"1\", op = \"2\", offset = \"3\", size = \"4\" }";
+        let columns = match columns::suggestion(head) {
+            Some(named) => format!("its columns, with their units: --format '{named}'"),
+            None => format!("its columns: --format '{NUMBERS}'"),
+        };
         return Err(format!(
             "the content matches no known trace format; name it with --format (`format`) if it is \
-             one of {}, or describe its columns: --format '{{ kind = \"columns\", time = \"1\", op \
-             = \"2\", offset = \"3\", size = \"4\" }}'",
+             one of {}, or describe {columns}",
             super::names(entries)
         ));
     }

@@ -303,6 +303,76 @@ fn nothing_to_read() {
     check(&folder.file(b"BZh9garbage"), None, "the bzip2 data are truncated");
 }
 
+#[test]
+fn the_first_bad_record_names_both_remedies() {
+    let folder = TempFolder::new();
+    let bad = folder.file(b"1,x,8,0,1\n1,1,8,0,1\n1,1,8,0,1\n");
+    let error = read(&bad, Some("tencent")).1.expect_err("a bad line").message;
+    assert!(error.contains("--format") && error.contains("--skip-bad-lines"), "{error}");
+}
+
+#[test]
+fn traces_without_arrivals_say_so() {
+    let folder = TempFolder::new();
+    let line = |act: char, at: u32| format!("8,0 1 1 {at}.5 5 {act} R {} + 8 [x]\n", at * 8);
+    let only = |act: char| (0..20).map(|at| line(act, at)).collect::<String>();
+    let error = read(&folder.file(only('C').as_bytes()), None).1.expect_err("none").message;
+    assert!(error.contains("20 C events (completions), but none of Q, I or D"), "{error}");
+    let mut queued = named("blkparse");
+    queued.settings = Settings::default().and("event", Value::Text("D".into()));
+    let error = read_with(&folder.file(only('Q').as_bytes()), &queued).1.expect_err("none");
+    assert!(error.message.contains("20 Q events, but no D event"), "{error}");
+}
+
+#[test]
+fn an_unknown_table_with_names_is_described_by_them() {
+    let folder = TempFolder::new();
+    let table = "Timestamp,op,offset,size,x\n17,R,4096,512,1\n18,W,8192,512,1\n";
+    let path = folder.file(table.as_bytes());
+    let error = read(&path, None).1.expect_err("units are not known").message;
+    let named = "--format '{ kind = \"columns\", time = \"Timestamp\", op = \"op\", offset = \
+                 \"offset\", size = \"size\", time_unit = \"s\", unit = \"1B\" }'";
+    assert!(error.contains(named), "{error}");
+    let error = read(&folder.file(b"a,b\n1,2\n"), None).1.expect_err("no names").message;
+    assert!(error.contains("time = \"1\""), "{error}");
+}
+
+/// A tar archive of one file with this content, as `tar` writes it.
+fn tar(bytes: &[u8]) -> Vec<u8> {
+    let mut archive = vec![0u8; 512];
+    archive[..5].copy_from_slice(b"a.csv");
+    archive[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
+    archive[156] = b'0';
+    archive[257..265].copy_from_slice(b"ustar\x0000");
+    archive.extend_from_slice(bytes);
+    archive.resize(archive.len().next_multiple_of(512) + 1024, 0);
+    archive
+}
+
+#[test]
+fn archives_are_no_traces() {
+    let folder = TempFolder::new();
+    let msr =
+        |at: u64| format!("{},hm,0,Read,{},4096,70\n", 128_166_372_003_061_629 + at, at * 512);
+    let text: String = (0..200).map(msr).collect();
+    let check = |bytes: &[u8], expect: &str| {
+        let error = read(&folder.file(bytes), None).1.expect_err("an archive").message;
+        assert_eq!(error, expect);
+    };
+    let tar_message = "is a tar archive: unpack it (tar xf) and name one of its files";
+    check(&tar(text.as_bytes()), tar_message);
+    check(&gzip(&tar(text.as_bytes())), tar_message);
+    let zip = [&b"PK\x03\x04\x14\0\0\0\0\0"[..], text.as_bytes()].concat();
+    check(&zip, "is a zip archive: unpack it (unzip) and name one of its files");
+    let named = read(&folder.file(&zip), Some("msr")).1.expect_err("an archive").message;
+    assert!(named.contains("zip archive"), "{named}");
+    // FIU's reader skips the header of a member.
+    let fiu = ENTRIES.iter().find(|entry| entry.description.name == "fiu").expect("a format");
+    let records = fiu.sample.splitn(2, |byte| *byte == b'\n').nth(1).expect("lines");
+    let (records, end) = read(&folder.file(&tar(records)), None);
+    assert!(end.is_ok() && records.len() == 2, "{end:?}");
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     encoder.write_all(bytes).unwrap();

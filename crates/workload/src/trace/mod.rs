@@ -40,6 +40,7 @@ mod volumes;
 mod vscsi;
 mod window;
 
+use bytes::Archive;
 pub use bytes::{FileHead, TraceFile};
 pub use detect::{Detection, OtherReading};
 
@@ -208,6 +209,13 @@ pub fn open_with(
     let head = file.head()?;
     if head.bytes.is_empty() {
         return Err(file.error(SourceLocation::File, "decompresses to nothing: it has no requests"));
+    }
+    if let Some(archive) = Archive::of(head.bytes) {
+        // Members of tar archives are sometimes cut out with their header, which FIU's reader skips.
+        let certain = || entries.iter().any(|entry| (entry.sniff)(&head) == Confidence::Certain);
+        if archive != Archive::Tar || !(named.is_some() || certain()) {
+            return Err(file.error(SourceLocation::File, archive.message()));
+        }
     }
     let choice = match named {
         Some(entry) => Ok(Choice {

@@ -107,7 +107,8 @@ impl WarningLog {
                 "; correct it, or leave such records out with --skip-bad-lines (`skip_bad_lines`)"
             } else {
                 "; nothing before it could be read: is this the format? Name another with \
-                 --format (`format`)"
+                 --format (`format`), or leave such records out with --skip-bad-lines \
+                 (`skip_bad_lines`)"
             };
             return Err(error);
         }
