@@ -1,5 +1,7 @@
 //! What the documents say is true: paths and names exist, excerpts are code, commands run.
 
+use hybridsim_config::param::Kind;
+use hybridsim_config::registry::Registry;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -165,6 +167,43 @@ fn counts_in_prose_are_those_of_the_program() {
         }
     }
     assert!(found >= 4, "only {found} counts");
+}
+
+/// Whether component `name`, or an entry that one of its parameters chooses, has a key `key`.
+fn has_key(registry: &Registry, name: &str, key: &str) -> bool {
+    let component = registry.descriptions("component").find(|entry| entry.name == name);
+    let params = component.unwrap_or_else(|| panic!("there is no component {name}")).params;
+    params.iter().any(|param| {
+        let chosen = match param.kind {
+            Kind::Entry(category) => registry.descriptions(category).collect(),
+            _ => Vec::new(),
+        };
+        param.name == key || chosen.iter().any(|it| it.params.iter().any(|own| own.name == key))
+    })
+}
+
+#[test]
+fn the_table_of_caches_names_keys_that_each_cache_has() {
+    let page = read("docs/how-to/which-cache.md");
+    let (_, table) = page.split_once("## The same thing in each").expect("a table");
+    let registry = hybridsim_simulation::registry::standard();
+    let mut rows = table
+        .lines()
+        .filter(|line| line.starts_with('|') && !line.starts_with("|-"))
+        .map(|line| line.trim_matches('|').split(" | ").collect::<Vec<_>>());
+    let caches = rows.next().expect("a head");
+    let mut keys = 0;
+    for cells in rows {
+        for (at, cell) in cells.iter().enumerate().skip(1) {
+            let cell = if cell.trim() == "the same" { cells[at - 1] } else { cell };
+            for key in quoted(cell) {
+                let known = quoted(caches[at]).any(|name| has_key(&registry, name, key));
+                assert!(known, "{} have no key `{key}`", caches[at]);
+                keys += 1;
+            }
+        }
+    }
+    assert!(keys > 20, "only {keys} keys");
 }
 
 #[test]

@@ -348,7 +348,7 @@ function sameAddresses(runs) {
 // ---- latency breakdown
 
 function latencyBreakdown() {
-  const grid = section("breakdown", "Latency breakdown", "Mean latency of a request by phase. Bars are scaled to equal width; the number at the right is their sum.");
+  const grid = section("breakdown", "Latency breakdown", "Mean latency of a request by phase. Bars are scaled to equal width; the number at the right is their sum. Queue includes waiting for a device that works for itself, such as garbage collection or destaging in the background.");
   const kinds = [["All requests", "all"], ["Reads", "read"], ["Writes", "write"], ["Slowest 1 %", "slowest"]];
   const parts = (run, kind) => kind === "slowest" ? run.results.breakdown_ns.slowest.parts : run.results.breakdown_ns[kind];
   const setsOf = order => kinds.map(([name, kind]) => ({

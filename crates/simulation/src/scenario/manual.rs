@@ -117,6 +117,8 @@ mod tests {
             ("response time", "completion"),
             ("WAF", "write_amplification"),
             ("iodepth", "queue_depth"),
+            ("queue", "background work"),
+            ("repeat", "workload.loops"),
             ("rw=randread", "fio"),
             ("konanki", "Master's thesis"),
         ] {
