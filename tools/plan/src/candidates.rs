@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// Cache sizes are chosen to leave these shares of the avoidable misses.
 const MISSES_LEFT: [f64; 3] = [0.5, 0.2, 0.05];
+/// Smaller caches are not worth a device.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
 /// Another policy than the cache's own is tried if it avoids this share of accesses more misses.
 const POLICY_GAIN: f64 = 0.01;
 /// The simulated part of a drive is at most so many times as large as what is used of it.
@@ -120,6 +122,11 @@ pub fn first_cut(
         }
     }
     let mut cut = FirstCut::default();
+    let is_tiny = |it: &Candidate| it.cache.is_some() && it.flash_bytes < CACHE_BYTES_MIN;
+    for tiny in all.extract_if(.., |it| is_tiny(it)) {
+        let reason = format!("a cache of less than {}", binary_size(CACHE_BYTES_MIN));
+        cut.dropped.push(Dropped { name: tiny.label(), reason });
+    }
     for candidate in all {
         match bounds.rules_out(&candidate, prices, demand, &holds) {
             Some(reason) => cut.dropped.push(Dropped { name: candidate.label(), reason }),
@@ -405,6 +412,25 @@ mod tests {
         assert_eq!((has("disk alone"), has("SSD alone")), (1, 2), "{names:?}");
         assert_eq!(has("SATA SSD, open-cas"), 4, "three sizes, one of them also with ARC");
         assert_eq!(has("SATA SSD, open-cas with arc"), 1);
+    }
+
+    #[test]
+    fn tiny_caches_are_not_offered() {
+        let points = [(100_000, 0.5), (1 << 20, 0.3), (1 << 28, 0.1)];
+        let points = points.map(|(cache_bytes, miss)| Point {
+            cache_bytes,
+            miss_ratio: Some(miss),
+            error: None,
+        });
+        let lru = Curve { policy: "lru".to_owned(), method: "simulation", points: points.to_vec() };
+        let (prices, caches) = (Prices::standard(), ["dm-cache".to_owned()]);
+        let cut =
+            first_cut(&prices, &demand(), &curves(vec![lru]), &caches, &Bounds::default()).unwrap();
+        let caches = cut.candidates.iter().filter(|it| it.cache.is_some());
+        let sizes: Vec<u64> = caches.map(|it| it.flash_bytes).collect();
+        assert_eq!(sizes, [1 << 28; 2], "one for each SSD");
+        let small = cut.dropped.iter().filter(|it| it.reason.contains("less than 1 MiB"));
+        assert_eq!(small.count(), 2, "{:?}", cut.dropped);
     }
 
     #[test]

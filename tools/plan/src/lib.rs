@@ -119,6 +119,8 @@ pub struct System {
     pub watts: Option<f64>,
     /// Devices by years of service and energy; absent where the run failed.
     pub cost_per_year: Option<f64>,
+    /// Systems that differ in the size or policy of the cache alone, and in no figure.
+    pub same_figures: Vec<String>,
     /// Bounds it does not meet, or why its run failed; empty for a system that meets all.
     pub unmet: Vec<String>,
     /// The scenario that was simulated, without its workload.
@@ -129,6 +131,8 @@ pub struct System {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     pub currency: String,
+    /// Prices on which the costs rest, in words.
+    pub prices: String,
     pub demand: Demand,
     pub bounds: Bounds,
     pub systems: Vec<System>,
@@ -158,14 +162,48 @@ impl Plan {
                 .then(cost(one).total_cmp(&cost(other)))
                 .then(mean(one).total_cmp(&mean(other)))
         });
-        let currency = prices.currency.clone();
-        Self { currency, demand, bounds, systems, dropped: cut.dropped }
+        let (currency, prices) = (prices.currency.clone(), prices.to_string());
+        let systems = merged(systems);
+        Self { currency, prices, demand, bounds, systems, dropped: cut.dropped }
     }
 
     /// The cheapest system that meets all bounds.
     pub fn best(&self) -> Option<&System> {
         self.systems.first().filter(|system| system.unmet.is_empty())
     }
+}
+
+impl System {
+    /// The system's name with the size of its flash, as [`Candidate::label`].
+    pub fn label(&self) -> String {
+        let size = self.flash_bytes.map(|bytes| format!(", {}", binary_size(bytes)));
+        self.name.clone() + &size.unwrap_or_default()
+    }
+
+    /// Whether no figure distinguishes it from a cache of the same devices and preset.
+    fn has_figures_of(&self, other: &Self) -> bool {
+        let figures = |it: &Self| {
+            let latency = (it.mean_ns, it.p99_ns, it.hit_ratio);
+            let wear = (it.write_amplification, it.tb_per_year, it.life_years);
+            (latency, wear, it.watts, it.cost_per_year, it.drive_bytes)
+        };
+        self.cache.is_some()
+            && self.cache == other.cache
+            && self.cost_per_year.is_some()
+            && figures(self) == figures(other)
+    }
+}
+
+/// Ranked systems, where each cache stands for those after it that have its figures.
+fn merged(ranked: Vec<System>) -> Vec<System> {
+    let mut kept: Vec<System> = Vec::with_capacity(ranked.len());
+    for system in ranked {
+        match kept.iter_mut().find(|other| system.has_figures_of(other)) {
+            Some(other) => other.same_figures.push(system.label()),
+            None => kept.push(system),
+        }
+    }
+    kept
 }
 
 fn system(candidate: &Candidate) -> System {
@@ -187,6 +225,7 @@ fn system(candidate: &Candidate) -> System {
         life_years: None,
         watts: None,
         cost_per_year: None,
+        same_figures: Vec::new(),
         unmet: Vec::new(),
         scenario: candidate.scenario.clone(),
     }
@@ -278,4 +317,42 @@ fn wear(
     it.life_years_simulated = years.filter(|years| years.is_finite());
     let both = [it.life_years_simulated, it.life_years_rated];
     it.life_years = both.into_iter().flatten().min_by(f64::total_cmp);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(cache: &str, flash_bytes: u64, mean_ns: f64) -> System {
+        let candidate = Candidate {
+            name: format!("disk + SSD, {cache}"),
+            disk: Some(0),
+            flash: Some(1),
+            flash_bytes,
+            simulated_bytes: 4 * flash_bytes,
+            cache: Some(cache.to_owned()),
+            policy: None,
+            miss_ratio: None,
+            scenario: String::new(),
+        };
+        System { mean_ns: Some(mean_ns), cost_per_year: Some(8.0), ..system(&candidate) }
+    }
+
+    #[test]
+    fn caches_with_the_same_figures_are_one_row() {
+        let ranked = vec![
+            named("a", 1 << 28, 5.0),
+            named("a", 1 << 29, 5.0),
+            named("b", 1 << 29, 5.0),
+            named("a", 1 << 30, 6.0),
+        ];
+        let kept = merged(ranked);
+        let labels: Vec<String> = kept.iter().map(System::label).collect();
+        let expected = ["disk + SSD, a, 256 MiB", "disk + SSD, b, 512 MiB", "disk + SSD, a, 1 GiB"];
+        assert_eq!(labels, expected);
+        assert_eq!(kept[0].same_figures, ["disk + SSD, a, 512 MiB"]);
+        // A run that failed has no figures.
+        let failed = System { cost_per_year: None, ..named("a", 1 << 28, 5.0) };
+        assert_eq!(merged(vec![failed.clone(), failed]).len(), 2);
+    }
 }

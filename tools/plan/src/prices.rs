@@ -1,7 +1,9 @@
 //! The price table: devices with prices and rated endurance.
 
 use hybridsim_config::units;
+use hybridsim_report::figures::number;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::Path;
 
 /// The table unless the user gives one.
@@ -18,6 +20,9 @@ pub struct Prices {
     /// Price of a kilowatt-hour.
     pub energy: f64,
     pub device: Vec<Device>,
+    /// Whether it is the table that ships, whose prices are assumed.
+    #[serde(skip)]
+    pub is_assumed: bool,
 }
 
 /// A device on sale.
@@ -118,7 +123,8 @@ impl Prices {
     /// # Panics
     /// Never: a test reads it.
     pub fn standard() -> Self {
-        Self::parse(STANDARD, Path::new("")).expect("the table is tested")
+        let table = Self::parse(STANDARD, Path::new("")).expect("the table is tested");
+        Self { is_assumed: true, ..table }
     }
 
     /// Reads a table, whose paths of presets start from the folder `base`.
@@ -168,9 +174,45 @@ impl Prices {
     }
 }
 
+/// The prices in a sentence.
+impl fmt::Display for Prices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let currency = &self.currency;
+        let kind = if self.is_assumed { "Assumed prices (yours: --prices)" } else { "Prices" };
+        write!(f, "{kind}: ")?;
+        for device in &self.device {
+            match &device.price {
+                Price::Device(price) => write!(f, "{} {} {currency}", device.name, number(*price))?,
+                Price::Bytes(price) => match price.split_once('/') {
+                    Some((amount, unit)) => {
+                        write!(f, "{} {} {currency}/{}", device.name, amount.trim(), unit.trim())?;
+                    }
+                    None => write!(f, "{} {price} {currency}", device.name)?,
+                },
+            }
+            if let Some(least) = &device.size_min {
+                write!(f, " from {least}")?;
+            }
+            write!(f, "; ")?;
+        }
+        let (years, energy) = (number(self.years), number(self.energy));
+        write!(f, "energy {energy} {currency}/kWh; devices serve {years} years.")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prices_are_stated_and_said_to_be_assumed() {
+        let text = Prices::standard().to_string();
+        assert!(text.starts_with("Assumed prices (yours: --prices): disk 40"), "{text}");
+        assert!(text.contains("SATA SSD 0.09 USD/GiB from 240GB; "), "{text}");
+        assert!(text.contains("USD/kWh; devices serve 5"), "{text}");
+        let own = Prices::parse(STANDARD, Path::new("")).expect("a table").to_string();
+        assert!(own.starts_with("Prices: disk 40"), "{own}");
+    }
 
     fn refused(change: (&str, &str), part: &str) {
         let text = STANDARD.replacen(change.0, change.1, 1);

@@ -42,6 +42,11 @@ impl Plan {
             // The error of a run may have several lines.
             out += &format!("  {}\n", unmet.lines().next().unwrap_or("met"));
         }
+        for system in &self.systems {
+            for same in &system.same_figures {
+                out += &format!("same figures as {}: {same}\n", system.label());
+            }
+        }
         for dropped in &self.dropped {
             out += &format!("not simulated: {}: {}\n", dropped.name, dropped.reason);
         }
@@ -63,6 +68,7 @@ impl Plan {
         if demand.duty < 1.0 {
             notes.push(format!("The load lasts {} % of the year.", number(demand.duty * 100.0)));
         }
+        notes.push(self.prices.clone());
         notes.push(match self.best() {
             Some(best) => answer(best, &self.currency),
             None => "No system meets all bounds.".to_owned(),
@@ -91,6 +97,10 @@ impl Plan {
         };
         let rows = self.systems.iter().map(row).collect();
         let mut notes = self.notes();
+        for system in &self.systems {
+            let same = system.same_figures.iter();
+            notes.extend(same.map(|it| format!("Same figures as {}: {it}.", system.label())));
+        }
         let not = |it: &crate::Dropped| format!("Not simulated: {}: {}.", it.name, it.reason);
         notes.extend(self.dropped.iter().map(not));
         sweep::page(&Sweep {
@@ -110,7 +120,7 @@ impl Plan {
 
 fn answer(best: &System, currency: &str) -> String {
     let cost = best.cost_per_year.map_or_else(String::new, number);
-    let mut text = format!("Cheapest: {}, {cost} {} a year", size(best), currency);
+    let mut text = format!("Cheapest: {}, {cost} {currency} a year", best.label());
     if let Some(years) = best.life_years {
         let why = if best.life_years_rated == best.life_years { "rated" } else { "simulated" };
         text += &format!(
@@ -128,13 +138,6 @@ fn answer(best: &System, currency: &str) -> String {
         );
     }
     text + "."
-}
-
-/// The system's name with the size of its flash, as [`crate::Candidate::label`].
-fn size(system: &System) -> String {
-    let size =
-        system.flash_bytes.map_or_else(String::new, |bytes| format!(", {}", binary_size(bytes)));
-    system.name.clone() + &size
 }
 
 /// The name of a row of the page; one that misses a bound says so.
