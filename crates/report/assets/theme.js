@@ -51,6 +51,7 @@ function report() {
     drawn += done ? 1 : 0;
   });
   document.documentElement.dataset.charts = `${drawn} of ${charts.length}`;
+  document.documentElement.dataset.width = `${document.documentElement.scrollWidth} of ${document.documentElement.clientWidth}`;
   document.getElementById("status").textContent = `${drawn} of ${charts.length} charts drawn`;
 }
 

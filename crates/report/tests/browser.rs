@@ -332,7 +332,7 @@ fn the_page_of_a_sweep_is_drawn() {
         seeds: 3,
         keys: vec![
             key("component.ssd.size", &["1", "10", "100"]),
-            key("host.scheduler", &["\"fcfs\"", HOSTILE]),
+            key("host.scheduler", &["\"first come, first served\"", HOSTILE]),
             key("host.queue_depth", &["1", "8"]),
         ],
         columns: vec![column("mean_us", false), column(&format!("iops{HOSTILE}"), true)],
@@ -341,11 +341,14 @@ fn the_page_of_a_sweep_is_drawn() {
     let page = page(&sweep);
     assert_eq!((page.matches("<script").count(), page.contains("<img")), (2, false));
     let Some(browser) = chromium() else { return };
-    for (fragment, width) in [("theme=light", 1280), ("theme=dark", 400)] {
+    for (fragment, width) in [("theme=light", 1280), ("theme=dark", 390)] {
         let visit = visit(&browser, &page, fragment, width);
         // Sensitivities, the front, and two panels for each statistic.
         assert_eq!(problems(&visit, 6), [""; 0]);
         assert!(!visit.dom.contains("data-hacked"), "a script ran");
+        let sizes = attribute(&visit.dom, "data-width").expect("the width of the page");
+        let (page, window) = sizes.split_once(" of ").expect("two widths");
+        assert_eq!(page, window, "the page is wider than the window of {width}");
         let front = visit.dom.matches("<circle class=\"front\"").count();
         assert_eq!(front, 1, "the smallest mean has the most throughput");
     }
