@@ -189,7 +189,8 @@ impl Claim {
         Self { published, tolerance, bounds: (low, high), ..self }
     }
 
-    /// Fills `value` in where the claim, its reasons or its remark say `{name}`.
+    /// Fills `value` in where the claim, its reasons or its remark say `{name}`, or `{name:.2}` for
+    /// a number with two digits behind the point.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         let PublishedClaim { claim, if_it_differs, remark, not_comparable, .. } = &mut self.source;
@@ -198,6 +199,12 @@ impl Claim {
             *text = filled(text, &[(name, &value)]);
         }
         self
+    }
+
+    /// As [`Claim::with`], for several numbers.
+    #[must_use]
+    pub fn with_figures(self, figures: &[(&str, f64)]) -> Self {
+        figures.iter().fold(self, |claim, (name, value)| claim.with(name, value))
     }
 
     /// Whether the source's number went into what was run, or is worked out by the formula that is

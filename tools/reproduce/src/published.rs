@@ -1,6 +1,7 @@
 //! Claims, plots and parameters of the sources: `papers/<key>/claims.toml`, embedded and read once.
 
 use crate::claim::Order;
+use crate::variants::Setting;
 use hybridsim_report::study::{Axis, Curve, Plot};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -21,6 +22,8 @@ struct Source {
     claim: BTreeMap<String, PublishedClaim>,
     #[serde(default)]
     plot: BTreeMap<String, PlotText>,
+    #[serde(default)]
+    settings: BTreeMap<String, Vec<Setting>>,
 }
 
 /// Title, method and parameters of an experiment.
@@ -175,6 +178,30 @@ pub fn parameters<T: DeserializeOwned>(id: &str) -> T {
     table.try_into().unwrap_or_else(|error| panic!("the parameters of `{id}`: {error}"))
 }
 
+/// The settings `id`, such as `konanki/stick`; each `{name}` in them is one of `values`.
+///
+/// # Panics
+/// As [`experiment`].
+pub fn settings(id: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Vec<Setting> {
+    let each = |sets: &[String]| sets.iter().map(|set| filled(set, values)).collect();
+    let fill = |Setting { name, set, jobs, set_all }: &Setting| Setting {
+        name: filled(name, values),
+        set: each(set),
+        jobs: jobs.clone(),
+        set_all: each(set_all),
+    };
+    find(id, |source| &source.settings).iter().map(fill).collect()
+}
+
+/// The setting `name` among the settings `id`.
+///
+/// # Panics
+/// As [`experiment`], and when none of them has this name.
+pub fn setting(id: &str, name: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Setting {
+    let found = settings(id, values).into_iter().find(|setting| setting.name == name);
+    found.unwrap_or_else(|| panic!("papers/ has no `{name}` of `{id}`"))
+}
+
 /// The plot `id` with `curves`; each `{name}` in its texts is one of `values`.
 ///
 /// # Panics
@@ -190,10 +217,18 @@ pub fn plot(id: &str, values: &[(&str, &dyn std::fmt::Display)], curves: Vec<Cur
     Plot { title, caption, x: axis(x), y: axis(y), curves }
 }
 
-/// `text` with each of `values` where it says `{name}`.
+/// `text` with each of `values` where it says `{name}`, or `{name:.2}` for a number with two digits
+/// behind the point.
 pub fn filled(text: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
     values.iter().fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), &value.to_string())
+        let text = text.replace(&format!("{{{name}}}"), &value.to_string());
+        let opening = format!("{{{name}:.");
+        let (first, rounded) = text.split_once(&opening).unwrap_or((&text, ""));
+        let rounded = rounded.split(&opening).filter_map(|part| part.split_once('}'));
+        rounded.fold(first.to_owned(), |text, (digits, rest)| {
+            let digits = digits.parse().expect("a number of digits");
+            format!("{text}{value:.digits$}{rest}")
+        })
     })
 }
 
@@ -218,19 +253,32 @@ mod tests {
     fn every_claim_has_an_experiment_and_every_experiment_its_claims() {
         let mut code = String::new();
         gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut code);
+        // Experiments name some of their claims in their parameters.
+        for folder in PAPERS.dirs() {
+            let claims = folder.get_file(folder.path().join("claims.toml"));
+            code += claims.and_then(|file| file.contents_utf8()).unwrap_or_default();
+        }
         for (key, source) in SOURCES.iter() {
             let named = source.claim.keys().chain(source.experiment.keys());
-            for name in named.chain(source.plot.keys()) {
+            for name in named.chain(source.plot.keys()).chain(source.settings.keys()) {
                 assert!(code.contains(&format!("\"{key}/{name}\"")), "nothing uses {key}/{name}");
             }
         }
-        let uses = code.split("Claim::of(\"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let uses = code.split("Claim::of(\"").skip(1).chain(code.split(" id = \"").skip(1));
+        let uses = uses.filter_map(|rest| rest.split_once('"'));
         for (id, _) in uses.filter(|(id, _)| id.contains('/')) {
             assert!(!claim(id).claim.is_empty(), "{id}");
         }
         for experiment in crate::all() {
             assert!(!experiment.title().is_empty() && !experiment.method().is_empty());
         }
+    }
+
+    #[test]
+    fn texts_are_filled_with_numbers_as_precise_as_they_say() {
+        let values: [(&str, &dyn std::fmt::Display); 2] = [("a", &2.345), ("b", &"{ none }")];
+        assert_eq!(filled("{a} {a:.1} {b}, {a:.0}. {c}", &values), "2.345 2.3 { none }, 2. {c}");
+        assert_eq!(filled("", &values), "");
     }
 
     #[test]

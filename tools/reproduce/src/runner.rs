@@ -1,5 +1,6 @@
 //! Runs the scenarios of an experiment in parallel, profiles workloads, finds measured data.
 
+use crate::Setting;
 use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
@@ -94,6 +95,13 @@ impl Job {
         self
     }
 
+    /// The job with the keys of `setting`.
+    #[must_use]
+    pub fn at(mut self, setting: &Setting) -> Self {
+        self.sets.extend(setting.set.iter().cloned());
+        self
+    }
+
     /// The job at the seed `seed`.
     #[must_use]
     pub fn at_seed(&self, seed: u32) -> Self {
@@ -181,7 +189,17 @@ impl JobOutput {
 
     /// Longest latency in milliseconds.
     pub fn longest_ms(&self) -> f64 {
-        self.results.latency_ns.all.max.map_or(f64::NAN, |ns| ns as f64 / 1e6)
+        ms(self.results.latency_ns.all.max)
+    }
+
+    /// Median latency in milliseconds.
+    pub fn median_ms(&self) -> f64 {
+        ms(self.results.latency_ns.all.p50)
+    }
+
+    /// 99th percentile of the latency in milliseconds.
+    pub fn p99_ms(&self) -> f64 {
+        ms(self.results.latency_ns.all.p99)
     }
 
     /// The distribution of latencies of `kind`: (ns, share that took at most that).
@@ -359,6 +377,11 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+/// A latency in milliseconds; NaN without one.
+pub fn ms(ns: Option<u64>) -> f64 {
+    ns.map_or(f64::NAN, |ns| ns as f64 / 1e6)
 }
 
 fn points(latencies: &LatencyFold) -> BTreeMap<&'static str, Vec<(u64, u64)>> {

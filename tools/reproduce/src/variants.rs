@@ -1,24 +1,33 @@
 //! Experiments at several seeds, and at other settings of what their sources leave open.
 
 use crate::{Claim, ExperimentError, Job, JobOutput, Runner};
+use serde::Deserialize;
 
-/// A setting of what a source leaves open: its name, and the keys that make it, by job.
+/// A setting of what a source leaves open, or one of several systems compared: its name, and the
+/// keys that make it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Setting {
-    name: String,
-    make: Box<dyn Fn(usize, Job) -> Job>,
+    /// The name in words.
+    pub name: String,
+    /// Keys with their values, as `--set` takes them.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Numbers of the jobs in which `set` applies; all without.
+    pub jobs: Option<Vec<usize>>,
+    /// Keys that apply in all jobs.
+    #[serde(default)]
+    pub set_all: Vec<String>,
 }
 
 impl Setting {
-    /// The setting `name`, in words, which `make` makes in a job of the experiment, given with its
-    /// number.
-    pub fn new(name: impl Into<String>, make: impl Fn(usize, Job) -> Job + 'static) -> Self {
-        Self { name: name.into(), make: Box::new(make) }
-    }
-
-    /// Sets `key` to `value` in all jobs.
-    pub fn key(name: &str, key: &'static str, value: impl std::fmt::Display) -> Self {
-        let value = value.to_string();
-        Self::new(name, move |_, job| job.set(key, &value))
+    /// The job number `at` of an experiment with this setting.
+    pub fn make(&self, at: usize, mut job: Job) -> Job {
+        job.sets.extend(self.set_all.iter().cloned());
+        match self.jobs.as_ref().is_none_or(|jobs| jobs.contains(&at)) {
+            true => job.at(self),
+            false => job,
+        }
     }
 }
 
@@ -47,7 +56,7 @@ impl Variants {
         let by_setting = settings.iter().flat_map(|setting| {
             let made = |(at, job): (usize, &Job)| {
                 let name = format!("{}, {}", job.name, setting.name);
-                (setting.make)(at, job.at_seed(1)).named(name)
+                setting.make(at, job.at_seed(1)).named(name)
             };
             jobs.iter().enumerate().map(made).collect::<Vec<_>>()
         });
@@ -72,10 +81,10 @@ impl Variants {
     }
 
     /// `claim` about the order of the named numbers that `values` takes from the outputs.
-    pub fn order(
+    pub fn order<'n>(
         &self,
         claim: Claim,
-        values: impl Fn(&[JobOutput]) -> Vec<(&'static str, f64)>,
+        values: impl Fn(&[JobOutput]) -> Vec<(&'n str, f64)>,
     ) -> Claim {
         let by_seed: Vec<_> = self.seeds.iter().map(|ran| values(ran)).collect();
         let named: Vec<(&str, Vec<f64>)> = by_seed[0]
@@ -92,7 +101,7 @@ impl Variants {
 }
 
 /// Runs `jobs`; those that a setting does not change run once.
-fn once_each(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
+pub fn once_each(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
     let mut unique: Vec<Job> = Vec::new();
     let places: Vec<usize> = jobs
         .iter()

@@ -27,11 +27,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
             Claim::of("bisson-fqueue/faster-flash-shorter-access-time")
                 .with("name", name)
                 .ranked(&named)
-                .remark(&format!(
-                    "from 4x to 8x it saves {:.2} of what is left, of which {:.2} is flash",
-                    (times[2] - times[3]) / times[2],
-                    sum(&ran[3], "flash_write_ns") / foreground_ns(&ran[3])
-                )),
+                .with("saved", (times[2] - times[3]) / times[2])
+                .with("flash", sum(&ran[3], "flash_write_ns") / foreground_ns(&ran[3])),
         );
         curves.push(Curve::ours(name, SPEEDS.iter().map(|s| f64::from(*s)).zip(times).collect()));
     }

@@ -1,15 +1,18 @@
 //! Figures 8, 9, 10, 12 and 13: the effect of the FQueue's size.
 
-use super::{Machine, count, foreground_ns, readings, reasons, seeds, sum, weeks};
+use super::{Machine, count, foreground_ns, reasons, seeds, sum, weeks};
+use crate::published::{parameters, settings};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::Curve;
+use serde::Deserialize;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig8-13", run: reproduce };
 
 pub(super) const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
 const SIZE_NAMES: [&str; 4] = ["10 MB", "40 MB", "80 MB", "100 MB"];
 /// Times of writes to the disk.
-const NAMES: &[&str] = &["disk_write_ns", "coalesced_write_ns", "flush_back_ns", "idle_sync_ns"];
+pub(super) const DISK_WRITES: &[&str] =
+    &["disk_write_ns", "coalesced_write_ns", "flush_back_ns", "idle_sync_ns"];
 /// An erase block of the flash: 128 KiB, as of large pages (assumed).
 pub(super) const BLOCK_BYTES: f64 = 131_072.0;
 /// Erases a block stands (the paper's).
@@ -66,7 +69,7 @@ pub(super) fn synchronised(ran: &[JobOutput], at: usize) -> f64 {
 
 /// "The percentage of I/O that occurs due to flush-back I/O."
 pub(super) fn flushed(ran: &[JobOutput], at: usize) -> f64 {
-    let operations = [NAMES, &["flash_write_ns", "disk_read_ns"]].concat();
+    let operations = [DISK_WRITES, &["flash_write_ns", "disk_read_ns"]].concat();
     let all: f64 = operations.iter().map(|name| count(&ran[at], name)).sum();
     count(&ran[at], "flush_back_ns") / all
 }
@@ -108,13 +111,13 @@ fn overwritten(ran: &[JobOutput], at: usize) -> f64 {
 
 fn disk_time(ran: &[JobOutput], at: usize) -> f64 {
     let busy = |ran: &JobOutput| {
-        NAMES.iter().map(|name| sum(ran, name)).sum::<f64>() + sum(ran, "disk_read_ns")
+        DISK_WRITES.iter().map(|name| sum(ran, name)).sum::<f64>() + sum(ran, "disk_read_ns")
     };
     busy(&ran[at]) / busy(&ran[PLAIN])
 }
 
 pub(super) fn disk_writes(ran: &[JobOutput], at: usize) -> f64 {
-    let writes = |ran: &JobOutput| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
+    let writes = |ran: &JobOutput| DISK_WRITES.iter().map(|name| count(ran, name)).sum::<f64>();
     writes(&ran[at]) / writes(&ran[PLAIN])
 }
 
@@ -139,9 +142,10 @@ fn by_flushed(ran: &[JobOutput]) -> Vec<(&'static str, f64)> {
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut weeks_run = Vec::new();
+    let mut readings = settings("bisson-fqueue/idle-readings", &[]);
+    readings.extend(settings("bisson-fqueue/other-readings", &[]));
     for machine in weeks(runner) {
-        let settings = readings();
-        let ran = Variants::run(runner, &jobs(&machine), seeds("B12"), &settings)?;
+        let ran = Variants::run(runner, &jobs(&machine), seeds("B12"), &readings)?;
         let week = Week { name: machine.name, ran };
         times(&week, &mut findings);
         with_idle(&week, &mut findings);
@@ -155,13 +159,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 }
 
 impl Week {
+    /// The claim `id`, with the numbers of the reason why it differs.
     fn claim(&self, id: &str) -> Claim {
-        Claim::of(id).with("name", self.name)
-    }
-
-    /// The claim `id`; where it differs, `why` says so from the runs.
-    fn explained(&self, id: &str, why: fn(&[JobOutput]) -> String) -> Claim {
-        self.claim(id).if_it_differs(&why(self.ran.first()))
+        Claim::of(id).with("name", self.name).with_figures(&reasons::figures(self.ran.first()))
     }
 
     /// `claim` about `value` by size, which has no effect where the smallest FQueue is never full.
@@ -185,15 +185,15 @@ impl Week {
 }
 
 fn times(week: &Week, findings: &mut Findings) {
-    let falls = week.explained("bisson-fqueue/access-time-falls-with-size", reasons::size);
+    let falls = week.claim("bisson-fqueue/access-time-falls-with-size");
     findings.row(week.by_size(falls, access));
     for id in ["bisson-fqueue/synchronised-idle-time-10-mb", "bisson-fqueue/same-hp-s-claim"] {
-        let claim = week.explained(id, reasons::idle_work);
+        let claim = week.claim(id);
         if id.ends_with("10-mb") || week.name.starts_with("HP") {
             findings.row(week.number(claim, SMALLEST, synchronised));
         }
     }
-    let claim = week.explained("bisson-fqueue/the-more-flushed-the-less-gained", reasons::flushing);
+    let claim = week.claim("bisson-fqueue/the-more-flushed-the-less-gained");
     findings.row(week.ran.order(claim, by_flushed));
     let claim = week.claim("bisson-fqueue/idle-processing-is-a-major-contributor");
     let both =
@@ -202,16 +202,11 @@ fn times(week: &Week, findings: &mut Findings) {
 }
 
 fn with_idle(week: &Week, findings: &mut Findings) {
-    type Why = fn(&[JobOutput]) -> String;
-    for (id, value, why) in [
-        (
-            "bisson-fqueue/idle-time-processing-counted-100-mb",
-            access_with_idle as ByJob,
-            reasons::idle_counted as Why,
-        ),
-        ("bisson-fqueue/response-time-with-idle-counted", response_with_idle, reasons::responses),
+    for (id, value) in [
+        ("bisson-fqueue/idle-time-processing-counted-100-mb", access_with_idle as ByJob),
+        ("bisson-fqueue/response-time-with-idle-counted", response_with_idle),
     ] {
-        let claim = week.explained(id, why);
+        let claim = week.claim(id);
         let claim = match week.name {
             "Mac" | "WinPC" => claim.between("more than without", 1.0, f64::INFINITY),
             _ => claim.between("0.5 to 0.7", 0.4, 0.8),
@@ -222,19 +217,21 @@ fn with_idle(week: &Week, findings: &mut Findings) {
 
 /// Whether the machines fall into the groups of figure 9: Eng and HP below Mac and WinPC.
 fn groups(weeks: &[Week], findings: &mut Findings) {
-    let group = |names: [&str; 2], id: usize, value: ByJob| {
-        let of = weeks.iter().filter(|week| names.contains(&week.name));
-        of.map(|week| value(&week.ran.seeds[id], LARGEST)).collect::<Vec<_>>()
+    // The higher of Eng and HP, and the lower of Mac and WinPC.
+    let ends = |value: ByJob, outputs: &dyn Fn(&Variants) -> &[JobOutput]| {
+        let of = |names: [&'static str; 2]| {
+            let of = weeks.iter().filter(move |week| names.contains(&week.name));
+            of.map(|week| value(outputs(&week.ran), LARGEST))
+        };
+        (of(["Eng", "HP"]).fold(0.0, f64::max), of(["Mac", "WinPC"]).fold(f64::MAX, f64::min))
     };
     for (id, value) in [
         ("bisson-fqueue/groups-of-machines-by-access-time", access_with_idle as ByJob),
         ("bisson-fqueue/groups-of-machines-by-response-time", response_with_idle),
     ] {
         let seeds = weeks.first().map_or(0, |week| week.ran.seeds.len());
-        let low = |at| group(["Eng", "HP"], at, value).into_iter().fold(0.0, f64::max);
-        let high = |at| group(["Mac", "WinPC"], at, value).into_iter().fold(f64::MAX, f64::min);
-        let low: Vec<f64> = (0..seeds).map(low).collect();
-        let high: Vec<f64> = (0..seeds).map(high).collect();
+        let at_seeds = (0..seeds).map(|seed| ends(value, &|ran| &ran.seeds[seed]));
+        let (low, high): (Vec<f64>, Vec<f64>) = at_seeds.unzip();
         let named = [
             ("higher of Eng and HP", low),
             ("without an FQueue", vec![1.0; seeds]),
@@ -244,15 +241,10 @@ fn groups(weeks: &[Week], findings: &mut Findings) {
             .iter()
             .map(|week| format!("{} {:.2}", week.name, value(week.ran.first(), LARGEST)))
             .collect();
-        let claim = Claim::of(id).if_it_differs(&format!("{} at seed 1", each.join(", ")));
+        let claim = Claim::of(id).with("each", each.join(", "));
         let mut claim = claim.ranked_at_seeds(&named);
         for (at, (name, _)) in weeks[0].ran.others.iter().enumerate() {
-            let of = |names: [&str; 2]| -> Vec<f64> {
-                let of = weeks.iter().filter(|week| names.contains(&week.name));
-                of.map(|week| value(&week.ran.others[at].1, LARGEST)).collect()
-            };
-            let low = of(["Eng", "HP"]).into_iter().fold(0.0, f64::max);
-            let high = of(["Mac", "WinPC"]).into_iter().fold(f64::MAX, f64::min);
+            let (low, high) = ends(value, &|ran| &ran.others[at].1);
             let named = [("Eng and HP", low), ("without", 1.0), ("Mac and WinPC", high)];
             claim = claim.sensitive_ranked(name, &named);
         }
@@ -261,21 +253,21 @@ fn groups(weeks: &[Week], findings: &mut Findings) {
 }
 
 fn endurance(week: &Week, findings: &mut Findings) {
-    let linear = week.explained("bisson-fqueue/endurance-is-linear", reasons::linearity);
+    let linear = week.claim("bisson-fqueue/endurance-is-linear");
     findings.row(week.ran.number(linear, linearity));
-    let claim = week.explained("bisson-fqueue/years-100-000-erases-100-mb", reasons::years);
+    let claim = week.claim("bisson-fqueue/years-100-000-erases-100-mb");
     let claim = week.ran.number(claim, |ran| years_packed(ran, LARGEST, SIZES[3]));
     let by_write = years_by_write(week.ran.first(), LARGEST, SIZES[3]);
     findings.row(claim.sensitive("an erase for each write", by_write));
 }
 
 fn duty(week: &Week, findings: &mut Findings) {
-    let grow = week.explained("bisson-fqueue/overwrites-grow-with-size", reasons::size);
+    let grow = week.claim("bisson-fqueue/overwrites-grow-with-size");
     findings.row(week.by_size(grow, overwritten));
-    let claim = week.explained("bisson-fqueue/share-writes-100-mb", reasons::overwrites);
+    let claim = week.claim("bisson-fqueue/share-writes-100-mb");
     findings.row(week.number(claim, LARGEST, overwritten));
     let id = "bisson-fqueue/all-cached-overwrites-twice-as-many";
-    let claim = week.explained(id, reasons::overwrites);
+    let claim = week.claim(id);
     findings.row(match overwritten(week.ran.first(), LARGEST) > 0.0 {
         true => {
             let ratio =
@@ -284,75 +276,56 @@ fn duty(week: &Week, findings: &mut Findings) {
         }
         false => claim.not_comparable("no write overwrites data of the FQueue, however chosen"),
     });
-    let claim = week.explained("bisson-fqueue/all-cached-takes-longer", reasons::overwrites);
+    let claim = week.claim("bisson-fqueue/all-cached-takes-longer");
     findings.row(week.ran.order(claim, |ran| {
         vec![("all", access_with_idle(ran, ALL_CACHED)), ("chosen", access_with_idle(ran, LARGEST))]
     }));
-    let why = |ran: &[JobOutput]| reasons::disk(ran, NAMES);
-    let claim = week.explained("bisson-fqueue/disk-time-without-100-mb", why);
+    let claim = week.claim("bisson-fqueue/disk-time-without-100-mb");
     findings.row(week.number(claim, LARGEST, disk_time));
-    let claim = week.explained("bisson-fqueue/disk-writes-those-without-100-mb", why);
+    let claim = week.claim("bisson-fqueue/disk-writes-those-without-100-mb");
     findings.row(week.number(claim, LARGEST, disk_writes));
 }
 
-/// A figure: its title, what its axis shows, the value, and what the paper says of it as points.
-type Figure = (&'static str, &'static str, ByJob, &'static [(&'static str, &'static [(f64, f64)])]);
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    figures: [Figure; 8],
+}
 
-const FIGURES: [Figure; 8] = [
-    ("Write access time by FQueue size", "Time, without = 1", access, &[]),
-    (
-        "Figure 8(a): synchronised in idle time",
-        "Time, without = 1",
-        synchronised,
-        &[("at least, published", &[(10.0, 0.2), (100.0, 0.2)]), ("HP, published", &[(10.0, 0.9)])],
-    ),
-    ("Figure 8(b): flushed back", "Share of I/O", flushed, &[]),
-    (
-        "Figure 9: write access time with idle processing",
-        "Time, without = 1",
-        access_with_idle,
-        &[
-            ("Eng and HP, published: from", &[(10.0, 0.5), (100.0, 0.5)]),
-            ("to", &[(10.0, 0.7), (100.0, 0.7)]),
-        ],
-    ),
-    (
-        "Figure 10: years to 100,000 erases, blocks filled one after the other",
-        "Years",
-        |ran, at| years_packed(ran, at, SIZES[at - 1]),
-        &[("published, a tenth of the megabytes", &[(10.0, 1.0), (100.0, 10.0)])],
-    ),
-    (
-        "Figure 12: overwrites in memory",
-        "Share of writes",
-        overwritten,
-        &[("at most, published", &[(10.0, 0.15), (100.0, 0.15)])],
-    ),
-    (
-        "Figure 13(a): disk time",
-        "Time, without = 1",
-        disk_time,
-        &[("without", &[(10.0, 1.0), (100.0, 1.0)])],
-    ),
-    (
-        "Figure 13(b): disk writes",
-        "Writes, without = 1",
-        disk_writes,
-        &[("without", &[(10.0, 1.0), (100.0, 1.0)])],
-    ),
+/// A figure: its title, the label of its axis, and what the paper says of it, as points.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    title: String,
+    label: String,
+    #[serde(default)]
+    published: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// The values of the figures, in their order.
+const VALUES: [ByJob; 8] = [
+    access,
+    synchronised,
+    flushed,
+    access_with_idle,
+    |ran, at| years_packed(ran, at, SIZES[at - 1]),
+    overwritten,
+    disk_time,
+    disk_writes,
 ];
 
 fn plots(weeks: &[Week], findings: &mut Findings) {
-    for (title, label, value, published) in FIGURES {
+    let Parameters { figures } = parameters("bisson-fqueue/fig8-13");
+    for (Figure { title, label, published }, value) in figures.iter().zip(VALUES) {
         let ours = weeks.iter().map(|week| {
             let points = SIZES.iter().zip(SMALLEST..);
-            let points = points.map(|(mb, at)| (*mb, value(week.ran.seeds[0].as_slice(), at)));
+            let points = points.map(|(mb, at)| (*mb, value(week.ran.first(), at)));
             Curve::ours(week.name, points.collect())
         });
-        let theirs = published.iter().map(|(name, points)| Curve::published(name, points.to_vec()));
+        let theirs = published.iter().map(|(name, points)| Curve::published(name, points.clone()));
         findings.plot(
             "bisson-fqueue/by-size-of-the-fqueue",
-            &[("title", &title), ("label", &label)],
+            &[("title", title), ("label", label)],
             ours.chain(theirs).collect::<Vec<_>>(),
         );
     }

@@ -9,7 +9,7 @@ mod memory;
 mod reasons;
 mod spin_down;
 
-use super::{Experiment, Job, JobOutput, Runner, Setting};
+use super::{Experiment, Job, JobOutput, Runner};
 use hybridsim_observe::results::CustomResult;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -72,40 +72,6 @@ const DISK: &str = "kind = \"curve-disk\"\ncapacity = \"120GB\"";
 /// Seeds at which the claims of `row` are run.
 fn seeds(row: &str) -> u32 {
     crate::seeds("bisson-fqueue", &[row])
-}
-
-/// Readings of idle processing that the paper's text does not suggest.
-fn idle_readings() -> Vec<Setting> {
-    vec![
-        Setting::key("idle time flushes a tenth, as when it is full", IDLE_TO, "0.9"),
-        Setting::key("no idle processing", "component.scheduler.idle", "false"),
-    ]
-}
-
-/// Readings of idle processing, and of others that the paper leaves open, one of them a pair. The
-/// scenario has those of its text.
-fn readings() -> Vec<Setting> {
-    let key = |name, key, value: &str| Setting::key(name, key, value);
-    let more = [
-        key("idle processing begins after 10 s", IDLE_DELAY, "\"10s\""),
-        key("writes that cover queued data replace them", OVERWRITES, "\"replace\""),
-        Setting::new("they replace them, and idle processing begins after 180 s", |_, job| {
-            job.set(OVERWRITES, "\"replace\"").set(IDLE_DELAY, "\"180s\"")
-        }),
-        key("writes without a successor go to the disk", "component.scheduler.last", "\"disk\""),
-        key("only overlapping data are coalesced", COALESCE, "\"overlapping\""),
-    ];
-    idle_readings().into_iter().chain(more).collect()
-}
-
-const IDLE_DELAY: &str = "component.scheduler.idle_delay";
-const IDLE_TO: &str = "component.scheduler.idle_to";
-const OVERWRITES: &str = "component.scheduler.overwrites";
-const COALESCE: &str = "component.scheduler.coalesce";
-
-/// The flash `times` as fast: figure 2's numbers did not survive.
-fn flash_times(times: f64) -> Setting {
-    Setting::new(format!("flash {times} times as fast"), move |_, job| with_flash(job, times))
 }
 
 /// The card and what the host knows of it, `times` as fast.

@@ -1,6 +1,7 @@
 //! Section V: the four algorithms for spin-down of hybrid disks that the paper cites.
 
 use super::{LINE, weeks};
+use crate::published::settings;
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
@@ -8,18 +9,7 @@ use hybridsim_observe::results::Component;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/spin-down", run: reproduce };
 
-/// An algorithm: its name, and the keys of the drive that turn it on.
-type Algorithm = (&'static str, &'static [(&'static str, &'static str)]);
-
-const ALGORITHMS: [Algorithm; 4] = [
-    ("artificial idle periods", &[("artificial_idle", "true")]),
-    ("read-miss cache", &[("cache_reads", "\"spin-up\"")]),
-    ("anticipatory spin-up", &[("spin_up_at", "0.9")]),
-    // About half of what Eng writes.
-    ("write throttling", &[("write_rate_max", "\"1200B/s\"")]),
-];
-
-/// The jobs of a machine: without, with each of [`ALGORITHMS`], with all.
+/// The jobs of a machine: without, with each of the algorithms, with all.
 const WITHOUT: usize = 0;
 const IDLE: usize = 1;
 const READS: usize = 2;
@@ -28,18 +18,15 @@ const THROTTLES: usize = 4;
 const ALL: usize = 5;
 const JOBS: usize = 6;
 
-fn jobs(name: &str, workload: &str) -> Vec<Job> {
+fn jobs(name: &str, workload: &str, algorithms: &[Setting]) -> Vec<Job> {
     let job = |what: &str| {
         let job = Job::paper("bisson-fqueue/spin-down.toml").named(format!("{name}, {what}"));
         assert!(job.text.contains(LINE), "the scenario has the line that is replaced");
         Job { text: job.text.replace(LINE, workload), ..job }
     };
-    let with = |job: Job, (_, keys): &Algorithm| {
-        keys.iter().fold(job, |job, (key, value)| job.set(&format!("component.drive.{key}"), value))
-    };
     let mut jobs = vec![job("time-out alone")];
-    jobs.extend(ALGORITHMS.iter().map(|algorithm| with(job(algorithm.0), algorithm)));
-    jobs.push(ALGORITHMS.iter().fold(job("all four"), with));
+    jobs.extend(algorithms.iter().map(|algorithm| job(&algorithm.name).at(algorithm)));
+    jobs.push(algorithms.iter().fold(job("all four"), Job::at));
     jobs
 }
 
@@ -87,20 +74,10 @@ type Value = fn(&JobOutput) -> f64;
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let machines: Vec<_> = weeks(runner).into_iter().filter(|machine| !machine.real).collect();
-    let all: Vec<Job> =
-        machines.iter().flat_map(|machine| jobs(machine.name, &machine.workload)).collect();
-    let time_out = |name: &str, time: &'static str| Setting::key(name, TIME_OUT, time);
-    let settings = [
-        time_out("time-out of 2 s", "\"2s\""),
-        time_out("time-out of 60 s", "\"60s\""),
-        Setting::key("NV cache of 1 MB", "component.drive.size", "\"1MB\""),
-        Setting::new("throttled at 160 kB/s: 100,000 erases in five years", |at, job| {
-            match [THROTTLES, ALL].contains(&(at % JOBS)) {
-                true => job.set("component.drive.write_rate_max", "\"160kB/s\""),
-                false => job,
-            }
-        }),
-    ];
+    let algorithms = settings("bisson-fqueue/spin-down-algorithms", &[]);
+    let jobs = machines.iter().map(|it| jobs(it.name, &it.workload, &algorithms));
+    let all: Vec<Job> = jobs.flatten().collect();
+    let settings = settings("bisson-fqueue/spin-down", &[]);
     let ran = Variants::run(runner, &all, super::seeds("B21"), &settings)?;
     let sum = |ran: &[JobOutput], job: usize, value: Value| -> f64 {
         ran.iter().skip(job).step_by(JOBS).map(value).sum()
@@ -119,22 +96,13 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
             vec![("without", sum(ran, WITHOUT, value)), ("with", sum(ran, job, value))]
         };
         let over = |job: usize| sum(ran.first(), job, value) / sum(ran.first(), WITHOUT, value);
-        let alone: Vec<String> = ALGORITHMS
-            .iter()
-            .zip(IDLE..)
-            .map(|((name, _), job)| format!("{name} {:.3}", over(job)))
-            .collect();
-        let filled = ran.first().iter().skip(ANTICIPATES).step_by(JOBS).map(cached);
-        let why = format!(
-            "with over without at seed 1, alone: {}; with anticipation the cache holds at most \
-             {:.1} MB",
-            alone.join(", "),
-            filled.fold(0.0, f64::max)
-        );
-        let claim = Claim::of(id).if_it_differs(&why);
+        let alone = algorithms.iter().zip(IDLE..);
+        let alone: Vec<String> =
+            alone.map(|(it, job)| format!("{} {:.3}", it.name, over(job))).collect();
+        let cached = ran.first().iter().skip(ANTICIPATES).step_by(JOBS).map(cached);
+        let claim = Claim::of(id).with("alone", alone.join(", "));
+        let claim = claim.with("cached", cached.fold(0.0, f64::max));
         findings.row(ran.order(claim, pair));
     }
     Ok(findings)
 }
-
-const TIME_OUT: &str = "component.drive.spin_down_after";

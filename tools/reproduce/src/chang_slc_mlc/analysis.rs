@@ -23,12 +23,8 @@ fn reproduce(_: &Runner) -> Result<Findings, ExperimentError> {
             Claim::of("chang-slc-mlc/section-5-3-3-expected-speed-up")
                 .with("name", name)
                 .published(published)
-                .ours(costs[at] / costs[at + 1])
-                .remark(&format!(
-                    "a page write costs {:.0} µs without SLC flash and {:.0} with it",
-                    costs[at],
-                    costs[at + 1]
-                )),
+                .with_figures(&[("without", costs[at]), ("with", costs[at + 1])])
+                .ours(costs[at] / costs[at + 1]),
         );
     }
     let ram = MemoryFootprint::new(40_960, 43_008, 32_768, 65_536, 20 << 19);

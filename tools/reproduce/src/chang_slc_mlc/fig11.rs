@@ -32,17 +32,6 @@ impl Line {
     }
 }
 
-fn quadratic_reason(linear: &Line, quadratic: &Line) -> String {
-    let counts = |line: &Line| PROBES.map(|probes| line.rejects(probes)[0].round());
-    format!(
-        "measured with 1, 8 and 32 probes: linear {:?}, quadratic {:?}. Each sector only needs \
-         room of its own, wherever that is: nothing in the scheme asks for sequences to stay \
-         together, which is the paper's reason",
-        counts(linear),
-        counts(quadratic)
-    )
-}
-
 /// The four lines of a panel: linear probing for every table size, quadratic for the smallest, on
 /// which the paper compares the two methods.
 fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
@@ -106,12 +95,15 @@ fn rejected(findings: &mut Findings, name: &str, lines: &[Line]) {
                 ("8 to 32", less(&eight, &most)),
             ]),
     );
+    let counts =
+        |line: &Line| format!("{:?}", PROBES.map(|probes| line.rejects(probes)[0].round()));
     let pair = [("quadratic", quadratic.rejects(8)), ("linear", small.rejects(8))];
     findings.row(
         Claim::of("chang-slc-mlc/quadratic-probing-rejects-more-16-384")
             .with("name", name)
-            .ranked_at_seeds(&pair)
-            .if_it_differs(&quadratic_reason(small, quadratic)),
+            .with("linear", counts(small))
+            .with("quadratic", counts(quadratic))
+            .ranked_at_seeds(&pair),
     );
 }
 
@@ -128,11 +120,9 @@ fn speed(findings: &mut Findings, name: &str, lines: &[Line], without: &[JobOutp
     findings.row(
         Claim::of("chang-slc-mlc/rs-levels-off-beyond-32-768")
             .with("name", name)
-            .ranked_at_seeds(&gains)
-            .remark(&format!(
-                "RS {:.2}, {:.2} and {:.2} with 8 probes",
-                speeds[0][0], speeds[1][0], speeds[2][0]
-            )),
+            .with_figures(&[("small", speeds[0][0]), ("medium", speeds[1][0])])
+            .with("large", speeds[2][0])
+            .ranked_at_seeds(&gains),
     );
     // A tail block has as many valid pages as the others at least once were to have.
     let megabytes = |ran: &JobOutput| mean(ran, "tail_valid_pages") * SLC_BLOCKS * PAGE_BYTES / 1e6;

@@ -103,14 +103,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
             Claim::of("chang-slc-mlc/update-ratio-8-sectors")
                 .with("name", name)
                 .with("peak", peak)
-                .ours(update(8) / update(peak))
-                .remark(&format!("{:.1} and {:.1}", update(8), update(peak)))
-                .if_it_differs(&format!(
-                    "requests of {peak} sectors write {gigabytes:.1} GB of the month; under ext3 \
-                     all that is in use are 2.2 GB (section 5.3.3), so large writes come back to \
-                     the same sectors {:.1} times on average wherever they go",
-                    gigabytes / 2.2
-                )),
+                .with_figures(&[("small", update(8)), ("large", update(peak))])
+                .with_figures(&[("gigabytes", gigabytes), ("times", gigabytes / 2.2)])
+                .ours(update(8) / update(peak)),
         );
         sectors(&mut findings, name, &hits, reads);
         let points = profile.sizes.iter().map(|c| (c.up_to_bytes as f64 / 512.0, c.writes as f64));

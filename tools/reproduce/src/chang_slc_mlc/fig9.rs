@@ -3,77 +3,51 @@
 
 use super::analysis::TABLE_3;
 use super::{
-    EXT3, NTFS, REPLAYS, SettingKeys, at, costs, energy_percent, factors, job, months, number,
-    seeds, slc_requests, speed_up, sum,
+    EXT3, NTFS, REPLAYS, costs, energy_percent, factors, job, months, number, seeds, slc_requests,
+    speed_up, sum,
 };
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use crate::published::settings;
+use crate::variants::once_each;
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting};
 use hybridsim_ssd::slc_mlc::STATISTIC_NAMES;
 use hybridsim_ssd::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
-/// Settings that the paper leaves open, each run for one month, with and without SLC flash.
-const SETTINGS: &[SettingKeys] = &[
-    ("one month", &[]),
-    ("one month, a hash table of twice as many entries", &[(ENTRIES, "131072")]),
-    ("one month, quadratic probing", &[("component.ssd.probing", "\"quadratic\"")]),
-    ("one month, hash entries of sectors", &[("component.ssd.hash_unit", "\"sector\"")]),
-    ("one month, a mapping cache of 1,024 blocks", &[("component.ssd.mapping_cache", "1024")]),
-    ("one month, hot clusters as dense as in two Windows logs", &[(CLUSTER, "30")]),
-    ("one month, hot data among the large", &[("workload.generator.hot_apart", "false")]),
-];
-
-const ENTRIES: &str = "component.ssd.hash_entries";
-const CLUSTER: &str = "workload.generator.hot_cluster";
-/// The settings that change something under each load and configuration, by their place above.
+/// The settings that change something under each load and configuration, by their places in
+/// `chang-slc-mlc/one-month`.
 const OF_C3_NTFS: &[usize] = &[0, 1, 2, 3, 4, 5];
 const OF_C3_EXT3: &[usize] = &[0, 1, 4, 6];
 const OF_C1_NTFS: &[usize] = &[0, 1, 5];
-
-/// Whether a setting makes no difference without SLC flash, as it is of the hash table.
-fn of_slc((_, keys): &SettingKeys) -> bool {
-    let of_table = ["component.ssd.hash_", "component.ssd.prob"];
-    !keys.is_empty()
-        && keys.iter().all(|(key, _)| of_table.iter().any(|start| key.starts_with(start)))
-}
 
 /// A configuration under a load, without SLC flash and with 256 MB, for ten months; for a month at
 /// the other seeds; and at other settings.
 struct Pair {
     ran: [JobOutput; 2],
     seeds: Vec<[JobOutput; 2]>,
-    others: Vec<(&'static str, [JobOutput; 2])>,
+    others: Vec<(String, [JobOutput; 2])>,
 }
 
 impl Pair {
-    fn jobs(name: &str, load: &str, settings: &[usize]) -> Vec<Job> {
+    fn jobs(name: &str, load: &str, settings: &[Setting]) -> Vec<Job> {
         let both = || [job(name, 0, load), job(name, 256, load)];
         let mut jobs: Vec<Job> = both().map(|job| months(job, REPLAYS)).to_vec();
         jobs.extend(other_seeds().flat_map(|seed| both().map(|job| job.at_seed(seed))));
         for setting in settings {
-            let setting = &SETTINGS[*setting];
-            let [without, with] = both().map(|job| at(job, setting));
-            if !of_slc(setting) {
-                jobs.push(without);
-            }
-            jobs.push(with);
+            let made = (0..).zip(both()).map(|(at, job)| {
+                let name = format!("{}, {}", job.name, setting.name);
+                setting.make(at, job).named(name)
+            });
+            jobs.extend(made);
         }
         jobs
     }
 
-    fn take(settings: &[usize], from: &mut impl Iterator<Item = JobOutput>) -> Self {
-        let mut next = || from.next().expect("an output for each job");
-        let ran = [next(), next()];
-        let seeds = other_seeds().map(|_| [next(), next()]).collect();
-        let mut others: Vec<(&str, [JobOutput; 2])> = Vec::new();
-        for at in settings {
-            let setting = &SETTINGS[*at];
-            let without = match others.first() {
-                Some((_, [month, _])) if of_slc(setting) => month.clone(),
-                _ => next(),
-            };
-            others.push((setting.0, [without, next()]));
-        }
+    fn take(settings: &[Setting], from: &mut impl Iterator<Item = JobOutput>) -> Self {
+        let mut next = || [(); 2].map(|()| from.next().expect("an output for each job"));
+        let ran = next();
+        let seeds = other_seeds().map(|_| next()).collect();
+        let others = settings.iter().map(|setting| (setting.name.clone(), next())).collect();
         Self { ran, seeds, others }
     }
 
@@ -84,7 +58,7 @@ impl Pair {
 
     fn number(&self, claim: Claim, of: impl Fn(&[JobOutput; 2]) -> f64) -> Claim {
         let claim = claim.ours(of(&self.ran));
-        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(*name, of(ran)))
+        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(name, of(ran)))
     }
 
     fn order(
@@ -98,7 +72,7 @@ impl Pair {
         let claim = claim.ranked_at_seeds(&named);
         self.others.iter().fold(claim, |claim, (name, ran)| {
             let [one, other] = of(ran);
-            claim.sensitive_ranked(*name, &[(names[0], one), (names[1], other)])
+            claim.sensitive_ranked(name, &[(names[0], one), (names[1], other)])
         })
     }
 }
@@ -110,16 +84,19 @@ fn other_seeds() -> std::ops::RangeInclusive<u32> {
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let mut jobs = Pair::jobs("C3", NTFS, OF_C3_NTFS);
-    jobs.extend(Pair::jobs("C3", EXT3, OF_C3_EXT3));
-    jobs.extend(Pair::jobs("C1", NTFS, OF_C1_NTFS));
+    let all = settings("chang-slc-mlc/one-month", &[]);
+    let [of_ntfs, of_ext3, of_same] = [OF_C3_NTFS, OF_C3_EXT3, OF_C1_NTFS]
+        .map(|of| of.iter().map(|at| all[*at].clone()).collect::<Vec<Setting>>());
+    let mut jobs = Pair::jobs("C3", NTFS, &of_ntfs);
+    jobs.extend(Pair::jobs("C3", EXT3, &of_ext3));
+    jobs.extend(Pair::jobs("C1", NTFS, &of_same));
     let plain = job("C3", 256, NTFS).set("component.ssd.write_back", false);
     let plain = plain.named("C3 without write-back");
     jobs.extend((1..=seeds(&["H11"])).map(|seed| plain.at_seed(seed)));
-    let mut ran = runner.run(&jobs)?.into_iter();
-    let ntfs = Pair::take(OF_C3_NTFS, &mut ran);
-    let ext3 = Pair::take(OF_C3_EXT3, &mut ran);
-    let same = Pair::take(OF_C1_NTFS, &mut ran);
+    let mut ran = once_each(runner, &jobs)?.into_iter();
+    let ntfs = Pair::take(&of_ntfs, &mut ran);
+    let ext3 = Pair::take(&of_ext3, &mut ran);
+    let same = Pair::take(&of_same, &mut ran);
     let mut findings = Findings::default();
     headline(&mut findings, &ntfs, &ext3, &same);
     traffic(&mut findings, &ntfs, &same);
@@ -173,11 +150,10 @@ fn headline(findings: &mut Findings, ntfs: &Pair, ext3: &Pair, same: &Pair) {
 /// Figure 9 and the share of requests.
 fn traffic(findings: &mut Findings, ntfs: &Pair, same: &Pair) {
     let claim = Claim::of("chang-slc-mlc/write-requests-handled-slc-flash").with("name", "C1");
-    findings.row(same.number(claim, |[_, with]| slc_requests(with)).if_it_differs(&format!(
-        "the throttle refused {:.0} % of write requests, the hash table {:.0} %",
-        refused(&same.ran[1], "throttle_reject_sectors"),
-        refused(&same.ran[1], "hash_reject_sectors"),
-    )));
+    let claim = claim
+        .with("throttle", refused(&same.ran[1], "throttle_reject_sectors"))
+        .with("hash", refused(&same.ran[1], "hash_reject_sectors"));
+    findings.row(same.number(claim, |[_, with]| slc_requests(with)));
     for (what, key) in
         [("pages written", "mlc_gc_write_pages"), ("pages read", "mlc_gc_read_pages")]
     {
@@ -201,15 +177,13 @@ fn traffic(findings: &mut Findings, ntfs: &Pair, same: &Pair) {
     let with = &ntfs.ran[1];
     let all: Vec<&str> = written.into_iter().chain(["wear_levelling_pages"]).collect();
     let reads = ["mlc_user_read_pages", "mlc_gc_read_pages", "scan_pages", "read_scan_pages"];
-    findings.row(Claim::of("chang-slc-mlc/figure-9-shares").remark(&format!(
-        "here, of pages written under C3, {:.1} % for wear levelling and {:.0} % for garbage \
-         collection; of pages read from MLC flash {:.1} % for scans and {:.0} % for garbage \
-         collection",
-        share(with, "wear_levelling_pages", &all),
-        share(with, "mlc_gc_write_pages", &all),
-        share(with, "scan_pages", &reads) + share(with, "read_scan_pages", &reads),
-        share(with, "mlc_gc_read_pages", &reads),
-    )));
+    let scanned = share(with, "scan_pages", &reads) + share(with, "read_scan_pages", &reads);
+    findings.row(Claim::of("chang-slc-mlc/figure-9-shares").with_figures(&[
+        ("levelled", share(with, "wear_levelling_pages", &all)),
+        ("collected", share(with, "mlc_gc_write_pages", &all)),
+        ("scanned", scanned),
+        ("read", share(with, "mlc_gc_read_pages", &reads)),
+    ]));
 }
 
 /// Percentage of write requests that were rejected.

@@ -10,6 +10,7 @@ mod today;
 mod wear;
 
 use super::{Experiment, Job, JobOutput};
+use crate::published::settings;
 use hybridsim_ssd::slc_mlc::model::{Factors, MLC};
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -44,18 +45,10 @@ fn small_share(file_system: &str) -> f64 {
     if file_system == EXT3 { 0.86 } else { 0.7 }
 }
 
-/// The keys of the generator under ext3 that differ from those of
-/// `papers/chang-slc-mlc/evaluation.toml`, which says why.
-const EXT3_KEYS: [(&str, &str); 3] =
-    [("hot_cluster", "30"), ("hot_apart", "true"), ("immutable", "0.0")];
-
 /// Seeds at which the claims of `rows` are run.
 fn seeds(rows: &[&str]) -> u32 {
     crate::seeds("chang-slc-mlc", rows)
 }
-
-/// A setting of what the paper leaves open: its name, and keys and values of the scenario.
-type SettingKeys = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The reason why response figures differ, by the terms of section 4.1: what scans and folds add to
 /// a page written to MLC flash, here and with the factors of table 3.
@@ -100,30 +93,15 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
         .set("workload.generator.small", small_share(file_system))
         .set("component.ssd.slc_size", format!("\"{slc_mb}MiB\""));
     let job = months(job, 1);
-    let keys = EXT3_KEYS.iter().filter(|_| file_system == EXT3);
-    let job =
-        keys.fold(job, |job, (key, value)| job.set(&format!("workload.generator.{key}"), value));
-    match name {
-        "C1" => job
-            .set("component.ssd.mlc_page_size", "\"2KiB\"")
-            .set("component.ssd.mlc_pages_per_block", 64)
-            .set("component.ssd.mlc_endurance", 10_000),
-        "C2" => job.set("component.ssd.mlc_endurance", 10_000),
-        _ => job,
-    }
+    let configurations = settings("chang-slc-mlc/configurations", &[]);
+    let own = configurations.iter().filter(|own| [name, file_system].contains(&own.name.as_str()));
+    own.fold(job, Job::at)
 }
 
 /// `job` with the requests of `count` months.
 fn months(job: Job, count: u64) -> Job {
     let name = if count == 1 { job.name.clone() } else { format!("{}, {count} months", job.name) };
     job.set("workload.generator.requests", count * MONTH).named(name)
-}
-
-/// `job` at `setting`.
-fn at(job: Job, setting: &SettingKeys) -> Job {
-    let (name, keys) = setting;
-    let name = format!("{}, {name}", job.name);
-    keys.iter().fold(job.named(name), |job, (key, value)| job.set(key, value))
 }
 
 /// The mean response of the first over that of the second.

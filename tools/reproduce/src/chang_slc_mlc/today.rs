@@ -14,11 +14,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let tiers = job("C3", 32, NTFS).set("component.ssd.nvram", "\"8MiB\"").named("three tiers");
     let ran = runner.run(&[plain, tiers])?;
     let mut findings = Findings::default();
-    findings.row(Claim::of("chang-slc-mlc/write-buffer-front-slc-mlc-flash").remark(&format!(
-        "here the mean response is {:.3} ms with 8 MB of it and {:.3} without",
-        ran[1].mean_ms(),
-        ran[0].mean_ms()
-    )));
+    let means = [("with", ran[1].mean_ms()), ("without", ran[0].mean_ms())];
+    let claim = Claim::of("chang-slc-mlc/write-buffer-front-slc-mlc-flash");
+    findings.row(claim.with_figures(&means));
     cliffs(&mut findings, runner)?;
     Ok(findings)
 }
@@ -62,11 +60,9 @@ fn cliffs(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentErro
         let ran = runner.run(&MIB.map(|mib| written(preset, mib)))?;
         let rates = rates(&ran);
         let last = rates.last().map_or(f64::NAN, |(_, rate)| *rate);
-        findings.row(Claim::of("chang-slc-mlc/of-each").with("name", name).remark(&format!(
-            "here {:.0} MB/s while the cache has space, by the times of the preset {fast:.0}; then \
-             {last:.0} and {folding:.0}, the rate of folding",
-            rates[0].1
-        )));
+        let figures = [("rate", rates[0].1), ("fast", fast), ("last", last), ("folding", folding)];
+        let claim = Claim::of("chang-slc-mlc/of-each").with("name", name);
+        findings.row(claim.with_figures(&figures));
         curves.push(Curve::ours(name, rates));
     }
     findings.plot("chang-slc-mlc/write-cliff", &[], curves);

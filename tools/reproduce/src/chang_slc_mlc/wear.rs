@@ -29,13 +29,13 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     );
     findings.row(
         Claim::of("chang-slc-mlc/ntfs-slc-wear-greatest-minus-least")
-            .ours(apart(&ran[0], "slc_wear"))
-            .remark(&format!("{:.1} erases a block", mean(&ran[0], "slc_wear"))),
+            .with("erases", mean(&ran[0], "slc_wear"))
+            .ours(apart(&ran[0], "slc_wear")),
     );
     findings.row(
         Claim::of("chang-slc-mlc/ntfs-mlc-wear-greatest-minus-least")
-            .ours(apart(&ran[0], "mlc_wear"))
-            .remark(&format!("{:.1} erases a block", mean(&ran[0], "mlc_wear"))),
+            .with("erases", mean(&ran[0], "mlc_wear"))
+            .ours(apart(&ran[0], "mlc_wear")),
     );
     findings.row(
         Claim::of("chang-slc-mlc/ext3-most-data-cold-mlc-wear").ours(apart(&ran[1], "mlc_wear")),

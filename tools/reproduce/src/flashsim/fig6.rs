@@ -1,7 +1,8 @@
 //! Figure 6: distributions of response times under page-mapped, DFTL and FAST.
 
-use super::{DFTL, Evaluation, FAST, LAYERS, MapMemory, PAGE, REGION, Tables, flash, with_memory};
-use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner, Setting};
+use super::{DFTL, Evaluation, FAST, LAYERS, PAGE, flash};
+use crate::runner::ms;
+use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 use hybridsim_report::study::Curve;
 
 /// Figure 6(a).
@@ -10,53 +11,8 @@ pub const FINANCIAL: Experiment = Experiment { id: "flashsim/fig6a", run: financ
 /// Figure 6(b).
 pub const TPC_H: Experiment = Experiment { id: "flashsim/fig6b", run: tpc_h };
 
-/// Settings that the paper leaves open for Financial.
-fn financial_settings(tables: &Tables) -> Vec<Setting> {
-    vec![
-        with_memory(REGION, tables, MapMemory::Region, &[]),
-        with_memory("DFTL with the whole map in memory", tables, MapMemory::Whole, &[]),
-        Setting::new("collected pages apart (page map)", |at, job| match at {
-            PAGE => job.set("component.ssd.ftl.gc_separate", true),
-            _ => job,
-        }),
-        Setting::key("addresses by a Zipf law of 0.9", LOCALITY, INDEPENDENT),
-        with_memory(
-            "the same, DFTL with FAST's memory for the active region",
-            tables,
-            MapMemory::Region,
-            &[(LOCALITY, INDEPENDENT)],
-        ),
-        Setting::new("addresses by a Zipf law of 1.2", |_, job| {
-            job.set(LOCALITY, INDEPENDENT).set("workload.generator.theta", 1.2)
-        }),
-        Setting::key("flash of 576 MiB", BLOCKS, 4752),
-        Setting::key("flash of 1 GiB", BLOCKS, 8448),
-        Setting::key("flash of 4 GiB", BLOCKS, 33_792),
-        Setting::key("flash full before", "component.ssd.precondition", "\"fill\""),
-    ]
-}
-
-/// Settings that the paper leaves open for TPC-H.
-fn tpc_h_settings(tables: &Tables) -> Vec<Setting> {
-    vec![
-        with_memory(REGION, tables, MapMemory::Region, &[]),
-        with_memory("DFTL with the whole map in memory", tables, MapMemory::Whole, &[]),
-        Setting::key("flash of 512 MiB", BLOCKS, 4224),
-        Setting::key("flash of 1 GiB", BLOCKS, 8448),
-        Setting::key("flash of 4 GiB", BLOCKS, 33_792),
-        Setting::key("arrivals in bursts of ten, 1 ms apart", INTERARRIVAL, BURSTS),
-    ]
-}
-
-const LOCALITY: &str = "workload.generator.locality";
-const INDEPENDENT: &str = "\"independent\"";
-const BLOCKS: &str = "component.ssd.blocks_per_plane";
-const INTERARRIVAL: &str = "workload.generator.interarrival_ms";
-/// Nine of ten gaps are 1 ms; the mean is that of Table 3.
-const BURSTS: &str = "{ kind = \"two-valued\", default = 1.0, second = 1546.6, probability = 0.1 }";
-
 fn financial(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let ran = Evaluation::run(runner, "financial", &["F25", "F26"], financial_settings)?.ran;
+    let ran = Evaluation::run(runner, "financial", &["F25", "F26"], &["flashsim/fig6a"])?.ran;
     let mut findings = Findings::default();
     let matches = Claim::of("flashsim/dftl-closely-matches-page-mapping-mean");
     findings.row(ran.number(matches, |ran| ran[DFTL].mean_ms() / ran[PAGE].mean_ms()));
@@ -72,7 +28,7 @@ fn financial(runner: &Runner) -> Result<Findings, ExperimentError> {
 }
 
 fn tpc_h(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let ran = Evaluation::run(runner, "tpc-h", &["F27", "F28"], tpc_h_settings)?.ran;
+    let ran = Evaluation::run(runner, "tpc-h", &["F27", "F28"], &["flashsim/fig6b"])?.ran;
     let mut findings = Findings::default();
     let faster = Claim::of("flashsim/fast-serves-about-95-requests-faster");
     findings.row(ran.number(faster, |ran| crossing(&ran[FAST], &ran[DFTL])));
@@ -99,7 +55,7 @@ fn extra_pages(ran: &JobOutput) -> f64 {
 }
 
 fn percentile_ms(ran: &JobOutput) -> f64 {
-    ran.results.latency_ns.all.p999.map_or(f64::NAN, |ns| ns as f64 / 1e6)
+    ms(ran.results.latency_ns.all.p999)
 }
 
 /// The share of requests up to which `one` is at most as slow as `other`: the highest crossing of

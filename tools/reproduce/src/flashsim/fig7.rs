@@ -2,7 +2,7 @@
 
 use super::{
     BLOCK_ENTRY_BYTES, CACHED_BYTES, DFTL, DRIVE_BLOCKS, Evaluation, FAST, LAYERS, MapMemory, PAGE,
-    REGION, constant, flash, with_memory,
+    constant, flash,
 };
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
@@ -53,9 +53,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let total = |ran: &JobOutput| joules(ran).iter().sum::<f64>();
     let mut evaluations = Vec::new();
     for (title, preset) in [("Financial", "financial"), ("TPC-H", "tpc-h")] {
-        let ran = Evaluation::run(runner, preset, &["F29"], |tables| {
-            vec![with_memory(REGION, tables, MapMemory::Region, &[])]
-        })?;
+        let ran = Evaluation::run(runner, preset, &["F29"], &[])?;
         let claim = Claim::of("flashsim/energy-j").with("title", title);
         findings.row(ran.ran.order(claim, |ran| {
             [FAST, DFTL, PAGE].map(|at| (LAYERS[at], total(&ran[at]))).to_vec()

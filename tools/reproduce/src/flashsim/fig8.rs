@@ -1,10 +1,8 @@
 //! Figure 8: how much of the blocks garbage collection searches for a victim.
 
 use super::fig7::{PROGRAM_J, READ_J};
-use super::{CACHE_ENTRIES, MapMemory, REGION, Tables, dftl, flash, seeds};
-use crate::{
-    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
-};
+use super::{MapMemory, Tables, dftl, flash, seeds};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::Curve;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig8", run: reproduce };
@@ -34,20 +32,8 @@ const FULL: usize = FRACTIONS.len() - 1;
 fn run(runner: &Runner) -> Result<Variants, ExperimentError> {
     let tables = Tables::of(runner, "financial")?;
     let drive = tables.entries(MapMemory::Drive);
-    let settings = [
-        Setting::key(REGION, CACHE_ENTRIES, tables.entries(MapMemory::Region)),
-        Setting::key(
-            "addresses by a Zipf law of 0.9",
-            "workload.generator.locality",
-            "\"independent\"",
-        ),
-    ];
-    Variants::run(
-        runner,
-        &FRACTIONS.map(|fraction| job(drive, fraction)),
-        seeds(&["F30"]),
-        &settings,
-    )
+    let jobs = FRACTIONS.map(|fraction| job(drive, fraction));
+    Variants::run(runner, &jobs, seeds(&["F30"]), &tables.settings("flashsim/fig8"))
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
@@ -67,7 +53,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let all: [(&str, usize); FRACTIONS.len()] =
         [("0", 0), ("0.2", 1), ("0.4", 2), ("0.6", 3), ("0.8", 4), ("1", 5)];
     ranked("flashsim/more-search-costs-more-energy-blocks", &all, blocks);
-    findings.row(Claim::of("flashsim/energy-of-a-search").remark(&balance(ran.first())));
+    findings.row(balance(ran.first()));
     let points = FRACTIONS.iter().enumerate();
     let points = points.map(|(at, fraction)| (*fraction, response(ran.first(), at))).collect();
     findings.plot("flashsim/response-by-search", &[], vec![Curve::ours("DFTL, Financial", points)]);
@@ -76,15 +62,13 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 
 /// The energy of looking at a block at which the copies that a full search saves over a search of a
 /// fifth are worth it.
-fn balance(ran: &[JobOutput]) -> String {
+fn balance(ran: &[JobOutput]) -> Claim {
     let copies = copied(ran, 1) - copied(ran, FULL);
     let looked = blocks(ran, FULL) - blocks(ran, 1);
     let joules = copies * (READ_J + PROGRAM_J);
-    format!(
-        "from a fifth to all blocks, a search looks at {:.1} million more and saves {:.0} copies: \
-         it saves energy as long as looking at a block takes less than {:.1} nJ",
-        looked / 1e6,
-        copies,
-        1e9 * joules / looked
-    )
+    Claim::of("flashsim/energy-of-a-search").with_figures(&[
+        ("millions", looked / 1e6),
+        ("copies", copies),
+        ("nanojoules", 1e9 * joules / looked),
+    ])
 }

@@ -9,6 +9,7 @@ mod table2;
 mod table3;
 
 use super::{Experiment, ExperimentError, Job, JobOutput, Runner, Setting, Variants};
+use crate::published::settings;
 use hybridsim_observe::results::Flash;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -107,6 +108,12 @@ impl Tables {
         self.fast - self.block + DRIVE_BLOCKS * BLOCK_ENTRY_BYTES
     }
 
+    /// The settings `id` with the entries of DFTL's table.
+    fn settings(&self, id: &str) -> Vec<Setting> {
+        let [region, whole] = [MapMemory::Region, MapMemory::Whole].map(|it| self.entries(it));
+        settings(id, &[("region", &region), ("whole", &whole)])
+    }
+
     fn entries(&self, memory: MapMemory) -> u64 {
         match memory {
             MapMemory::Drive => (self.fast_on_drive() / CACHED_BYTES) as u64,
@@ -122,24 +129,7 @@ const DFTL: usize = 1;
 const FAST: usize = 2;
 const LAYERS: [&str; 3] = ["page", "DFTL", "FAST"];
 
-/// The setting that all figures have.
-const REGION: &str = "DFTL with FAST's memory for the active region";
-
 const CACHE_ENTRIES: &str = "component.ssd.ftl.cache_entries";
-
-/// Sets `sets` in all jobs, and gives DFTL `memory`.
-fn with_memory(
-    name: &str,
-    tables: &Tables,
-    memory: MapMemory,
-    sets: &'static [(&'static str, &'static str)],
-) -> Setting {
-    let entries = tables.entries(memory);
-    Setting::new(name, move |at, job| {
-        let job = sets.iter().fold(job, |job, (key, value)| job.set(key, value));
-        if at == DFTL { job.set(CACHE_ENTRIES, entries) } else { job }
-    })
-}
 
 /// The three layers under a workload at several seeds, and at other settings.
 struct Evaluation {
@@ -148,11 +138,12 @@ struct Evaluation {
 }
 
 impl Evaluation {
+    /// At the settings `open` besides the one that all figures have.
     fn run(
         runner: &Runner,
         preset: &str,
         rows: &[&str],
-        settings: fn(&Tables) -> Vec<Setting>,
+        open: &[&str],
     ) -> Result<Self, ExperimentError> {
         let tables = Tables::of(runner, preset)?;
         let jobs = [
@@ -160,7 +151,9 @@ impl Evaluation {
             dftl(preset, tables.entries(MapMemory::Drive)),
             evaluation("fast", preset),
         ];
-        let ran = Variants::run(runner, &jobs, seeds(rows), &settings(&tables))?;
+        let open = ["flashsim/memory"].iter().chain(open);
+        let settings: Vec<Setting> = open.flat_map(|id| tables.settings(id)).collect();
+        let ran = Variants::run(runner, &jobs, seeds(rows), &settings)?;
         Ok(Self { tables, ran })
     }
 }

@@ -1,6 +1,7 @@
 //! Claims of the text that no figure shows: section 3.3 on cleanup, section 5.2 on the parameters.
 
 use super::seeds;
+use crate::published::settings;
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
@@ -13,34 +14,18 @@ pub const CLEANUP: Experiment = Experiment { id: "konanki/sec3.3", run: cleanup 
 /// Section 5.2.
 pub const EXTRACTION: Experiment = Experiment { id: "konanki/sec5.2", run: extraction };
 
-const POLICIES: [(&str, &str); 3] = [
-    ("complete", "on-demand-complete"),
-    ("partial", "on-demand-partial"),
-    ("idle", "{ kind = \"idle-periodic\", idle = \"1s\" }"),
-];
-
 fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let job = |(name, policy): &(&str, &str)| {
-        let value =
-            if policy.starts_with('{') { (*policy).to_owned() } else { format!("{policy:?}") };
-        Job::paper("konanki/cleanup.toml").named(*name).set("component.hybrid.cleanup", value)
-    };
-    let jobs: Vec<Job> = POLICIES.iter().map(job).collect();
-    let probability = "workload.generator.interarrival_ms.probability";
-    let settings = [
-        Setting::key("bursts of 5", probability, 0.2),
-        Setting::key("bursts of 80", probability, 0.0125),
-        Setting::key("no locality", "workload.generator.hot", 0.0),
-        Setting::key("the disk stops after a minute", "component.disk.spin_down_after", "\"50s\""),
-    ];
-    let ran = Variants::run(runner, &jobs, seeds("K13"), &settings)?;
+    let policies = settings("konanki/cleanup-policies", &[]);
+    let job = |policy: &Setting| Job::paper("konanki/cleanup.toml").named(&policy.name).at(policy);
+    let jobs: Vec<Job> = policies.iter().map(job).collect();
+    let ran = Variants::run(runner, &jobs, seeds("K13"), &settings("konanki/cleanup", &[]))?;
     let mut findings = Findings::default();
-    let of = |at: [usize; 2], value: fn(&JobOutput) -> f64| {
-        move |ran: &[JobOutput]| at.map(|at| (POLICIES[at].0, value(&ran[at]))).to_vec()
-    };
     let mut order = |id: &str, other: usize, value: fn(&JobOutput) -> f64| {
-        findings
-            .row(ran.order(Claim::of(id).with("other", POLICIES[other].0), of([0, other], value)));
+        let claim = Claim::of(id).with("other", &policies[other].name);
+        let of = |ran: &[JobOutput]| {
+            [0, other].map(|at| (policies[at].name.as_str(), value(&ran[at]))).to_vec()
+        };
+        findings.row(ran.order(claim, of));
     };
     for other in [1, 2] {
         order("konanki/complete-cleanup-spins-up-less", other, spin_ups);
@@ -113,15 +98,7 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
 fn erases_per_write(runner: &Runner, findings: &mut Findings) -> Result<(), ExperimentError> {
     let job =
         Job::paper("konanki/stick.toml").named("k").set("workload.generator.mix", "\"postmark\"");
-    let settings = [
-        Setting::key("a clean stick", "component.stick.precondition", "\"none\""),
-        Setting::key("the page map", "component.stick.ftl", "\"page\""),
-        Setting::key(
-            "figure 4.4 literally",
-            "component.stick.ftl",
-            "{ kind = \"anand\", no_free_unit = \"own\" }",
-        ),
-    ];
+    let settings = settings("konanki/erases-per-write", &[]);
     let ran = Variants::run(runner, &[job], seeds("K34"), &settings)?;
     for (formula, overhead_us) in
         [("(L - n W - C) / E", OVERHEAD_US), ("(L - n W) / E, as printed", 0.0)]

@@ -1,9 +1,8 @@
 //! Figures 5.1 to 5.6: the flash model on applications, and configuration 1.
 
 use super::seeds;
-use crate::{
-    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
-};
+use crate::published::settings;
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::Curve;
 
 /// Figures 5.1 to 5.5.
@@ -12,39 +11,25 @@ pub const STICK: Experiment = Experiment { id: "konanki/fig5.1-5.5", run: stick 
 /// Figure 5.6.
 pub const ROUND_TRIP: Experiment = Experiment { id: "konanki/fig5.6", run: round_trip };
 
-const APPLICATIONS: [(&str, &str, f64); 5] = [
-    ("Bonnie", "bonnie", 0.061),
-    ("Download", "download", 0.064),
-    ("MP3", "mp3", 0.105),
-    ("Untar", "untar", 0.669),
-    ("Postmark", "postmark", 0.98),
+/// Applications, and the generator's mix of each.
+const APPLICATIONS: [(&str, &str); 5] = [
+    ("Bonnie", "bonnie"),
+    ("Download", "download"),
+    ("MP3", "mp3"),
+    ("Untar", "untar"),
+    ("Postmark", "postmark"),
 ];
 
 fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let job = |(name, mix, _): &(&str, &str, f64)| {
+    let job = |(name, mix): &(&str, &str)| {
         Job::paper("konanki/stick.toml")
             .named(*name)
             .set("workload.generator.mix", format!("\"{mix}\""))
     };
     let jobs: Vec<Job> = APPLICATIONS.iter().map(job).collect();
-    let settings = [
-        Setting::key("a clean stick", "component.stick.precondition", "\"none\""),
-        Setting::key("no locality", "workload.generator.hot", 0.0),
-        Setting::key(
-            "a command overhead of 500 us",
-            "component.stick.controller.write_overhead",
-            "\"500us\"",
-        ),
-        Setting::key(
-            "chains of 2",
-            "component.stick.ftl",
-            "{ kind = \"anand\", no_free_unit = \"longest\", chain_max = 2 }",
-        ),
-        Setting::key("the page map", "component.stick.ftl", "\"page\""),
-    ];
-    let ran = Variants::run(runner, &jobs, seeds("K37"), &settings)?;
+    let ran = Variants::run(runner, &jobs, seeds("K37"), &settings("konanki/stick", &[]))?;
     let mut findings = Findings::default();
-    for (at, (name, ..)) in APPLICATIONS.iter().enumerate() {
+    for (at, (name, _)) in APPLICATIONS.iter().enumerate() {
         let id = match at {
             0..=2 => "konanki/one-steep-step",
             _ => "konanki/no-single-step",
@@ -57,8 +42,8 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
     let longer = Claim::of("konanki/more-random-longer-tail-99th-percentile");
     findings.row(ran.order(longer, each(tail)));
     let medians = Claim::of("konanki/longer-requests-longer-they-take-median");
-    findings.row(ran.order(medians, each(median_ms)));
-    for (name, ..) in &APPLICATIONS {
+    findings.row(ran.order(medians, each(JobOutput::median_ms)));
+    for (name, _) in &APPLICATIONS {
         findings.row(Claim::of("konanki/simulated-matches-observed").with("name", name));
     }
     findings.plot(
@@ -67,24 +52,19 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
         APPLICATIONS
             .iter()
             .zip(ran.first())
-            .map(|((name, ..), ran)| Curve::ours(name, ran.distribution("all")).stepped())
+            .map(|((name, _), ran)| Curve::ours(name, ran.distribution("all")).stepped())
             .collect::<Vec<_>>(),
     );
     Ok(findings)
 }
 
-fn median_ms(ran: &JobOutput) -> f64 {
-    ran.results.latency_ns.all.p50.map_or(f64::NAN, |ns| ns as f64 / 1e6)
-}
-
 fn at_the_step(ran: &JobOutput) -> f64 {
-    let median = median_ms(ran);
+    let median = ran.median_ms();
     ran.share_within_ms("all", 1.2 * median) - ran.share_within_ms("all", 0.8 * median)
 }
 
 fn tail(ran: &JobOutput) -> f64 {
-    let p99 = ran.results.latency_ns.all.p99.map_or(f64::NAN, |ns| ns as f64 / 1e6);
-    p99 / median_ms(ran)
+    ran.p99_ms() / ran.median_ms()
 }
 
 /// Phases of the round trip, in their order.
@@ -112,17 +92,7 @@ fn plateau(ran: &JobOutput, at: usize) -> f64 {
 
 fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
     let jobs = [Job::paper("konanki/round-trip.toml").with_latencies()];
-    let settings = [
-        Setting::key("the disk's write cache on", "component.disk.write_cache", true),
-        Setting::key("the SATA disk", "component.disk.preset", "\"generic-sata-7200-250gb\""),
-        Setting::key(
-            "a command overhead of 500 us",
-            "component.stick.controller.read_overhead",
-            "\"500us\"",
-        ),
-        Setting::key("a used stick", "component.stick.precondition", "\"fill\""),
-    ];
-    let ran = Variants::run(runner, &jobs, seeds("K38"), &settings)?;
+    let ran = Variants::run(runner, &jobs, seeds("K38"), &settings("konanki/round-trip", &[]))?;
     let mut findings = Findings::default();
     for (at, name) in PHASES.iter().enumerate() {
         let id = match at {

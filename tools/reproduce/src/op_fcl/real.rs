@@ -77,16 +77,11 @@ fn compare(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &J
     let means = SIZES.iter().zip(fixed).map(|(size, ran)| (*size, ran.mean_ms()));
     let best = means.clone().min_by(|a, b| a.1.total_cmp(&b.1)).expect("five sizes");
     let free = free_share(full);
-    let remark = format!(
-        "{:.3} ms; best fixed {:.3} ms at {}; OP-FCL left {:.0} to {:.0} % of flash free",
-        full.mean_ms(),
-        best.1,
-        best.0,
-        free.0 * 100.0,
-        free.1 * 100.0
-    );
-    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition").with("name", &piece.name);
-    let claim = claim.ours(full.mean_ms() / best.1).remark(&remark);
+    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition")
+        .with("name", &piece.name)
+        .with_figures(&[("mean", full.mean_ms()), ("size", best.0), ("best", best.1)])
+        .with_figures(&[("least", free.0 * 100.0), ("most", free.1 * 100.0)])
+        .ours(full.mean_ms() / best.1);
     let hits = fixed.iter().map(hit_ratio).fold(0.0, f64::max);
     findings.row(match hits < HITS_MIN {
         true => claim.not_comparable(&format!(

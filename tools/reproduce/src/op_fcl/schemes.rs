@@ -1,28 +1,28 @@
 //! The figures of results: response time and erases against caching space for the three schemes,
 //! and how OP-FCL divides flash over time.
 
+use crate::published::parameters;
 use crate::{
     Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
 };
 use hybridsim_report::study::Curve;
+use serde::Deserialize;
 
-/// A workload under the three schemes.
 pub const FINANCIAL: Experiment =
-    Experiment { id: "op-fcl/financial", run: |runner| study(runner, &FINANCIAL_WORKLOAD) };
-
-/// A workload under the three schemes.
+    Experiment { id: "op-fcl/financial", run: |runner| study(runner, "op-fcl/financial") };
 pub const SEARCH: Experiment =
-    Experiment { id: "op-fcl/search", run: |runner| study(runner, &SEARCH_WORKLOAD) };
+    Experiment { id: "op-fcl/search", run: |runner| study(runner, "op-fcl/search") };
+pub const EXCHANGE: Experiment =
+    Experiment { id: "op-fcl/exchange", run: |runner| study(runner, "op-fcl/exchange") };
 
 /// A workload under the three schemes.
-pub const EXCHANGE: Experiment =
-    Experiment { id: "op-fcl/exchange", run: |runner| study(runner, &EXCHANGE_WORKLOAD) };
-
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Workload {
-    name: &'static str,
+    name: String,
     /// The machine it runs on.
-    scenario: &'static str,
-    generator: &'static str,
+    scenario: String,
+    generator: String,
     requests: u32,
     /// The shape of the paper's curves.
     expect: Expect,
@@ -30,11 +30,12 @@ struct Workload {
     axis_ms: f64,
     /// Whether the rate was set after that axis.
     rate_given: bool,
-    /// Other values of keys, which the paper leaves open: name, key, value.
-    settings: &'static [(&'static str, &'static str, &'static str)],
+    /// Other values of keys, which the paper leaves open.
+    settings: Vec<Setting>,
 }
 
-#[derive(PartialEq)]
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Expect {
     /// The best size lies inside, and much space is left free.
     Writes,
@@ -42,61 +43,12 @@ enum Expect {
     Reads,
 }
 
-/// A sixteenth of the requests of Financial1 (5,334,987, public statistics), at its rate.
-const FINANCIAL_WORKLOAD: Workload = Workload {
-    name: "Financial",
-    scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"financial-24\", locality = \"stack\", \
-                whole_blocks = true, span = \"264MiB\", \
-                interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
-    requests: 333_436,
-    expect: Expect::Writes,
-    axis_ms: 1.2,
-    rate_given: false,
-    settings: &[
-        (
-            "addresses by a Zipf law of 0.9 over equal volumes",
-            "workload.generator.locality",
-            "\"independent\"",
-        ),
-        ("reads of parts of pages", "workload.generator.whole_blocks", "false"),
-    ],
-};
-
-const SEARCH_WORKLOAD: Workload = Workload {
-    name: "Search Engine",
-    scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"websearch\", span = \"2GiB\", \
-                interarrival_ms = { kind = \"exponential\", mean = 4.5 } }",
-    requests: 200_000,
-    expect: Expect::Reads,
-    axis_ms: 14.0,
-    rate_given: true,
-    settings: &[("a request each 20 ms", INTERARRIVAL, "{ kind = \"exponential\", mean = 20.0 }")],
-};
-
-/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB).
-const EXCHANGE_WORKLOAD: Workload = Workload {
-    name: "Exchange",
-    scenario: "op-fcl/config2.toml",
-    generator: "{ kind = \"server\", preset = \"custom\", sizes_sectors = [16], weights = [1.0], \
-                read = 0.4, sequential = 0.05, volumes = 4, span = \"600MiB\", \
-                interarrival_ms = { kind = \"exponential\", mean = 2.5 } }",
-    requests: 200_000,
-    expect: Expect::Writes,
-    axis_ms: 14.0,
-    rate_given: true,
-    settings: &[("a request each 4 ms", INTERARRIVAL, "{ kind = \"exponential\", mean = 4.0 }")],
-};
-
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
-const INTERARRIVAL: &str = "workload.generator.interarrival_ms";
-
 fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
-    Job::paper(workload.scenario)
+    Job::paper(&workload.scenario)
         .named(format!("{}, {scheme} {space}", workload.name))
-        .set("workload.generator", workload.generator)
+        .set("workload.generator", &workload.generator)
         .set("workload.generator.requests", workload.requests)
         .set("run.warmup_requests", workload.requests / 2)
         .set("component.cache.scheme", format!("\"{scheme}\""))
@@ -137,42 +89,32 @@ fn best(runs: &[JobOutput], of: fn(&JobOutput) -> f64) -> (f64, f64) {
 
 const MEAN: fn(&JobOutput) -> f64 = JobOutput::mean_ms;
 
-fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentError> {
-    let settings =
-        workload.settings.iter().map(|(name, key, value)| Setting::key(name, key, value));
+fn study(runner: &Runner, id: &str) -> Result<Findings, ExperimentError> {
+    let workload: Workload = parameters(id);
     let seeds = crate::seeds("op-fcl", &["O03", "O17", "O18", "O19"]);
-    let ran = Variants::run(runner, &jobs(workload), seeds, &settings.collect::<Vec<_>>())?;
+    let ran = Variants::run(runner, &jobs(&workload), seeds, &workload.settings)?;
     let mut findings = Findings::default();
     let first = ran.first();
-    let (best_fixed, best_divided) = (best(fixed(first), MEAN), best(divided(first), MEAN));
-    let mean = full(first).mean_ms();
-    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition-mean");
-    let claim = claim
-        .remark(&format!("{mean:.3} ms; best fixed {:.3} ms at {}", best_fixed.1, best_fixed.0));
+    let named = |id: &str| Claim::of(id).with("name", &workload.name);
+    let with_best = |id: &str, runs: &[JobOutput]| {
+        let (size, best) = best(runs, MEAN);
+        let figures = [("mean", full(first).mean_ms()), ("best", best), ("size", size)];
+        Claim::of(id).with_figures(&figures)
+    };
+    let claim = with_best("op-fcl/op-fcl-best-fixed-partition-mean", fixed(first));
     findings.row(ran.number(claim, |ran| full(ran).mean_ms() / best(fixed(ran), MEAN).1));
-    let claim = Claim::of("op-fcl/op-fcl-best-division-fixed-size");
-    let claim =
-        claim.remark(&format!("best RW-FCL {:.3} ms at {}", best_divided.1, best_divided.0));
+    let claim = with_best("op-fcl/op-fcl-best-division-fixed-size", divided(first));
     findings.row(ran.number(claim, |ran| full(ran).mean_ms() / best(divided(ran), MEAN).1));
     let means = |runs: &[JobOutput]| {
         let means: Vec<String> = runs.iter().map(|ran| format!("{:.2}", ran.mean_ms())).collect();
         means.join(" ")
     };
-    findings.row(Claim::of("op-fcl/rw-fcl-fp-fcl-best-size").with("name", workload.name).remark(
-        &format!(
-            "ms at 10 to 90 %: FP-FCL {}; RW-FCL {}",
-            means(fixed(first)),
-            means(divided(first))
-        ),
-    ));
-    shape(&mut findings, workload, &ran);
-    division(&mut findings, workload, &ran);
-    let deviation = |ran: &JobOutput| ran.results.latency_ns.all.stddev.unwrap_or(f64::NAN) / 1e6;
-    findings.row(
-        Claim::of("op-fcl/standard-deviation")
-            .with("name", workload.name)
-            .remark(&format!("here {:.2} ms for OP-FCL", deviation(full(first)))),
-    );
+    let claim = named("op-fcl/rw-fcl-fp-fcl-best-size").with("fixed", means(fixed(first)));
+    findings.row(claim.with("divided", means(divided(first))));
+    shape(&mut findings, &workload, &ran);
+    division(&mut findings, &workload, &ran);
+    let deviation = full(first).results.latency_ns.all.stddev.unwrap_or(f64::NAN) / 1e6;
+    findings.row(named("op-fcl/standard-deviation").with("deviation", deviation));
     plots(&mut findings, first);
     Ok(findings)
 }
@@ -190,7 +132,7 @@ fn shape(findings: &mut Findings, workload: &Workload, ran: &Variants) {
             findings.row(ran.number(claim, |ran| best(fixed(ran), MEAN).0));
         }
     }
-    let claim = Claim::of("op-fcl/optimal-point-of-lifetime-differs").with("name", workload.name);
+    let claim = Claim::of("op-fcl/optimal-point-of-lifetime-differs").with("name", &workload.name);
     findings.row(ran.number(claim, |ran| {
         let fixed = fixed(ran);
         (best(fixed, MEAN).0 - best(fixed, erases).0).abs()
@@ -228,11 +170,8 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Variants) {
             findings.row(ran.number(claim, |ran| share(ran, 0)));
             let chosen: Vec<String> =
                 ran.seeds.iter().map(|ran| format!("{:.3}", 1.0 - share(ran, 2))).collect();
-            findings.row(Claim::of("op-fcl/model-chooses-0-92").remark(&format!(
-                "for the generated load the model chooses u = {}, of steps of a sixteenth up to \
-                 the 0.935 that the device and the map leave",
-                chosen.join(", ")
-            )));
+            let claim = Claim::of("op-fcl/model-chooses-0-92");
+            findings.row(claim.with("chosen", chosen.join(", ")));
         }
     }
     let full = full(ran.first());

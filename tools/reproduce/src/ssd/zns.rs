@@ -3,6 +3,7 @@
 use super::fit::solve;
 use super::tables::{self, FioRow};
 use super::{compared, percent_off, spread};
+use crate::published::{parameters, setting};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_ssd::zns::is_status;
 use serde::Deserialize;
@@ -25,12 +26,6 @@ const SECONDS_RESET: f64 = 0.7;
 const SECONDS_SHORT: f64 = 0.1;
 /// Simulated seconds of a load that lasts longer than a finish beside it.
 const SECONDS_LONG: f64 = 3.0;
-/// The capacity of the zones that are finished beside other loads.
-const SMALL_ZONE: &str = "\"137856KiB\"";
-/// The source waits for this long before it finishes or resets a zone, so that the write buffer is
-/// empty.
-const PAUSE: &str = "\"1s\"";
-
 /// A row of the table of single commands.
 #[derive(Debug, Deserialize)]
 struct ZoneCommand {
@@ -74,26 +69,6 @@ impl ZoneLoad {
         match self {
             Self::Write | Self::Append => [1, 2, 4],
             Self::Read => [1, 4, 16],
-        }
-    }
-
-    /// The job with this load, 8 KiB a request.
-    fn of(self, job: Job, depth: u32) -> Job {
-        match self {
-            Self::Write => {
-                let job = load(load(job, "block", "\"8KiB\""), "active", depth);
-                load(job, "start", "\"136GiB\"")
-            }
-            Self::Append => {
-                let job = load(load(job, "block", "\"8KiB\""), "write", "\"append\"");
-                let job = load(job, "depth", depth);
-                load(job, "start", "\"136GiB\"")
-            }
-            Self::Read => {
-                let job = load(load(job, "active", 0), "readers", depth);
-                let job = load(load(job, "filled", 16), "read_block", "\"8KiB\"");
-                load(load(job, "start", "\"96GiB\""), "span", "\"32GiB\"")
-            }
         }
     }
 }
@@ -142,18 +117,9 @@ fn spread_of(pairs: &[LoadPair], level: &str, job: &str) -> f64 {
     spread(pairs.iter().filter(is_it).map(|row| row.iops))
 }
 
-/// Sets a key of the generator of the load.
-fn load(job: Job, key: &str, value: impl std::fmt::Display) -> Job {
-    job.set(&format!("workload.load.generator.{key}"), value)
-}
-
-/// Sets a key of the generator beside the load.
-fn other(job: Job, key: &str, value: impl std::fmt::Display) -> Job {
-    job.set(&format!("workload.other.generator.{key}"), value)
-}
-
 /// The constants that are fitted, in microseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ZoneConstants {
     read: f64,
     write_overhead: f64,
@@ -168,74 +134,57 @@ struct ZoneConstants {
 }
 
 impl ZoneConstants {
-    const START: Self = Self {
-        read: 56.0,
-        write_overhead: 8.0,
-        append: 0.0,
-        program: 210.0,
-        finish: 0.0,
-        reset: 0.0,
-        reset_data: 0.0,
-        erase: 2_000.0,
-        erase_suspend: 20.0,
-    };
-
-    fn job(&self, name: String) -> Job {
-        let us = |us: f64| format!("\"{:.3}us\"", us.max(0.0));
-        Job::paper("ssd/zns.toml")
-            .named(name)
-            .set("component.ssd.read_time", us(self.read))
-            .set("component.ssd.controller.write_overhead", us(self.write_overhead))
-            .set("component.ssd.append_time", us(self.append))
-            .set("component.ssd.program_time", us(self.program))
-            .set("component.ssd.finish_time", us(self.finish))
-            .set("component.ssd.reset_time", us(self.reset))
-            .set("component.ssd.reset_data_time", us(self.reset_data))
-            .set("component.ssd.erase_time", us(self.erase))
-            .set("component.ssd.timing.erase_suspend_time", us(self.erase_suspend))
+    /// By the names in texts.
+    const fn figures(&self) -> [(&'static str, f64); 9] {
+        [
+            ("read", self.read),
+            ("write_overhead", self.write_overhead),
+            ("append", self.append),
+            ("program", self.program),
+            ("finish", self.finish),
+            ("reset", self.reset),
+            ("reset_data", self.reset_data),
+            ("erase", self.erase),
+            ("erase_suspend", self.erase_suspend),
+        ]
     }
 
-    /// Zones are written up to `pages`, finished if `finish` says so, and reset.
+    fn job(&self, name: String) -> Job {
+        let times = self.figures().map(|(name, us)| (name, us.max(0.0)));
+        let values = times.each_ref().map(|(name, us)| (*name, us as &dyn std::fmt::Display));
+        Job::paper("ssd/zns.toml").named(name).at(&setting("ssd/zoned-drive", "constants", &values))
+    }
+
+    /// Zones are written up to `pages`, finished if `finish` says so, and reset: five zones in turn,
+    /// of two, of which three are reset.
     fn cycles(&self, pages: u64, finish: bool) -> Job {
         let block = if pages.is_multiple_of(48) { 48 } else { 1 };
         let name = format!("{pages} pages written{}", if finish { ", finished" } else { "" });
-        let job = load(self.job(name), "block", format!("\"{}KiB\"", 4 * block));
-        let job =
-            load(job, "fill", format!("{:.9}", (pages as f64 + 0.5) / CAPACITY as f64).as_str());
-        let job = load(load(job, "span", "\"4GiB\""), "finish", finish);
-        let job = load(job, "pause", PAUSE);
-        // Five zones in turn, of two: three are reset.
-        load(job, "requests", 5 * (pages / block + 2))
+        let fill = (pages as f64 + 0.5) / CAPACITY as f64;
+        let requests = 5 * (pages / block + 2);
+        let values: [(&str, &dyn std::fmt::Display); 4] =
+            [("kib", &(4 * block)), ("fill", &fill), ("finish", &finish), ("requests", &requests)];
+        self.job(name).at(&setting("ssd/zone-commands", "cycles", &values))
     }
 
     /// Zones full when the run begins, or empty, are reset.
     fn resets(&self, full: bool) -> Job {
         let job = self.job(format!("zones {} are reset", if full { "full" } else { "empty" }));
-        let job = load(load(job, "fill", "0.0"), "filled", 4);
-        let job = load(load(job, "span", "\"8GiB\""), "requests", 4);
-        filled(load(job, "pause", PAUSE), if full { 0.05 } else { 0.0 })
+        let job = job.at(&setting("ssd/zone-commands", "resets", &[]));
+        if full { filled(job, 0.05) } else { job }
     }
 
     /// One request of 4 KiB outstanding.
     fn single(&self, of: ZoneLoad) -> Job {
-        let job = load(self.job(format!("one {} outstanding", of.name())), "requests", 20_000);
-        match of {
-            ZoneLoad::Write => job,
-            ZoneLoad::Append => load(job, "write", "\"append\""),
-            ZoneLoad::Read => {
-                let job = load(load(job, "active", 0), "readers", 1);
-                filled(load(load(job, "filled", 4), "span", "\"8GiB\""), 0.05)
-            }
-        }
+        let job = self.job(format!("one {} outstanding", of.name()));
+        let job = job.at(&setting("ssd/zone-commands", of.name(), &[]));
+        if of == ZoneLoad::Read { filled(job, 0.05) } else { job }
     }
 }
 
 /// The device begins with this share of its zones full.
 fn filled(job: Job, share: f64) -> Job {
-    if share == 0.0 {
-        return job;
-    }
-    job.set("component.ssd.precondition", "\"fill\"").set("component.ssd.precondition_fill", share)
+    job.at(&setting("ssd/zoned-drive", "filled", &[("share", &share)]))
 }
 
 /// Mean latency in microseconds of the load's requests of a kind.
@@ -303,8 +252,9 @@ fn fitted(
     commands: &ZoneCommands,
     pairs: &[LoadPair],
 ) -> Result<ZoneConstants, ExperimentError> {
-    let mut with = ZoneConstants::START;
-    let of = |us: f64| ZoneConstants { read: us, ..ZoneConstants::START };
+    let start: ZoneConstants = parameters("ssd/zns");
+    let mut with = start;
+    let of = |us: f64| ZoneConstants { read: us, ..start };
     with.read = solve("read time", (30.0, 90.0), read_us(runner)?, |us| {
         one(runner, of(us).single(ZoneLoad::Read), "read")
     })?;
@@ -383,7 +333,7 @@ fn report_series(findings: &mut Findings, series: &FillSeries) {
     // The time of a reset was concluded from all fill levels.
     let claim = Claim::of("ssd/zone-management").with("name", series.name).given_if(!is_finish);
     let claim = claim.with("measured", list(0)).with("simulated", list(1)).with("simple", simple);
-    findings.row(claim.with("simple_off", format!("{:.0}", off(2))).ours(off(1)));
+    findings.row(claim.with("simple_off", off(2)).ours(off(1)));
     let of = |at: usize| {
         series.points.iter().map(|(pages, point)| (*pages as f64, point[at] / 1e3)).collect()
     };
@@ -470,39 +420,13 @@ struct Beside {
 /// Both loads, or one of them.
 fn beside(with: ZoneConstants, Beside { action, acts, of, seconds }: Beside) -> Job {
     let name = format!("{action:?} ({acts}) beside {of:?}, {seconds} s");
-    let job = with.job(name);
-    let mut job = match action {
-        ZoneAction::Reset => filled(job, 0.8),
-        // Twice as many, so that the load finds an empty one until it ends.
-        ZoneAction::Finish => filled(job.set("component.ssd.zones", 160), 0.4),
-    };
-    if action == ZoneAction::Finish {
-        for key in ["component.ssd", "workload.load.generator", "workload.other.generator"] {
-            job = job.set(&format!("{key}.zone_capacity"), SMALL_ZONE);
-        }
-    }
-    job = match of {
-        Some((load_of, depth)) => {
-            let job = load(load_of.of(job, depth), "duration", format!("\"{seconds}s\""));
-            load(job, "requests", 1_000_000_000)
-        }
-        None => load(job, "start", "\"136GiB\""),
-    };
-    match (action, acts) {
-        (_, false) => other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\""),
-        (ZoneAction::Finish, true) => {
-            let job = other(other(job, "start", "\"128GiB\""), "span", "\"8GiB\"");
-            let job = other(other(job, "fill", "0.000001"), "finish", true);
-            // It is the last to arrive, and has to complete.
-            other(job, "requests", 2).set("host.end", "\"completed\"")
-        }
-        (ZoneAction::Reset, true) => {
-            let job = other(other(job, "start", "\"0B\""), "span", "\"96GiB\"");
-            let job = other(other(job, "fill", "0.0"), "filled", 48);
-            let job = other(job, "duration", format!("\"{seconds}s\""));
-            other(job, "requests", 1_000)
-        }
-    }
+    let (load, depth) = of.map_or(("none", 0), |(of, depth)| (of.name(), depth));
+    let acted = if acts { action.name() } else { "none" };
+    let values: [(&str, &dyn std::fmt::Display); 2] = [("depth", &depth), ("seconds", &seconds)];
+    with.job(name)
+        .at(&setting("ssd/zones-of-an-action", action.name(), &[]))
+        .at(&setting("ssd/zone-loads", load, &values))
+        .at(&setting("ssd/zone-actions", acted, &values))
 }
 
 /// The latency of the only finish of a run.
@@ -595,8 +519,8 @@ fn row(
             .with("what", what)
             .with("measured", list(&theirs))
             .with("simulated", format!("{}{but}", list(&ours)))
-            .with("none", format!("{none:.0}"))
-            .with("spread", format!("{:.0}", 100.0 * spread))
+            .with("none", none)
+            .with("spread", 100.0 * spread)
             .ours(ours_off),
     );
 }
@@ -608,21 +532,8 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let finish = one(runner, with.cycles(FITTED, true), "finish")? / 1e3;
     let half = commands.us("finish", Some(FITTED))? / 1e3;
-    let us = |us: f64, digits: usize| format!("{us:.digits$}");
-    findings.row(
-        Claim::of("ssd/finish-of-half-a-zone")
-            .with("read", us(with.read, 1))
-            .with("write_overhead", us(with.write_overhead, 1))
-            .with("append", us(with.append, 2))
-            .with("program", us(with.program, 0))
-            .with("ends", us(with.finish, 0))
-            .with("reset", us(with.reset, 0))
-            .with("reset_data", us(with.reset_data, 2))
-            .with("erase", us(with.erase, 0))
-            .with("erase_suspend", us(with.erase_suspend, 1))
-            .published(half)
-            .ours(finish),
-    );
+    let claim = Claim::of("ssd/finish-of-half-a-zone").with_figures(&with.figures());
+    findings.row(claim.published(half).ours(finish));
     let full = commands.us("reset", Some(CAPACITY))? / 1e3;
     let ours = one(runner, with.resets(true), "reset")? / 1e3;
     findings.row(Claim::of("ssd/reset-of-a-full-zone").published(full).ours(ours));
