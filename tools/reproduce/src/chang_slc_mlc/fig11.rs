@@ -79,28 +79,20 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 /// Figure 11(a) and (c): writes refused.
 fn rejected(findings: &mut Findings, name: &str, lines: &[Line]) {
     let [small, medium, large, quadratic] = lines else { panic!("a panel has four lines") };
+    let claim = |id: &str| Claim::of(id).with("name", name);
     let sizes =
         [("16,384", small.rejects(8)), ("32,768", medium.rejects(8)), ("65,536", large.rejects(8))];
-    let claim = Claim::of("chang-slc-mlc/smaller-table-more-rejects").with("name", name);
-    findings.row(claim.ranked_at_seeds(&sizes));
+    findings.row(claim("chang-slc-mlc/smaller-table-more-rejects").ranked_at_seeds(&sizes));
     let probes = [("1", small.rejects(1)), ("8", small.rejects(8)), ("32", small.rejects(32))];
-    let claim = Claim::of("chang-slc-mlc/small-table-needs-probes").with("name", name);
-    findings.row(claim.ranked_at_seeds(&probes));
+    findings.row(claim("chang-slc-mlc/small-table-needs-probes").ranked_at_seeds(&probes));
     let [one, eight, most] = PROBES.map(|probes| medium.rejects(probes));
-    findings.row(
-        Claim::of("chang-slc-mlc/32-768-beyond-8-probes-little")
-            .with("name", name)
-            .ranked_at_seeds(&[
-                ("1 to 8 probes", less(&one, &eight)),
-                ("8 to 32", less(&eight, &most)),
-            ]),
-    );
+    let avoided = [("1 to 8 probes", less(&one, &eight)), ("8 to 32", less(&eight, &most))];
+    findings.row(claim("chang-slc-mlc/32-768-beyond-8-probes-little").ranked_at_seeds(&avoided));
     let counts =
         |line: &Line| format!("{:?}", PROBES.map(|probes| line.rejects(probes)[0].round()));
     let pair = [("quadratic", quadratic.rejects(8)), ("linear", small.rejects(8))];
     findings.row(
-        Claim::of("chang-slc-mlc/quadratic-probing-rejects-more-16-384")
-            .with("name", name)
+        claim("chang-slc-mlc/quadratic-probing-rejects-more-16-384")
             .with("linear", counts(small))
             .with("quadratic", counts(quadratic))
             .ranked_at_seeds(&pair),

@@ -39,24 +39,15 @@ fn sectors(findings: &mut Findings, name: &str, hits: &Hits, reads_max: u32) {
     let most = written.iter().max().copied().unwrap_or(0);
     let often = written.iter().filter(|count| **count >= OFTEN).count() as f64;
     let all = written.iter().filter(|count| **count > 0).count() as f64;
-    findings.row(
-        Claim::of("chang-slc-mlc/sectors-updated-no-less-than-16-384-times")
-            .with("name", name)
-            .ours(f64::from(most)),
-    );
-    findings.row(
-        Claim::of("chang-slc-mlc/a-small-amount-of-sectors-is-updated-so-often")
-            .with("name", name)
-            .ours(often / all),
-    );
+    let claim = |id: &str| Claim::of(id).with("name", name);
+    let updated = claim("chang-slc-mlc/sectors-updated-no-less-than-16-384-times");
+    findings.row(updated.ours(f64::from(most)));
+    let often_updated = claim("chang-slc-mlc/a-small-amount-of-sectors-is-updated-so-often");
+    findings.row(often_updated.ours(often / all));
     let most = read.iter().max().copied().unwrap_or(0);
-    findings.row(
-        Claim::of("chang-slc-mlc/no-sector-is-read-more-often")
-            .with("name", name)
-            .with("times", reads_max)
-            .between("none", f64::NEG_INFINITY, f64::from(reads_max))
-            .ours(f64::from(most)),
-    );
+    let often_read = claim("chang-slc-mlc/no-sector-is-read-more-often").with("times", reads_max);
+    let often_read = often_read.between("none", f64::NEG_INFINITY, f64::from(reads_max));
+    findings.row(often_read.ours(f64::from(most)));
 }
 
 /// Figure 7(c): "a small amount of sectors are updated no less than 16,384 times".
@@ -70,39 +61,27 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         let job = job("C3", 0, file_system).named(name);
         let profile = runner.profile(&job, SECTORS, &mut |arrival| hits.count(&arrival.request))?;
         let writes = profile.writes as f64;
-        findings.row(
-            Claim::of("chang-slc-mlc/write-requests")
-                .with("name", name)
-                .published(WRITES as f64)
-                .ours(writes),
-        );
+        let claim = |id: &str| Claim::of(id).with("name", name).with("peak", peak);
+        let requests = claim("chang-slc-mlc/write-requests").published(WRITES as f64);
+        findings.row(requests.ours(writes));
         let of_size = |sectors: u64| {
             let class = profile.sizes.iter().find(|class| class.up_to_bytes == sectors * 512);
             class.map_or(0.0, |class| class.writes as f64)
         };
         let least = if peak == 128 { "at least the 0.68 that go to SLC" } else { "more than NTFS" };
         let small: f64 = [1, 2, 4, 8].iter().map(|sectors| of_size(*sectors)).sum();
-        findings.row(
-            Claim::of("chang-slc-mlc/write-requests-up-8-sectors")
-                .with("name", name)
-                .between(least, if peak == 128 { 0.68 } else { 0.73 }, 0.95)
-                .ours(small / writes),
-        );
-        findings.row(
-            Claim::of("chang-slc-mlc/two-humps-8-sectors-writes")
-                .with("name", name)
-                .with("peak", peak)
-                .ranked(&[("8", of_size(8)), ("peak", of_size(peak)), ("between", of_size(32))]),
-        );
+        let short = claim("chang-slc-mlc/write-requests-up-8-sectors");
+        let short = short.between(least, if peak == 128 { 0.68 } else { 0.73 }, 0.95);
+        findings.row(short.ours(small / writes));
+        let humps = [("8", of_size(8)), ("peak", of_size(peak)), ("between", of_size(32))];
+        findings.row(claim("chang-slc-mlc/two-humps-8-sectors-writes").ranked(&humps));
         let update = |sectors: u64| {
             let class = profile.updates.iter().find(|class| class.up_to_bytes == sectors * 512);
             class.map_or(f64::NAN, |class| class.update_ratio)
         };
         let gigabytes = of_size(peak) * peak as f64 * 512.0 / 1e9;
         findings.row(
-            Claim::of("chang-slc-mlc/update-ratio-8-sectors")
-                .with("name", name)
-                .with("peak", peak)
+            claim("chang-slc-mlc/update-ratio-8-sectors")
                 .with_figures(&[("small", update(8)), ("large", update(peak))])
                 .with_figures(&[("gigabytes", gigabytes), ("times", gigabytes / 2.2)])
                 .ours(update(8) / update(peak)),

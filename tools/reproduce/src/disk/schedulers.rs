@@ -33,17 +33,10 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
         let rates: Vec<(&str, f64)> =
             SCHEDULERS.iter().zip(ran).map(|(name, ran)| (*name, rate(ran))).collect();
         let [sptf, sstf, fcfs] = [rates[0].1, rates[1].1, rates[2].1];
-        let ratios = format!(
-            "sptf {:.2} times fcfs ({sptf:.0} against {fcfs:.0} requests/s), sstf {:.2} times",
-            sptf / fcfs,
-            sstf / fcfs
-        );
-        findings.row(
-            Claim::of("disk/32-commands-sptf-then-sstf-then")
-                .with("drive", drive)
-                .ranked(&rates)
-                .remark(&ratios),
-        );
+        let claim = Claim::of("disk/32-commands-sptf-then-sstf-then").with("drive", drive);
+        let claim = claim.with_figures(&[("sptf", sptf), ("fcfs", fcfs)]);
+        let gains = [("sptf_gain", sptf / fcfs), ("sstf_gain", sstf / fcfs)];
+        findings.row(claim.with_figures(&gains).ranked(&rates));
     }
     Ok(findings)
 }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 /// Tables 5.1 and 5.2, the applications the flash model was validated with.
 pub const VALIDATION: Experiment = Experiment {
     id: "konanki/tables5.1-5.2",
-    run: |runner| profile(runner, parameters("konanki/tables5.1-5.2")),
+    run: |runner| profile(runner, "konanki/tables5.1-5.2"),
 };
 
 /// Tables 5.3 and 5.4, the applications the hybrid disk was analysed with.
 pub const ANALYSIS: Experiment = Experiment {
     id: "konanki/tables5.3-5.4",
-    run: |runner| profile(runner, parameters("konanki/tables5.3-5.4")),
+    run: |runner| profile(runner, "konanki/tables5.3-5.4"),
 };
 
 #[derive(Deserialize)]
@@ -45,7 +45,8 @@ fn deviation(share: f64) -> f64 {
 /// An 80 GB disk, as the thesis's.
 const CAPACITY_SECTORS: u64 = 156_250_000;
 
-fn profile(runner: &Runner, table: Table) -> Result<Findings, ExperimentError> {
+fn profile(runner: &Runner, id: &str) -> Result<Findings, ExperimentError> {
+    let table: Table = parameters(id);
     let mut findings = Findings::default();
     for mix in &table.mixes {
         let text = format!(

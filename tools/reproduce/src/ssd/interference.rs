@@ -291,10 +291,10 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
                 .with("name", &drive.name)
                 .with("rate", FITTED)
                 .with("dies", DIES)
-                .with("read", format!("{read_us:.1}"))
+                .with("read", read_us)
                 .with("kib", 4 * program_pages)
-                .with("program", format!("{:.2}", with.program_us() / 1e3))
-                .with("interval", format!("{interval_us:.0}"))
+                .with("program", with.program_us() / 1e3)
+                .with("interval", interval_us)
                 .published(LoadPoint::ratio(&point.theirs, VALUES[0].1));
             findings.row(claim.ours(LoadPoint::ratio(&point.ours, VALUES[0].1)));
         }

@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 pub const CM7R: Experiment = Experiment {
     id: "ssd/kioxia-cm7-r",
-    run: |runner| judged_at_rates(runner, parameters("ssd/kioxia-cm7-r")),
+    run: |runner| judged_at_rates(runner, "ssd/kioxia-cm7-r"),
 };
 
 pub const P5520: Experiment = Experiment {
     id: "ssd/solidigm-p5520-rates",
-    run: |runner| judged_at_rates(runner, parameters("ssd/solidigm-p5520-rates")),
+    run: |runner| judged_at_rates(runner, "ssd/solidigm-p5520-rates"),
 };
 
 /// The measured drives of an experiment.
@@ -300,10 +300,8 @@ fn fitted_pauses(
     Ok(found)
 }
 
-fn judged_at_rates(
-    runner: &Runner,
-    Parameters { pieces: [first, twin], start }: Parameters,
-) -> Result<Findings, ExperimentError> {
+fn judged_at_rates(runner: &Runner, id: &str) -> Result<Findings, ExperimentError> {
+    let Parameters { pieces: [first, twin], start } = parameters(id);
     let mut rows: Vec<MeasuredValue> = tables::read(runner, "latency_rate")?;
     tables::name_percentiles(&mut rows);
     let ladders = [Ladder::new(&first, &rows), Ladder::new(&twin, &rows)];
@@ -335,9 +333,6 @@ fn knee(
     with: LatencyConstants,
 ) -> Result<(), ExperimentError> {
     let saturated = ladder.saturated()?;
-    let LatencyConstants {
-        dies_per_channel, read_us, program_us, erase_us, over_provisioning, ..
-    } = with;
     let pauses = with.pauses.map_or(String::new(), |it| {
         let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = it;
         format!(
@@ -349,11 +344,10 @@ fn knee(
         .with("name", ladder.name)
         .published(saturated.total())
         .ours(most(runner, ladder.name, with, saturated)?)
-        .remark(&format!(
-            "{} dies; read {read_us:.1} us, program of 64 KiB {program_us:.0} us, erase \
-             {erase_us:.0} us, over-provisioning {over_provisioning:.3}{pauses}",
-            16 * dies_per_channel
-        ));
+        .with("dies", 16 * with.dies_per_channel)
+        .with("pauses", pauses)
+        .with_figures(&[("read_us", with.read_us), ("program_us", with.program_us)])
+        .with_figures(&[("erase_us", with.erase_us), ("spare", with.over_provisioning)]);
     findings.row(claim.given_if(is_fitted));
     Ok(())
 }
@@ -411,6 +405,6 @@ fn mean_error(id: &str, name: &str, judged: &[&RatePoint], unloaded: f64) -> Cla
         .with("name", name)
         .with("rates", judged.len())
         .with("low", LOW)
-        .with("unloaded", format!("{:.0}", off(&|_| unloaded)))
+        .with("unloaded", off(&|_| unloaded))
         .ours(off(&|point| point.ours))
 }

@@ -117,7 +117,7 @@ pub(super) fn judge(
             rate_claim(one.load)
                 .with("name", name)
                 .with("load", &one.words)
-                .with("amplification", format!("{:.3}", outcome.amplification))
+                .with("amplification", outcome.amplification)
                 .published(one.measured)
                 .given_if(fitted(one))
                 .ours(outcome.host_mb_s),
