@@ -9,6 +9,7 @@ use hybridsim_observe::results::TenantResult;
 use hybridsim_observe::{Detail, LatencyFold, Pictures, RunResults};
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
+use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_simulation::workload;
@@ -16,7 +17,8 @@ use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{fs, io};
 use thiserror::Error;
 
 /// Failure of an experiment as a whole.
@@ -217,19 +219,28 @@ pub struct Runner<'a> {
     threads: usize,
     interrupted: &'a AtomicBool,
     progress: &'a (dyn Fn(&str) + Sync),
+    /// The folder to write scenarios into, and how many have been.
+    scenarios: Option<(PathBuf, AtomicUsize)>,
 }
 
 impl<'a> Runner<'a> {
     /// A runner that stops when `interrupted` is set, reports finished runs to `progress`, and
-    /// finds
-    /// measured data below the folder `HYBRIDSIM_DATA` names.
+    /// finds measured data below the folder `HYBRIDSIM_DATA` names.
     pub fn new(
         registry: &'a Registry,
         interrupted: &'a AtomicBool,
         progress: &'a (dyn Fn(&str) + Sync),
     ) -> Self {
         let data = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from);
-        Self { registry, data, threads: processors(), interrupted, progress }
+        let threads = processors();
+        Self { registry, data, threads, interrupted, progress, scenarios: None }
+    }
+
+    /// With a `folder`, which may be new, into which it writes every scenario that it runs, with
+    /// every value spelt out, by number and name of the job.
+    #[must_use]
+    pub fn writing_scenarios(self, folder: PathBuf) -> Self {
+        Self { scenarios: Some((folder, AtomicUsize::new(1))), ..self }
     }
 
     /// The entries that scenarios are made of.
@@ -278,6 +289,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The first job, in order, that does not run to its end.
     pub fn run(&self, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
+        self.write_scenarios(jobs)?;
         let finished = |at: usize, output: &Result<JobOutput, ExperimentError>| {
             if output.is_ok() {
                 (self.progress)(&jobs[at].name);
@@ -285,6 +297,20 @@ impl<'a> Runner<'a> {
         };
         let all = parallel_map(jobs.iter().collect(), self.threads, |job| self.one(job), finished);
         all.into_iter().collect()
+    }
+
+    fn write_scenarios(&self, jobs: &[Job]) -> Result<(), ExperimentError> {
+        let Some((folder, written)) = &self.scenarios else { return Ok(()) };
+        let failed = |error: io::Error| ExperimentError::of(folder.display(), error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let first = written.fetch_add(jobs.len(), Ordering::Relaxed);
+        for (number, job) in (first..).zip(jobs) {
+            let text = Resolved::new(&check(job, self.registry)?, self.registry).text();
+            let name: String =
+                job.name.chars().map(|it| if it.is_alphanumeric() { it } else { '-' }).collect();
+            fs::write(folder.join(format!("{number:04}-{name}.toml")), text).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Runs `jobs` at the seeds 1 to `seeds`: for each job, in their order, its outputs by seed.

@@ -28,6 +28,9 @@ pub struct ReproduceArgs {
     /// Replace existing results in the folder
     #[arg(long, requires = "out")]
     force: bool,
+    /// Also write every scenario that is run into this folder, for `hybridsim run`
+    #[arg(long, value_name = "DIR")]
+    scenarios: Option<PathBuf>,
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = When::Auto)]
     progress: When,
@@ -40,7 +43,7 @@ pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failur
     if ids.len() < args.ids.len() {
         experiments = hybridsim_reproduce::select(&[]).map_err(|id| unknown(&id))?;
     }
-    if args.ids.is_empty() && (args.json || args.out.is_some()) {
+    if args.ids.is_empty() && (args.json || args.out.is_some() || args.scenarios.is_some()) {
         return Err(Failure::usage("name what to reproduce: `all`, or an entry of --list"));
     }
     if args.list || args.ids.is_empty() {
@@ -50,11 +53,15 @@ pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failur
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, experiments.len());
     let finished = |name: &str| steps.message(name);
-    let runner = Runner::new(registry, &interrupted, &finished);
     let mut studies: Vec<Study> = Vec::with_capacity(experiments.len());
     let mut stopped = None;
     for experiment in experiments {
         steps.begin(experiment.id);
+        let runner = Runner::new(registry, &interrupted, &finished);
+        let runner = match &args.scenarios {
+            Some(folder) => runner.writing_scenarios(folder.join(experiment.id)),
+            None => runner,
+        };
         match hybridsim_reproduce::run(experiment, &runner) {
             Ok(study) => studies.push(study),
             Err(error) => {

@@ -31,6 +31,9 @@ struct Application {
     range_mib: u32,
     /// Requests in a burst on average.
     burst: f64,
+    /// The share of short writes that returns to few places, and their number.
+    hot: f64,
+    hot_places: u32,
     /// Whether the writes are more than the flash holds.
     #[serde(default)]
     fills_flash: bool,
@@ -88,6 +91,9 @@ enum System {
 
 const NAMES: [&str; 4] = ["standard", "ANAND", "FMAX", "page map"];
 
+/// Units of ANAND's chains: 3 and 4 both give the wear of figure 5.8.
+const CHAIN_MAX: u32 = 3;
+
 /// Sectors of the least request that counts as large.
 const LARGE_SECTORS: u32 = 256;
 
@@ -129,7 +135,7 @@ impl ComparedFigure {
 }
 
 fn jobs(application: &Application) -> Vec<Job> {
-    let Application { mix, requests, range_mib, burst, .. } = application;
+    let Application { mix, requests, range_mib, burst, hot, hot_places, .. } = application;
     let job = |file: &str, name: &str| {
         Job::paper(file)
             .named(format!("{mix}, {name}"))
@@ -137,10 +143,15 @@ fn jobs(application: &Application) -> Vec<Job> {
             .set("workload.generator.requests", requests)
             .set("workload.generator.span", format!("\"{range_mib}MiB\""))
             .set("workload.generator.interarrival_ms.probability", 1.0 / burst)
+            .set("workload.generator.hot", hot)
+            .set("workload.generator.hot_places", hot_places)
             .with_latencies()
     };
     let hybrid = |ftl: &str| {
-        let ftl_value = format!("\"{ftl}\"");
+        let ftl_value = match ftl {
+            "anand" => format!("{{ kind = \"anand\", chain_max = {CHAIN_MAX} }}"),
+            _ => format!("\"{ftl}\""),
+        };
         job("konanki/analysis-hybrid.toml", ftl).set("component.flash.ftl", ftl_value)
     };
     let disk = job("konanki/analysis-disk.toml", "disk");
