@@ -264,7 +264,7 @@ mod tests {
                 assert!(code.contains(&format!("\"{key}/{name}\"")), "nothing uses {key}/{name}");
             }
         }
-        let uses = code.split("Claim::of(\"").skip(1).chain(code.split(" id = \"").skip(1));
+        let uses = code.split("Claim::of(\"").skip(1).chain(code.split("\nid = \"").skip(1));
         let uses = uses.filter_map(|rest| rest.split_once('"'));
         for (id, _) in uses.filter(|(id, _)| id.contains('/')) {
             assert!(!claim(id).claim.is_empty(), "{id}");

@@ -55,7 +55,7 @@ impl SizeSeries {
         pairs.map(|(from, to)| to / from - 1.0).collect()
     }
 
-    /// The claim about the wear with `size`, with the reason why the throttle does not hold `ratio`:
+    /// The claim about wear with `size`, and the reason why the throttle does not hold `ratio`:
     /// the share of small writes it accepted, and the share that would wear no faster.
     fn wear_claim(&self, size: u64, ratio: f64) -> Claim {
         let count = |name| number(self.with(size), name).0;

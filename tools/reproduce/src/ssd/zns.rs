@@ -155,8 +155,8 @@ impl ZoneConstants {
         Job::paper("ssd/zns.toml").named(name).at(&setting("ssd/zoned-drive", "constants", &values))
     }
 
-    /// Zones are written up to `pages`, finished if `finish` says so, and reset: five zones in turn,
-    /// of two, of which three are reset.
+    /// Zones are written up to `pages`, finished if `finish` says so, and reset: five in turn, of
+    /// two, of which three are reset.
     fn cycles(&self, pages: u64, finish: bool) -> Job {
         let block = if pages.is_multiple_of(48) { 48 } else { 1 };
         let name = format!("{pages} pages written{}", if finish { ", finished" } else { "" });
