@@ -284,6 +284,11 @@ hybridsim_config::params! {
             needs &[Needs::Is("locality", &["stack"])],
             "Share of requests with a smaller distance than each of `stack_depths`. The rest is \
              spread log-uniformly up to the size of the region.";
+        stack_scale: f64 = Kind::Number { min: 1e-6, max: 1e6 }, default "1.0"
+            needs &[Needs::Is("locality", &["stack"])],
+            "Factor of all stack distances: 0.0625 for a workload a sixteenth of the size, whose \
+             hit ratios are then those of caches sixteen times as large. No distance may exceed \
+             the region.";
         whole_blocks: bool = Kind::Flag, default "false",
             "Sizes are rounded up to blocks of 4 KiB, as a simulator that knows block numbers only \
              has them.";
@@ -378,10 +383,10 @@ fn locality(
                        for each 4 KiB";
         problems.push(Problem::new("span", message));
     }
-    let depths = Depths::new(&depths, &shares, slots);
+    let depths = Depths::new(&depths, &shares, params.stack_scale, slots);
     let depths = depths.unwrap_or_else(|message| {
         problems.push(Problem::new("stack_depths", message));
-        Depths::new(&[], &[], slots).expect("empty lists are fine")
+        Depths::new(&[], &[], 1.0, slots).expect("empty lists are fine")
     });
     let slots = if problems.is_empty() { slots as u32 } else { 1 };
     Locality::Stack(LruStack::new(slots, depths, stream))

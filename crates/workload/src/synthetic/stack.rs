@@ -16,11 +16,12 @@ pub struct Depths {
 }
 
 impl Depths {
-    /// `shares[i]` of requests have a depth below `depths[i]`; the rest is spread up to `slots`.
+    /// `shares[i]` of requests have a depth below `scale * depths[i]`; the rest is spread up to
+    /// `slots`.
     ///
     /// # Errors
     /// The problem of the lists.
-    pub fn new(depths: &[f64], shares: &[f64], slots: u64) -> Result<Self, String> {
+    pub fn new(depths: &[f64], shares: &[f64], scale: f64, slots: u64) -> Result<Self, String> {
         if depths.len() != shares.len() {
             return Err(format!("{} depths, but {} shares", depths.len(), shares.len()));
         }
@@ -33,9 +34,25 @@ impl Depths {
             return Err("shares must be ascending, from 0 to 1".to_owned());
         }
         let all = slots as f64;
-        let given = shares.iter().copied().zip(depths.iter().copied());
-        let mut points: Vec<(f64, f64)> = given.filter(|(_, depth)| *depth < all).collect();
-        points.push((1.0, all));
+        let scaled = depths.iter().map(|depth| depth * scale);
+        let mut points: Vec<(f64, f64)> = shares.iter().copied().zip(scaled).collect();
+        match points.last() {
+            Some((_, depth)) if *depth > all => {
+                return Err(format!(
+                    "the greatest depth, {depth}, is beyond the {slots} blocks of 4 KiB of the \
+                     region: enlarge `span`, or scale all depths with `stack_scale`"
+                ));
+            }
+            Some((share, depth)) if *depth == all && *share < 1.0 => {
+                return Err(format!(
+                    "the greatest depth is all {slots} blocks of 4 KiB of the region, so its \
+                     share must be 1"
+                ));
+            }
+            Some((_, depth)) if *depth == all => {}
+            _ => points.push((1.0, all)),
+        }
+        join_below_one(&mut points);
         Ok(Self { points })
     }
 
@@ -56,6 +73,19 @@ impl Depths {
         }
         let depth = low * libm::pow(high / low, within);
         (depth as u64).clamp(low as u64, (high as u64).max(1) - 1)
+    }
+}
+
+/// Replaces points below a depth of 1, all of which are depth 0, by one at 1.
+fn join_below_one(points: &mut Vec<(f64, f64)>) {
+    let below = points.iter().take_while(|(_, depth)| *depth < 1.0).count();
+    if let Some(at) = below.checked_sub(1)
+        && let Some((high_share, high)) = points.get(below).copied()
+    {
+        let (share, depth) = points[at];
+        let within = libm::log(1.0 / depth) / libm::log(high / depth);
+        let at_one = share + (high_share - share) * within;
+        points.splice(..below, (high > 1.0).then_some((at_one, 1.0)));
     }
 }
 
@@ -118,14 +148,15 @@ mod tests {
 
     fn stack(slots: u32, depths: &[f64], shares: &[f64]) -> (LruStack, Stream) {
         let mut stream = Stream::new(3, "stack");
-        let depths = Depths::new(depths, shares, u64::from(slots)).expect("ascending");
+        let depths = Depths::new(depths, shares, 1.0, u64::from(slots)).expect("ascending");
         (LruStack::new(slots, depths, &mut stream), stream)
     }
 
     #[test]
     fn it_agrees_with_a_list() {
-        for slots in [1, 2, 3, 50] {
-            let (mut stack, mut stream) = stack(slots, &[2.0, 10.0], &[0.3, 0.7]);
+        for (slots, points) in [(1, 0), (2, 0), (3, 1), (50, 2)] {
+            let (mut stack, mut stream) =
+                stack(slots, &[2.0, 10.0][..points], &[0.3, 0.7][..points]);
             let mut list: Vec<u64> = (0..slots as usize)
                 .rev()
                 .map(|position| u64::from(stack.slot_at[position]))
@@ -166,11 +197,40 @@ mod tests {
 
     #[test]
     fn lists_are_checked() {
-        let new = |depths: &[f64], shares: &[f64]| Depths::new(depths, shares, 100);
+        let new = |depths: &[f64], shares: &[f64]| Depths::new(depths, shares, 1.0, 100);
         assert!(new(&[1.0], &[]).is_err());
         assert!(new(&[2.0, 1.0], &[0.1, 0.2]).is_err());
         assert!(new(&[1.0, 2.0], &[0.2, 0.1]).is_err());
         assert!(new(&[1.0], &[1.1]).is_err());
         assert!(new(&[], &[]).is_ok(), "then every slot is equally likely");
+    }
+
+    #[test]
+    fn no_depth_is_beyond_the_region() {
+        let new = |depth: f64, share: f64, scale: f64| {
+            Depths::new(&[1.0, depth], &[0.1, share], scale, 100)
+        };
+        let message = new(101.0, 0.5, 1.0).expect_err("beyond the region");
+        assert!(message.contains("101") && message.contains("stack_scale"), "{message}");
+        let message = new(100.0, 0.5, 1.0).expect_err("the rest has no depth");
+        assert!(message.contains("share must be 1"), "{message}");
+        assert!(new(100.0, 1.0, 1.0).is_ok());
+        assert!(new(1600.0, 0.5, 1.0 / 32.0).is_ok());
+        assert!(new(60.0, 0.5, 2.0).is_err());
+    }
+
+    #[test]
+    fn scaled_depths_are_those_of_a_smaller_region() {
+        let share_of_top = |depths: &[f64], shares: &[f64], scale: f64| {
+            let depths = Depths::new(depths, shares, scale, 1000).expect("ascending");
+            let mut stream = Stream::new(3, "depths");
+            let drawn = (0..40_000).filter(|_| depths.draw(&mut stream) == 0).count();
+            drawn as f64 / 40_000.0
+        };
+        let (depths, shares) = ([1.0, 4.0, 16.0, 256.0], [0.1, 0.2, 0.4, 0.8]);
+        for (scale, expected) in [(1.0, 0.1), (0.25, 0.2), (0.125, 0.3), (0.0625, 0.4)] {
+            let share = share_of_top(&depths, &shares, scale);
+            assert!((share - expected).abs() < 0.01, "{scale}: {share}");
+        }
     }
 }
