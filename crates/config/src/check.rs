@@ -325,6 +325,7 @@ fn scalar(value: &Datum, kind: Kind) -> Result<Value, String> {
         (Kind::Number { min, max }, _) => number(value, min, max).map(Value::Number),
         (Kind::Duration, Datum::Text(text)) => units::duration(text).map(Value::Duration),
         (Kind::Bytes, Datum::Text(text)) => units::bytes(text).map(Value::Bytes),
+        (Kind::MeanBytes, Datum::Text(text)) => units::mean_bytes(text).map(Value::Number),
         (Kind::Rate, Datum::Text(text)) => units::rate(text).map(Value::Rate),
         (Kind::Rpm, Datum::Text(text)) => units::rpm(text).map(Value::Number),
         (Kind::Power, Datum::Text(text)) => units::power(text).map(Value::Number),
@@ -427,6 +428,7 @@ pub fn takes(kind: Kind) -> String {
         Kind::Number { min, max } => format!("a number, {}", range(min, max, f64::MAX)),
         Kind::Duration => "a time such as \"25us\"".to_owned(),
         Kind::Bytes => "a size such as \"4KiB\" or \"1GB\"".to_owned(),
+        Kind::MeanBytes => "a mean size such as \"4.38KiB\"".to_owned(),
         Kind::Rate => "a rate such as \"100MB/s\"".to_owned(),
         Kind::Rpm => "a rotation speed such as \"7200rpm\"".to_owned(),
         Kind::Power => "power such as \"1.7W\"".to_owned(),
@@ -458,7 +460,13 @@ fn parse_default(text: &'static str, kind: Kind) -> Item {
     let quoted = SourceText { name: "default".to_owned(), text: format!("value = {text:?}") };
     let is_text = matches!(
         kind,
-        Kind::Duration | Kind::Bytes | Kind::Rate | Kind::Rpm | Kind::Power | Kind::Energy
+        Kind::Duration
+            | Kind::Bytes
+            | Kind::MeanBytes
+            | Kind::Rate
+            | Kind::Rpm
+            | Kind::Power
+            | Kind::Energy
     ) || matches!(kind, Kind::Text | Kind::Component | Kind::Choice(_));
     let unquoted = !text.starts_with(['"', '{', '[']);
     let words = if unquoted && is_text { [&quoted, &source] } else { [&source, &quoted] };

@@ -30,6 +30,8 @@ pub enum Kind {
     Duration,
     /// A size such as `"4KiB"`.
     Bytes,
+    /// A mean size such as `"4.38KiB"`, which need not be a whole number of bytes.
+    MeanBytes,
     /// A rate such as `"800MB/s"`.
     Rate,
     /// A rotation speed such as `"7200rpm"`.
@@ -182,7 +184,8 @@ pub const fn grouped<const N: usize>(groups: &[Group]) -> [Param; N] {
 pub enum Value {
     /// [`Kind::Count`].
     Count(u64),
-    /// [`Kind::Number`], [`Kind::Rpm`], [`Kind::Power`] (watts), [`Kind::Energy`] (joules).
+    /// [`Kind::Number`], [`Kind::Rpm`], [`Kind::Power`] (watts), [`Kind::Energy`] (joules),
+    /// [`Kind::MeanBytes`] (bytes).
     Number(f64),
     /// [`Kind::Duration`].
     Duration(SimDuration),

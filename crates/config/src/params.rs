@@ -97,6 +97,7 @@ pub const fn bit(kind: &Kind) -> u32 {
         Kind::Tables(_) => 17,
         Kind::Table(_) => 18,
         Kind::Entries(_) => 19,
+        Kind::MeanBytes => 20,
     }
 }
 
@@ -116,7 +117,7 @@ macro_rules! field_types {
 
 field_types! {
     u64: [0 | 3 | 4] Value::Count(n) | Value::Bytes(n) | Value::Rate(n) => *n;
-    f64: [1 | 5 | 6 | 7] Value::Number(number) => *number;
+    f64: [1 | 5 | 6 | 7 | 20] Value::Number(number) => *number;
     SimDuration: [2] Value::Duration(time) => *time;
     bool: [8] Value::Flag(flag) => *flag;
     String: [9 | 10 | 12] Value::Text(text) => text.clone();

@@ -61,7 +61,8 @@ fn convert(text: &str, units: Units, what: &str) -> Result<f64, String> {
     }
     let known: Vec<&str> = units.iter().map(|(name, _)| *name).filter(|n| n.is_ascii()).collect();
     let known = known.join(", ");
-    let prefix = unit.chars().next().filter(|_| unit.len() == 1);
+    let is_prefix = unit.len() == 1 || unit == "KB";
+    let prefix = unit.chars().next().filter(|_| is_prefix);
     Err(match prefix {
         None if unit.is_empty() => {
             format!("`{text}` lacks a unit; write {what} with one of {known}")
@@ -104,6 +105,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         return Err(format!("`{text}` is not a whole number of bytes"));
     }
     Ok(rounded)
+}
+
+/// A mean size in bytes, which need not be whole.
+pub fn mean_bytes(text: &str) -> Result<f64, String> {
+    convert(text, SIZES, "a size")
 }
 
 /// A rate in bytes per second.
@@ -178,6 +184,7 @@ mod tests {
         assert_eq!(rpm("7200rpm"), Ok(7200.0));
         assert_eq!(power("33uW").map(|w| (w * 1e9).round()), Ok(33_000.0));
         assert_eq!(percent("7%"), Ok(0.07));
+        assert_eq!(mean_bytes("4.38KiB"), Ok(4.38 * 1024.0));
     }
 
     #[test]
@@ -188,6 +195,7 @@ mod tests {
         };
         says(bytes("4k"), "4kB");
         says(bytes("4M"), "4MiB");
+        says(bytes("4.38KB"), "write `4.38kB` (powers of 1000) or `4.38KiB`");
         says(bytes("4096"), "lacks a unit");
         says(bytes("4XB"), "not a unit");
         says(bytes("0.3B"), "whole number of bytes");

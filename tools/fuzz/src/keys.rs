@@ -261,6 +261,7 @@ impl<'a> Draw<'a> {
     /// A value of a kind without a range.
     fn plain(&mut self, kind: Kind) -> Value {
         match kind {
+            Kind::MeanBytes => self.pick(&["512B", "4.38KiB", "1MiB"]).into(),
             Kind::Rate => self.pick(&["1MB/s", "100MB/s", "4GB/s"]).into(),
             Kind::Rpm => self.pick(&["3600rpm", "7200rpm", "15000rpm"]).into(),
             Kind::Power => self.pick(&["0W", "1W", "12.5W"]).into(),

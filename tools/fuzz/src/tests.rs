@@ -38,6 +38,7 @@ const PARAMS: &[Param] = &[
     Param::required("number", Kind::Number { min: 5.0, max: 7.0 }, ""),
     Param::required("duration", Kind::Duration, ""),
     Param::required("bytes", Kind::Bytes, ""),
+    Param::required("mean", Kind::MeanBytes, ""),
     Param::required("rate", Kind::Rate, ""),
     Param::required("rpm", Kind::Rpm, ""),
     Param::required("power", Kind::Power, ""),

@@ -84,7 +84,7 @@ fn candidates(registry: &Registry, kind: &str, param: &Param, current: &str) -> 
             all.filter(|it| (min..=max).contains(it)).map(|it| format!("{it:?}")).collect()
         }
         Kind::Duration => scaled(&["1ms", "20us", "100ms", "2s", "0ns"]),
-        Kind::Bytes => scaled(&["64KiB", "4KiB", "1MiB", "0B"]),
+        Kind::Bytes | Kind::MeanBytes => scaled(&["64KiB", "4KiB", "1MiB", "0B"]),
         Kind::Rate => scaled(&["1MB/s", "100MB/s"]),
         Kind::Rpm => scaled(&["5400rpm"]),
         Kind::Power => scaled(&["3W"]),

@@ -186,6 +186,7 @@ fn list(items: impl Iterator<Item = impl Into<Toml>>) -> Toml {
 
 fn write_number(number: f64, kind: Kind) -> Toml {
     match kind {
+        Kind::MeanBytes => format!("{number}B").into(),
         Kind::Rpm => format!("{number}rpm").into(),
         Kind::Power => format!("{number}W").into(),
         Kind::Energy => format!("{}pJ", number * 1e12).into(),

@@ -129,7 +129,13 @@ fn value(kind: Kind) -> Value {
     match kind {
         Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { .. } => json!({ "type": ["number", "string"] }),
-        Kind::Duration | Kind::Bytes | Kind::Rate | Kind::Rpm | Kind::Power | Kind::Energy => {
+        Kind::Duration
+        | Kind::Bytes
+        | Kind::MeanBytes
+        | Kind::Rate
+        | Kind::Rpm
+        | Kind::Power
+        | Kind::Energy => {
             json!({ "type": "string", "pattern": "^[0-9][0-9_.]* ?[A-Za-zµ]+(/s)?$" })
         }
         Kind::Flag => json!({ "type": "boolean" }),

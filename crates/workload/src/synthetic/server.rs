@@ -264,7 +264,8 @@ hybridsim_config::params! {
         preset: String = Kind::Choice(PRESET_NAMES), default "\"financial\"",
             "The server whose figures are the defaults of the other parameters. `custom` has \
              requests of 8 KiB, half of them reads, none sequential, all arriving at time 0.";
-        mean_size: Option<u64> = Kind::Bytes, optional, "Mean request size; sizes are geometric.";
+        mean_size: Option<f64> = Kind::MeanBytes, optional,
+            "Mean request size; sizes are geometric.";
         read: Option<f64> = SHARE, optional, "Share of reads.";
         sequential: Option<f64> = SHARE, optional,
             "Share of requests contiguous with the previous one on the same volume.";
@@ -301,7 +302,7 @@ hybridsim_config::params! {
 
 fn read_mix(params: &Parameters, preset: Option<&Preset>, problems: &mut Vec<Problem>) -> SizeMix {
     let own = read_sizes(&params.sizes, problems);
-    let mean = params.mean_size.map(|bytes| bytes as f64);
+    let mean = params.mean_size;
     if own.is_some() && mean.is_some() {
         problems.push(Problem::new("mean_size", "give either a mean size or a histogram"));
     }

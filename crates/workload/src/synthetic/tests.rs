@@ -487,6 +487,15 @@ fn a_server_has_the_stack_distances_of_financial() {
 }
 
 #[test]
+fn a_mean_size_need_not_be_whole_bytes() {
+    let text = "preset = \"custom\"\nrequests = 40000\nmean_size = \"4.38KiB\"";
+    let list = drain(build("server", text));
+    let sectors: u64 = list.iter().map(|arrival| u64::from(arrival.request.sectors)).sum();
+    let mean = sectors as f64 / 40_000.0;
+    assert!((mean / 8.76 - 1.0).abs() < 0.02, "{mean} sectors");
+}
+
+#[test]
 fn limits_end_a_workload() {
     assert_eq!(drain(build("uniform", "requests = 7")).len(), 7);
     let list = drain(build("uniform", "bytes = \"10KiB\""));
@@ -561,6 +570,7 @@ fn impossible_servers_are_rejected_with_one_problem() {
         assert_eq!(problems[0].param, param);
         assert!(problems[0].message.contains(words), "{problems:?}");
     };
+    check("mean_size = \"100B\"", "mean_size", "from 512 bytes");
     let sizes = "sizes_sectors = [4294967290]\nweights = [1]";
     check(&format!("{sizes}\nwhole_blocks = true"), "sizes_sectors", "2^32");
     let mut server =
