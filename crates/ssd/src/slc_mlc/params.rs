@@ -9,7 +9,7 @@ use super::hybrid_ftl::{HybridFtl, SlcCache};
 use super::model::MemoryFootprint;
 use super::nvram::NvramBuffer;
 use super::operations::{MediumTimes, STATISTIC_NAMES};
-use super::slc_log::{BLOCKS_MIN, SlcLog};
+use super::slc_log::{BLOCKS_MIN, NOT_IN_K, SlcLog};
 use super::throttle::{UtilisationThrottle, WriteBackPolicy};
 use super::translation::{SerialBackEnd, SlcMlcSsd, SlcMlcTranslation};
 use crate::device::{FrontEnd, check_memory};
@@ -134,6 +134,9 @@ hybridsim_config::params! {
         slc_endurance: u32 = CYCLES, default "100000", "Program/erase cycles per SLC block.";
         slc_ways: u32 = WAYS, default "1",
             "Dies over which an SLC block is striped, as with `mlc_ways`.";
+        log_blocks_max: Option<u32> = Kind::Count { min: 1, max: u32::MAX as u64 }, optional,
+            "Maximum length of the log in SLC blocks: k, which section 3.3 calls a predefined \
+             parameter without a value. By default all blocks but three.";
         filter: Filter = Kind::Choice(Filter::NAMES), default "\"size\"",
             "Hot-data filter. `size`: small writes are hot. `all`: every write is, as for the SLC \
              cache of a TLC or QLC drive.";
@@ -346,6 +349,18 @@ fn hash_entries(params: &Parameters) -> u32 {
     params.slc.hash_entries.unwrap_or((pages / 2).clamp(2, 1 << 28) as u32)
 }
 
+/// k of a log on `blocks` SLC blocks.
+fn log_blocks_max(slc: &Slc, blocks: u32) -> Result<u32, Vec<Problem>> {
+    let most = blocks - NOT_IN_K;
+    match slc.log_blocks_max {
+        Some(asked) if asked > most => {
+            let message = format!("must be at most {most}: {blocks} SLC blocks but {NOT_IN_K}");
+            Err(vec![Problem::new("log_blocks_max", message)])
+        }
+        asked => Ok(asked.unwrap_or(most)),
+    }
+}
+
 fn slc_cache(params: &Parameters, logical_blocks: u32) -> Result<SlcCache, Vec<Problem>> {
     let Parameters { sizes, single_bit, slc: own, .. } = params;
     let page = ("slc_page_size", single_bit.slc_page_size);
@@ -376,7 +391,7 @@ fn slc_cache(params: &Parameters, logical_blocks: u32) -> Result<SlcCache, Vec<P
         Filter::All => HotDataFilter::all(),
         Filter::Size => HotDataFilter::new(threshold_search, threshold_every, threshold_first),
     };
-    let log = SlcLog::new(array, hash);
+    let log = SlcLog::new(array, hash).with_k(log_blocks_max(own, slc.blocks())?);
     Ok(SlcCache {
         filter,
         throttle: UtilisationThrottle::new(

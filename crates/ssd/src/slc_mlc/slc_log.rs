@@ -46,6 +46,8 @@ pub struct SlcLog {
     pub sectors_per_page: u32,
     pub hash: HashTable,
     pub ring: Ring,
+    /// k as the device was configured, which wear may lower.
+    k_configured: u32,
     /// Spare areas: the sector in each slot.
     pub sectors: Vec<u32>,
     /// Spare areas: when the data of each slot were written.
@@ -65,7 +67,7 @@ pub struct SlcLog {
 }
 
 /// The head, one block to advance to, and one for the valid data of the tail block.
-const NOT_IN_K: u32 = 3;
+pub const NOT_IN_K: u32 = 3;
 
 /// The smallest number of blocks of a log.
 pub const BLOCKS_MIN: u32 = 5;
@@ -80,6 +82,7 @@ impl SlcLog {
             sectors_per_page,
             hash,
             ring: Ring { head: 0, tail: 0, used: 0, usable: blocks, k: 0 },
+            k_configured: u32::MAX,
             sectors: vec![NONE; slots],
             written: vec![0; slots],
             opened: vec![0; blocks as usize],
@@ -96,13 +99,22 @@ impl SlcLog {
         log
     }
 
+    /// Limits the log to `k` blocks: "a predefined parameter" (section 3.3).
+    #[must_use]
+    pub fn with_k(mut self, k: u32) -> Self {
+        self.k_configured = k;
+        self.ring.k = self.k_max();
+        self
+    }
+
     /// Number of blocks, including those worn out.
     pub fn blocks(&self) -> u32 {
         self.opened.len() as u32
     }
 
-    pub const fn k_max(&self) -> u32 {
-        self.ring.usable.saturating_sub(NOT_IN_K)
+    /// The greatest k to which Algorithm 2 raises the length of the log.
+    pub fn k_max(&self) -> u32 {
+        self.ring.usable.saturating_sub(NOT_IN_K).min(self.k_configured)
     }
 
     /// Whether enough blocks are left to write to.

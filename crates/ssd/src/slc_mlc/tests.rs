@@ -327,6 +327,25 @@ fn while_writes_are_rejected_nothing_is_copied_to_the_head() {
 }
 
 #[test]
+fn the_log_is_no_longer_than_its_parameter() {
+    // Sixteen blocks of data, on eight.
+    let longest = [2, 5].map(|k: u32| {
+        let mut device = small_device_with("log_blocks_max", Value::Count(u64::from(k)));
+        let ftl = &mut device.translation.ftl;
+        let used = (0..64).map(|at| {
+            ftl.write(at % 4 * 8, 2, &[]).expect("hot");
+            let ring = ftl.slc.as_ref().expect("it has one").log.ring;
+            assert!(ring.used <= k && ring.k == k, "{ring:?}");
+            ring.used
+        });
+        let longest = used.max();
+        ftl.audit().expect("sound");
+        longest
+    });
+    assert!(longest[0] < longest[1], "{longest:?}");
+}
+
+#[test]
 fn a_scan_for_a_fold_is_not_counted_for_a_write() {
     let mut device = small_device_with("slc_size", Value::Bytes(0));
     let ftl = &mut device.translation.ftl;
@@ -445,4 +464,5 @@ fn invalid_parameters_are_rejected() {
     check("slc_page_size", Value::Bytes(0), "multiple of 512");
     check("density_size", Value::Bytes(u64::MAX), "density control");
     check("nvram", Value::Bytes(u64::MAX), "nvram");
+    check("log_blocks_max", Value::Count(6), "must be at most 5");
 }
