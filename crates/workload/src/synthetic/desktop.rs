@@ -359,7 +359,9 @@ hybridsim_config::params! {
         read: f64 = SHARE, default "0.48", "Share of requests that are reads.";
         small: f64 = SHARE, default "0.68", "Share of writes of at most 8 sectors.";
         hot: u64 = Kind::Bytes, default "\"8MiB\"",
-            "Size of the hot set of small writes (5 to 16 MB).";
+            "Size of all blocks that small writes go to, of which a steep `theta` uses a part. The \
+             evaluation of chang-slc-mlc takes 320 MiB with `theta` 1.05, from the valid pages of \
+             table 3.";
         hot_cluster: u64 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
             "Hot blocks of 4 KB in a cluster (assumed).";
         hot_run: Option<u64> = Kind::Count { min: 1, max: 1 << 20 }, optional
