@@ -2,12 +2,14 @@
 //! mean interarrival time. There can be several volumes. Blocks are chosen independently, by a
 //! power law, or by stack distance, which gives the hit ratio of LRU caches of all sizes.
 //!
-//! Depths of the `financial` presets, in slots of 4 KiB at which requests begin: up to 512 as in
-//! the public first 10,000 requests of Financial1. Of those 38 % begin at a slot not used before;
-//! the more requests, the fewer. All 5,334,987 begin at 710,908 addresses (public statistics), and
-//! a power law through both gives 77,000 for the 327,430 requests of flashsim. So 23.5 % of
-//! requests are to slots deeper than 77,000, which leaves 17.5 % from 512 to there, spread
-//! log-uniformly.
+//! Depths of the presets `financial` and `financial-24`, in slots of 4 KiB at which requests begin:
+//! up to 512 as in the public first 10,000 requests of Financial1, without the sequential scans of
+//! its units 0, 18, 19 and 20. Scans are 41 % of these requests and 68 % of the slots used for the
+//! first time, but Table 3 of flashsim has 2 % of sequential requests.
+//!
+//! The rest is from the whole trace: its 5,334,987 requests begin at 710,908 addresses (public
+//! statistics), so 13.3 % of requests are to an address not used before. That many are deeper than
+//! all addresses used, and what is left from 512 to there is spread log-uniformly.
 
 use super::addresses::{Popularity, Region, RegionParameters, SequentialRuns};
 use super::arrivals::{self, Generator, Interarrival, Limits, build_workload};
@@ -173,21 +175,38 @@ struct Preset {
     requests: u64,
 }
 
-/// The first 10,000 requests of Financial1, and the distinct addresses of 327,430.
-const FINANCIAL_STACK: &[(f64, f64)] = &[
-    (1.0, 0.030),
-    (2.0, 0.061),
-    (4.0, 0.106),
-    (8.0, 0.181),
-    (16.0, 0.250),
-    (32.0, 0.356),
-    (64.0, 0.478),
-    (128.0, 0.535),
-    (256.0, 0.570),
-    (512.0, 0.590),
-    (77_000.0, 0.765),
+/// Units 1 to 4, 8, 9, 13, 14 and 16 of the public piece of Financial1: 4,478 requests, 9 % of them
+/// reads and 5 % sequential, as in Table 3 of flashsim (9 and 2 %), which does not name its subset.
+/// 327,430 requests begin at 43,600 addresses.
+const FINANCIAL_SUBSET_STACK: &[(f64, f64)] = &[
+    (1.0, 0.109),
+    (2.0, 0.171),
+    (4.0, 0.264),
+    (8.0, 0.394),
+    (16.0, 0.517),
+    (32.0, 0.674),
+    (64.0, 0.774),
+    (128.0, 0.812),
+    (256.0, 0.831),
+    (512.0, 0.835),
+    (43_600.0, 0.867),
 ];
-/// Requests of its 24 units, two of them without any.
+/// All units of the piece but those with scans: 5,897 requests, 20 % of them reads. The whole trace,
+/// with 23 % of reads, begins at 710,908 addresses.
+const FINANCIAL_STACK: &[(f64, f64)] = &[
+    (1.0, 0.086),
+    (2.0, 0.149),
+    (4.0, 0.233),
+    (8.0, 0.348),
+    (16.0, 0.444),
+    (32.0, 0.569),
+    (64.0, 0.662),
+    (128.0, 0.733),
+    (256.0, 0.765),
+    (512.0, 0.788),
+    (710_908.0, 0.867),
+];
+/// Requests of the piece by unit, scans included; two of the 24 units have none.
 const FINANCIAL_VOLUMES: &[f64] = &[
     1013.0, 828.0, 684.0, 638.0, 355.0, 126.0, 130.0, 168.0, 272.0, 307.0, 680.0, 73.0, 168.0,
     410.0, 326.0, 61.0, 658.0, 8.0, 220.0, 1435.0, 1435.0, 5.0,
@@ -204,7 +223,7 @@ const PRESETS: &[Preset] = &[
         interarrival_ms: 133.50,
         volumes: 1,
         volume_weights: &[],
-        stack: FINANCIAL_STACK,
+        stack: FINANCIAL_SUBSET_STACK,
         requests: 327_430,
     },
     // F; 37,058 s / 155.56 ms = 238,223 requests.
@@ -279,8 +298,9 @@ hybridsim_config::params! {
              measured shares.";
         stack_depths: Option<Vec<f64>> = Kind::Numbers, optional
             needs &[Needs::Is("locality", &["stack"])],
-            "Stack distances in blocks of 4 KiB, ascending; `financial` has those of a public \
-             piece of the trace. Needs `stack_shares`.";
+            "Stack distances in blocks of 4 KiB, ascending; `financial` and `financial-24` have \
+             those of a public piece of the trace, up to 43,600 and 710,908 blocks. Needs \
+             `stack_shares`.";
         stack_shares: Option<Vec<f64>> = Kind::Numbers, optional
             needs &[Needs::Is("locality", &["stack"])],
             "Share of requests with a smaller distance than each of `stack_depths`. The rest is \
