@@ -335,15 +335,28 @@ impl Claim {
         self
     }
 
+    /// The verdict, unless a reading of equal standing contradicts it.
+    fn by_all_readings(&self, verdict: Verdict) -> Verdict {
+        let is_reading = |other: &Sensitivity| self.source.readings.contains(&other.setting);
+        let mut readings = self.sensitivity.iter().filter(|other| is_reading(other));
+        let contradicted = match verdict {
+            Verdict::Reproduced => readings.any(|other| !other.agrees),
+            Verdict::Differs => readings.any(|other| other.agrees),
+            _ => false,
+        };
+        if contradicted { Verdict::Undecided } else { verdict }
+    }
+
     /// The row with its verdict.
     pub(super) fn judged(self, experiment: &str) -> Row {
         let claim = match self.verdict {
             None => self.not_comparable("nothing was measured"),
             Some(_) => self,
         };
+        let verdict = claim.verdict.map(|verdict| claim.by_all_readings(verdict));
         let source = claim.source;
         let unknown = || "the cause has not been found".to_owned();
-        let reason = match claim.verdict {
+        let reason = match verdict {
             Some(Verdict::Differs) => Some(source.if_it_differs.unwrap_or_else(unknown)),
             Some(Verdict::Undecided) => source.if_it_differs,
             _ => source.not_comparable,
@@ -360,7 +373,7 @@ impl Claim {
             ours: claim.ours,
             unit: source.unit,
             tolerance: claim.tolerance,
-            verdict: match claim.verdict.unwrap_or(Verdict::NotComparable) {
+            verdict: match verdict.unwrap_or(Verdict::NotComparable) {
                 Verdict::Reproduced if source.given => Verdict::Given,
                 verdict => verdict,
             },
@@ -480,6 +493,20 @@ mod tests {
         let ranked = claim("order = \"rising\"").ranked(&[("a", 1.0), ("b", 2.0)]);
         let row = ranked.sensitive_ranked("k 2", &[("a", 2.0), ("b", 1.0)]).judged("009/fig1");
         assert!(!row.sensitivity[0].agrees);
+    }
+
+    #[test]
+    fn readings_of_equal_standing_have_to_agree() {
+        use Verdict::{Differs, Reproduced, Undecided};
+        let judged = |ours: f64, reading: f64| {
+            let claim = claim(&format!("{NEAR_1}\nreadings = [\"k 2\"]\nif_it_differs = \"why\""));
+            claim.ours(ours).sensitive("k 2", reading).sensitive("k 3", 9.0).judged("009/fig1")
+        };
+        assert_eq!(judged(1.0, 1.2).verdict, Reproduced, "k 3 is no reading");
+        assert_eq!(judged(2.0, 3.0).verdict, Differs);
+        assert_eq!(judged(1.0, 2.0).verdict, Undecided);
+        let row = judged(2.0, 1.0);
+        assert_eq!((row.verdict, row.reason.as_deref()), (Undecided, Some("why")));
     }
 
     #[test]

@@ -103,6 +103,10 @@ pub struct PublishedClaim {
     /// as well and printed with the claim.
     #[serde(default)]
     pub free: Vec<String>,
+    /// Settings that read the source as well as the claim's own does: where one of them is judged
+    /// otherwise, the claim is undecided.
+    #[serde(default)]
+    pub readings: Vec<String>,
     /// The source does not say it: it follows from what it says, or is expected of a model.
     #[serde(default)]
     pub unpublished: bool,
