@@ -34,7 +34,7 @@ struct Workload {
     settings: Vec<Setting>,
 }
 
-#[derive(Deserialize)]
+#[derive(PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Expect {
     /// The best size lies inside, and much space is left free.
@@ -119,6 +119,9 @@ fn study(runner: &Runner, id: &str) -> Result<Findings, ExperimentError> {
     findings.row(claim.with("divided", means(divided(first))));
     shape(&mut findings, &workload, &ran);
     division(&mut findings, &workload, &ran);
+    if workload.expect == Expect::Writes {
+        contrast(&mut findings, runner, &workload, &ran)?;
+    }
     let deviation = full(first).results.latency_ns.all.stddev.unwrap_or(f64::NAN) / 1e6;
     findings.row(named("op-fcl/standard-deviation").with("deviation", deviation));
     plots(&mut findings, first);
@@ -161,12 +164,34 @@ fn partition(ran: &JobOutput) -> [f64; 3] {
     })
 }
 
+/// The share of all flash of a part of the [`partition`].
+fn share_of(ran: &JobOutput, part: usize) -> f64 {
+    let pages = partition(ran);
+    pages[part] / pages.iter().sum::<f64>()
+}
+
+/// What is left free, against what is under the workload of reads.
+fn contrast(
+    findings: &mut Findings,
+    runner: &Runner,
+    workload: &Workload,
+    ran: &Variants,
+) -> Result<(), ExperimentError> {
+    let other: Workload = parameters(SEARCH.id);
+    let search = job(&other, "op", 0.95).with_numbers();
+    let search = runner.run_at_seeds(&[search], ran.seeds.len() as u32)?;
+    let free = |ran: &JobOutput| share_of(ran, 2);
+    let here = ran.seeds.iter().map(|ran| free(full(ran))).collect();
+    let there = search[0].iter().map(free).collect();
+    let named = [(workload.name.as_str(), here), (other.name.as_str(), there)];
+    let claim = Claim::of("op-fcl/leaves-more-free-than-under-search");
+    findings.row(claim.with("name", &workload.name).ranked_at_seeds(&named));
+    Ok(())
+}
+
 /// Rows and a plot of the division of flash by OP-FCL.
 fn division(findings: &mut Findings, workload: &Workload, ran: &Variants) {
-    let share = |ran: &[JobOutput], part: usize| {
-        let pages = partition(full(ran));
-        pages[part] / pages.iter().sum::<f64>()
-    };
+    let share = |ran: &[JobOutput], part: usize| share_of(full(ran), part);
     match workload.expect {
         Expect::Writes => {
             let claim = Claim::of("op-fcl/settles-considerable-provisioned-space-its-share");
