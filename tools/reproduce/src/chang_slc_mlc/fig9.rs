@@ -16,9 +16,9 @@ pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: r
 
 /// The settings that change something under each load and configuration, by their places in
 /// `chang-slc-mlc/one-month`.
-const OF_C3_NTFS: &[usize] = &[0, 1, 2, 3, 4, 5];
-const OF_C3_EXT3: &[usize] = &[0, 1, 4, 6];
-const OF_C1_NTFS: &[usize] = &[0, 1, 5];
+const OF_C3_NTFS: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7];
+const OF_C3_EXT3: &[usize] = &[0, 1, 4, 8];
+const OF_C1_NTFS: &[usize] = &[0, 1, 5, 6];
 
 /// A configuration under a load, without SLC flash and with 256 MB, for ten months; for a month at
 /// the other seeds; and at other settings.
@@ -122,7 +122,8 @@ fn headline(findings: &mut Findings, ntfs: &Pair, ext3: &Pair, same: &Pair) {
     let tables = |at: usize| [&TABLE_3[at], &TABLE_3[at + 1]];
     let why = |pair: &Pair, at: usize| {
         format!(
-            "the hash table, short of entries, refused {:.1} % of write requests; {}",
+            "the hash table, in which the clusters of hot data collide, refused {:.1} % of write \
+             requests; {}",
             refused(&pair.ran[1], "hash_reject_sectors"),
             costs([&pair.ran[0], &pair.ran[1]], tables(at))
         )

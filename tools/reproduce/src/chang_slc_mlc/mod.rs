@@ -60,10 +60,11 @@ fn costs(ran: [&JobOutput; 2], published: [&Factors; 2]) -> String {
     let scans = both(&|f| f.p1 * f.n3 * MLC.read_us);
     let folds = both(&|f| f.p2 * (MLC.pages * (MLC.read_us + MLC.write_us) + f.n4 * MLC.erase_us));
     format!(
-        "by the terms of section 4.1, a page written to MLC flash costs in µs, without SLC flash \
+        "where small writes lie is assumed; by the terms of section 4.1, a page written to MLC \
+         flash costs in µs, without SLC flash \
          and with: scans {} (table 3: {}) and {} ({}), folds {} ({}) and {} ({}). Scans follow \
-         from the mapping cache, of which no size is published (here 64 blocks), folds from where \
-         writes lie, which the paper shows in figure 10 only",
+         from refused writes and the mapping cache, of which no size is published (here 64 \
+         blocks), folds from where writes lie, which the paper shows in figure 10 only",
         scans[0], scans[1], scans[2], scans[3], folds[0], folds[1], folds[2], folds[3]
     )
 }
