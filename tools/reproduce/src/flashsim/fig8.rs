@@ -53,6 +53,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let all: [(&str, usize); FRACTIONS.len()] =
         [("0", 0), ("0.2", 1), ("0.4", 2), ("0.6", 3), ("0.8", 4), ("1", 5)];
     ranked("flashsim/more-search-costs-more-energy-blocks", &all, blocks);
+    let fifth = Claim::of("flashsim/a-fifth-takes-slightly-longer");
+    findings.row(ran.number(fifth, |ran| response(ran, 1)));
     findings.row(balance(ran.first()));
     let points = FRACTIONS.iter().enumerate();
     let points = points.map(|(at, fraction)| (*fraction, response(ran.first(), at))).collect();

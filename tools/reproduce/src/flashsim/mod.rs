@@ -47,7 +47,7 @@ fn evaluation(ftl: &str, preset: &str) -> Job {
         // One pass before statistics begin, one with.
         "financial" => job
             .set("workload.generator.locality", "\"stack\"")
-            .set("workload.generator.span", "\"459MiB\"")
+            .set("workload.generator.span", "\"260MiB\"")
             .set("workload.generator.requests", 2 * FINANCIAL_REQUESTS)
             .set("run.warmup_requests", FINANCIAL_REQUESTS),
         _ => job
