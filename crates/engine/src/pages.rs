@@ -7,29 +7,55 @@ use std::ops::Range;
 /// Sectors of a page: the block size of most file systems.
 pub(crate) const PAGE_SECTORS: usize = 8;
 
-/// Pages that are allocated together.
+/// Pages that have entries together.
 const CHUNK_PAGES: u64 = 64;
+/// Chunks that are allocated together: with one allocation for each, the end of a run would spend
+/// its time on freeing them.
+const BLOCK_CHUNKS: usize = 256;
+
+type Chunk<T> = [T; CHUNK_PAGES as usize];
 
 /// A table by page number; pages never written have no entry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageTable<T> {
-    chunks: FxHashMap<u64, Box<[T; CHUNK_PAGES as usize]>>,
+    /// Place of each chunk in `blocks`.
+    chunks: FxHashMap<u64, usize>,
+    blocks: Vec<Vec<Chunk<T>>>,
 }
 
 impl<T: Copy + Default> PageTable<T> {
     /// The entry of `page`, if one near it was ever written.
     #[inline]
     pub fn get(&self, page: u64) -> Option<T> {
-        let chunk = self.chunks.get(&(page / CHUNK_PAGES))?;
+        let at = *self.chunks.get(&(page / CHUNK_PAGES))?;
+        let chunk = &self.blocks[at / BLOCK_CHUNKS][at % BLOCK_CHUNKS];
         Some(chunk[(page % CHUNK_PAGES) as usize])
     }
 
     /// The entry of `page`, to be changed.
     #[inline]
     pub fn entry(&mut self, page: u64) -> &mut T {
-        let chunk = self.chunks.entry(page / CHUNK_PAGES);
-        let chunk = chunk.or_insert_with(|| Box::new([T::default(); CHUNK_PAGES as usize]));
+        let next = self.chunks.len();
+        let at = *self.chunks.entry(page / CHUNK_PAGES).or_insert(next);
+        if at == next {
+            self.add_chunk();
+        }
+        let chunk = &mut self.blocks[at / BLOCK_CHUNKS][at % BLOCK_CHUNKS];
         &mut chunk[(page % CHUNK_PAGES) as usize]
+    }
+
+    /// Adds a chunk at the end of the last block, or a block with it.
+    #[cold]
+    fn add_chunk(&mut self) {
+        let chunk = [T::default(); CHUNK_PAGES as usize];
+        match self.blocks.last_mut().filter(|block| block.len() < BLOCK_CHUNKS) {
+            Some(block) => block.push(chunk),
+            None => {
+                let mut block = Vec::with_capacity(BLOCK_CHUNKS);
+                block.push(chunk);
+                self.blocks.push(block);
+            }
+        }
     }
 
     /// The parts of `sectors` sectors from `at` on that lie in pages with an entry, ascending.
@@ -85,4 +111,27 @@ pub(crate) fn parts(at: u64, sectors: u64) -> impl Iterator<Item = PagePart> {
         done += count;
         Some(PagePart { page, sectors: from..from + count as usize, within })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stay_and_few_allocations_hold_them() {
+        let mut table = PageTable::<u64>::default();
+        let pages = (0..40_000u64).map(|at| at * 7_919 * CHUNK_PAGES + at % CHUNK_PAGES);
+        pages.clone().for_each(|page| *table.entry(page) = page + 1);
+        assert!(pages.clone().all(|page| table.get(page) == Some(page + 1)));
+        assert_eq!((table.get(1), table.get(CHUNK_PAGES)), (Some(0), None));
+        assert_eq!(table.blocks.len(), 40_000usize.div_ceil(BLOCK_CHUNKS));
+        let mut copy = table.clone();
+        *copy.entry(0) = 9;
+        assert_eq!((copy.get(0), table.get(0)), (Some(9), Some(1)));
+        *copy.entry(CHUNK_PAGES) = 5;
+        assert_eq!(
+            (copy.get(CHUNK_PAGES), copy.get(7_919 * CHUNK_PAGES + 1)),
+            (Some(5), Some(7_919 * CHUNK_PAGES + 2))
+        );
+    }
 }

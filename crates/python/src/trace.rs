@@ -2,6 +2,7 @@
 
 use crate::failure;
 use crate::plugin;
+use hybridsim_workload::block_events::BlockEvents;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile::profile;
 use hybridsim_workload::record::{Record, RecordReader, SourceLocation, TraceError, Warning};

@@ -261,7 +261,7 @@ impl LineParser for Columns {
             Some(column) => op(at(column), self.read.as_deref())?,
             None => Op::Read,
         };
-        let bytes = |name, text, unit| -> Result<u64, LineError> {
+        let bytes = |name, text: &[u8], unit: u64| -> Result<u64, LineError> {
             let number = match text {
                 [b'0', b'x' | b'X', ..] => number::hexadecimal(text),
                 _ => number::whole(text),

@@ -211,7 +211,7 @@ pub fn open_with(
         return Err(file.error(SourceLocation::File, "decompresses to nothing: it has no requests"));
     }
     if let Some(archive) = Archive::of(head.bytes) {
-        // Members of tar archives are sometimes cut out with their header, which FIU's reader skips.
+        // FIU's reader skips the header with which members were cut out of archives.
         let certain = || entries.iter().any(|entry| (entry.sniff)(&head) == Confidence::Certain);
         if archive != Archive::Tar || !(named.is_some() || certain()) {
             return Err(file.error(SourceLocation::File, archive.message()));
