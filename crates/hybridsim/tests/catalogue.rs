@@ -144,6 +144,7 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
         }
     };
     let ssd = |keys: String| format!("{}{}{keys}", load(3000, 8192), component("it", SSD));
+    let read = |keys: String| format!("{}{}{keys}", mixed(3000, 8192), component("it", SSD));
     let steady = "precondition = \"steady\"\nidle_after = \"5ms\"\n";
     let in_page_map = |key: &str, name: &str| {
         format!(
@@ -161,10 +162,10 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
         _ => ssd(format!("ftl = \"{name}\"\n{steady}")),
     });
     put("timing", &|name| ssd(format!("timing = \"{name}\"\n{steady}")));
-    let rates = "rber_base = 5e-3, rber_read = 1e-6, retries_max = 2, refresh_retries = 2";
+    let rates = "rber_base = 9e-3, rber_read = 1e-6, retries_max = 2, refresh_retries = 2";
     put("errors", &|name| match name {
-        "power-law" => ssd(format!("errors = {{ kind = \"{name}\", {rates} }}\n{steady}")),
-        _ => ssd(format!("errors = \"{name}\"\n{steady}")),
+        "power-law" => read(format!("errors = {{ kind = \"{name}\", {rates} }}\n{steady}")),
+        _ => read(format!("errors = \"{name}\"\n{steady}")),
     });
     put("throttle", &|name| ssd(format!("{HOT}throttle = {}\n", throttle(name))));
     put("stage", &|name| ssd(format!("stages = [\"{name}\"]\n")));
