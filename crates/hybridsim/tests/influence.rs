@@ -126,7 +126,7 @@ fn a_key_without_effect_is_reported_with_its_path() {
     let found = without_effect(input(&untimed)).unwrap_or_else(|it| panic!("{it}"));
     let rate = found.iter().find(|it| it.starts_with("component.ssd.channel_rate "));
     let rate = rate.unwrap_or_else(|| panic!("{found:?}"));
-    assert!(rate.contains("has no effect with `timing = none`"), "{rate}");
+    assert!(rate.contains("only with a `timing` that has operation times"), "{rate}");
 }
 
 /// The keys of which the scenario `text` warns.
