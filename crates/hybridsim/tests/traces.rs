@@ -286,7 +286,7 @@ fn block_events_are_counted_by_kind() {
 }
 
 #[test]
-fn numbers_that_are_no_addresses_are_told_by_info_and_by_run() {
+fn numbers_that_are_no_addresses_are_reported_by_info_and_by_run() {
     // Numbers of objects beyond 64 PiB, if they are bytes.
     let record = |at: u64| {
         let (time, next) = ((at as u32).to_le_bytes(), (-1i64).to_le_bytes());

@@ -198,7 +198,7 @@ pub fn backlog(run: &Run<'_>) -> Option<String> {
     (longest.lasted_ns() >= BACKLOG_NS_MIN).then(|| {
         format!(
             "the system did not keep up for {} from {} on: up to {} requests waited at the host, \
-             and their latencies dominate the mean and high percentiles; the cause is a burst, or \
+             which may dominate the mean and high percentiles; the cause is a burst, or \
              background work of a device, such as destaging or garbage collection; see the \
              requests in flight in the report (--out), and replay think times (workload.times = \
              \"after-completions\") where programs wait for their requests",

@@ -122,6 +122,9 @@ impl BlockEvents {
 
     /// Why a trace with these events has no requests, where they explain it.
     pub(crate) fn why_no_requests(&self) -> Option<String> {
+        if self.count(self.arrival) > 0 {
+            return None;
+        }
         let letter = self.arrival.letter();
         if let Some((other, count)) = self.others().next() {
             let other = other.letter();

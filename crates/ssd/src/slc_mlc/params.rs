@@ -135,8 +135,8 @@ hybridsim_config::params! {
         slc_ways: u32 = WAYS, default "1",
             "Dies over which an SLC block is striped, as with `mlc_ways`.";
         log_blocks_max: Option<u32> = Kind::Count { min: 1, max: u32::MAX as u64 }, optional,
-            "Maximum length of the log in SLC blocks: k, which section 3.3 calls a predefined \
-             parameter without a value. By default all blocks but three.";
+            "Maximum length of the log in SLC blocks: k, a predefined parameter (section 3.3) \
+             whose value is not published. By default all blocks but three.";
         filter: Filter = Kind::Choice(Filter::NAMES), default "\"size\"",
             "Hot-data filter. `size`: small writes are hot. `all`: every write is, as for the SLC \
              cache of a TLC or QLC drive.";
@@ -167,7 +167,7 @@ hybridsim_config::params! {
              only writes do.";
         idle_keep: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0"
             needs &[Needs::given("idle_after")],
-            "Fraction of the SLC blocks that background work leaves filled.";
+            "Fraction of the longest log (`log_blocks_max`) that background work leaves filled.";
     }
 }
 

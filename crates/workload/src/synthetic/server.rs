@@ -191,8 +191,8 @@ const FINANCIAL_SUBSET_STACK: &[(f64, f64)] = &[
     (512.0, 0.835),
     (43_600.0, 0.867),
 ];
-/// All units of the piece but those with scans: 5,897 requests, 20 % of them reads. The whole trace,
-/// with 23 % of reads, begins at 710,908 addresses.
+/// All units of the piece but those with scans: 5,897 requests, 20 % of them reads. The whole
+/// trace, with 23 % of reads, begins at 710,908 addresses.
 const FINANCIAL_STACK: &[(f64, f64)] = &[
     (1.0, 0.086),
     (2.0, 0.149),
@@ -395,7 +395,7 @@ fn locality(
         (depths, shares) => (depths.unwrap_or_default(), shares.unwrap_or_default()),
     };
     if depths.is_empty() && shares.is_empty() {
-        let message = "give the distribution of stack distances; only `financial` has one";
+        let message = "give the distribution of stack distances; only `financial` and `financial-24` have one";
         problems.push(Problem::new("stack_depths", message));
     }
     let slots = volumes.slots();

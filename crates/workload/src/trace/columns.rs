@@ -99,12 +99,21 @@ pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
     let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let separator = separator(first, Separator::Auto);
     let mut out = "{ kind = \"columns\"".to_owned();
+    let (mut time_unit, mut unit) = ("s", "1B");
     for (key, names) in NAMES {
         let called = |text: &&[u8]| names.iter().any(|it| text.eq_ignore_ascii_case(it.as_bytes()));
         let name = split(first, separator).find(called)?;
-        out += &format!(", {key} = \"{}\"", String::from_utf8_lossy(name));
+        let name = String::from_utf8_lossy(name);
+        out += &format!(", {key} = \"{name}\"");
+        match (key, &*name.to_lowercase()) {
+            ("time", suffixed) if suffixed.contains('_') => {
+                time_unit = ["ms", "us", "ns"].into_iter().find(|it| suffixed.ends_with(it))?;
+            }
+            ("offset", "lba" | "sector") => unit = "512B",
+            _ => {}
+        }
     }
-    Some(out + ", time_unit = \"s\", unit = \"1B\" }")
+    Some(format!("{out}, time_unit = \"{time_unit}\", unit = \"{unit}\" }}"))
 }
 
 /// The byte that separates columns; a blank stands for runs of blanks.

@@ -16,24 +16,17 @@ use std::collections::VecDeque;
 pub trait Throttle {
     /// Brings the state up to `now`, of a device that is active until `busy_until` and whose
     /// operations since the last call take `joules`, and emits changes.
-    fn advance(
-        &mut self,
-        _at: (SimTime, SimTime),
-        _joules: f64,
-        _emit: &mut dyn FnMut(FlashEvent),
-    ) {
-    }
+    fn advance(&mut self, at: (SimTime, SimTime), joules: f64, emit: &mut dyn FnMut(FlashEvent));
 
     /// Emits the state at the start or the end of a run, at the same instants as
     /// [`Throttle::advance`].
     fn report(
         &mut self,
-        _end: End,
-        _at: (SimTime, SimTime),
-        _joules: f64,
-        _emit: &mut dyn FnMut(FlashEvent),
-    ) {
-    }
+        end: End,
+        at: (SimTime, SimTime),
+        joules: f64,
+        emit: &mut dyn FnMut(FlashEvent),
+    );
 
     /// The earliest time at which the next request may begin, or the throttle changes so that it
     /// has to be asked again; `None` for now.
@@ -42,16 +35,11 @@ pub trait Throttle {
     /// `request` begins now.
     fn begin(&mut self, now: SimTime, request: &Request);
 
-    /// Saves what changes during a run.
-    fn save(&self, _to: &mut Saver) {}
+    fn save(&self, to: &mut Saver);
 
-    /// Restores what [`Throttle::save`] saved.
-    ///
     /// # Errors
     /// When the state is of another throttle.
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 }
 
 /// An end of a run.

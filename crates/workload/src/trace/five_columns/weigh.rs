@@ -98,12 +98,14 @@ pub(super) struct HeadStatistics {
 const RUN_WINDOW: usize = 64;
 /// Fewer continued requests are chance.
 const RUNS_MIN: usize = 4;
+/// One in so many requests continues another of the window by chance, at most.
+const ROWS_PER_CHANCE: usize = 50;
 
 /// Requests that start where an earlier one on the same device would end.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Runs {
     count: usize,
-    /// The size of the first continued request, as written.
+    /// The size of the last continued request, as written.
     size: u64,
     /// Whether continued requests differ in size. A fixed distance between requests of one size
     /// may also be a stride.
@@ -117,11 +119,11 @@ impl Runs {
         self.count += 1;
     }
 
-    /// Evidence for this unit of sizes against the `other`.
-    fn score(&self, other: &Self) -> f64 {
+    /// Evidence, in `rows` requests, for this unit of sizes against the `other`.
+    fn score(&self, other: &Self, rows: usize) -> f64 {
         let ratio = (self.count + 1) as f64 / (other.count + 1) as f64;
         let most = if self.sizes_differ { 3.0 } else { 2.0 };
-        match self.count >= RUNS_MIN && ratio > 2.0 {
+        match self.count >= RUNS_MIN.max(rows / ROWS_PER_CHANCE) && ratio > 2.0 {
             true => (2.0 * ratio.log10()).min(most),
             false => 0.0,
         }
@@ -254,8 +256,8 @@ impl HeadStatistics {
         let rows = self.rows as f64;
         let eighths = self.eighths as f64 / rows;
         let aligned = self.remainders.iter().copied().max().unwrap_or(0) as f64 / rows;
-        let page_runs = self.page_runs.score(&self.sector_runs);
-        let sector_runs = self.sector_runs.score(&self.page_runs);
+        let page_runs = self.page_runs.score(&self.sector_runs, self.rows);
+        let sector_runs = self.sector_runs.score(&self.page_runs, self.rows);
         match unit {
             Unit::Bytes if self.byte_like => {
                 reading.add(2.0, "all addresses and sizes are multiples of 512");
@@ -268,7 +270,7 @@ impl HeadStatistics {
                 if sector_runs > 0.0 {
                     reading.add(sector_runs, "sequential runs if sizes are sectors");
                 }
-                // Sizes in pages are multiples of 8 just as often.
+                // Runs of pages contradict it.
                 if eighths >= 0.75 && page_runs == 0.0 {
                     let weight = 0.5 * rows.min(3.0);
                     reading.add(weight, "sizes are multiples of 8 sectors");
@@ -298,6 +300,7 @@ fn outside(value: f64, (low, high): (f64, f64)) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::scattered;
+    use hybridsim_engine::Stream;
 
     fn statistics(text: &str) -> HeadStatistics {
         HeadStatistics::of(&FileHead { bytes: text.as_bytes(), whole: true })
@@ -383,11 +386,26 @@ mod tests {
         let (format, _, margin) = best(&streams(200, 0));
         assert!(format == "flashsim" && margin >= 2.0, "{format} {margin}");
         // Three are chance.
-        let none = Runs { count: 3, size: 1, sizes_differ: true }.score(&Runs::default());
+        let none = Runs { count: 3, size: 1, sizes_differ: true }.score(&Runs::default(), 200);
         assert_eq!(none, 0.0);
+        // So are four in a thousand.
+        let few = Runs { count: 4, size: 1, sizes_differ: true }.score(&Runs::default(), 1_000);
+        assert_eq!(few, 0.0);
         // A stride of one size is no proof.
-        let stride = Runs { count: 500, size: 16, sizes_differ: false }.score(&Runs::default());
+        let stride =
+            Runs { count: 500, size: 16, sizes_differ: false }.score(&Runs::default(), 600);
         assert_eq!(stride, 2.0);
+    }
+
+    #[test]
+    fn random_requests_of_a_page_are_of_sectors() {
+        for seed in 1..=100 {
+            let mut stream = Stream::new(seed, "requests");
+            let line = |row: u64| format!("{row}.5 0 {} 8 1\n", stream.below(40_000) * 8);
+            let text: String = (0..2_600).map(line).collect();
+            let (format, _, margin) = best(&text);
+            assert!(format == "disksim" && margin > 0.75, "seed {seed}: {format} {margin}");
+        }
     }
 
     #[test]
