@@ -327,12 +327,15 @@ fn traces_without_arrivals_say_so() {
 #[test]
 fn an_unknown_table_with_names_is_described_by_them() {
     let folder = TempFolder::new();
-    let table = "Timestamp,op,offset,size,x\n17,R,4096,512,1\n18,W,8192,512,1\n";
+    let table = "Timestamp,op,offset,size,x,y\n17,R,4096,512,1,2\n18,W,8192,512,1,2\n";
     let path = folder.file(table.as_bytes());
     let error = read(&path, None).1.expect_err("units are not known").message;
     let named = "--format '{ kind = \"columns\", time = \"Timestamp\", op = \"op\", offset = \
                  \"offset\", size = \"size\", time_unit = \"s\", unit = \"1B\" }'";
     assert!(error.contains(named), "{error}");
+    let table = "time_us,op,lba,sectors,x,y\n17,R,8,1,1,2\n18,W,16,1,1,2\n";
+    let error = read(&folder.file(table.as_bytes()), None).1.expect_err("no guess").message;
+    assert!(error.contains("time_unit = \"us\", unit = \"512B\" }"), "{error}");
     let error = read(&folder.file(b"a,b\n1,2\n"), None).1.expect_err("no names").message;
     assert!(error.contains("time = \"1\""), "{error}");
 }
