@@ -395,7 +395,8 @@ fn locality(
         (depths, shares) => (depths.unwrap_or_default(), shares.unwrap_or_default()),
     };
     if depths.is_empty() && shares.is_empty() {
-        let message = "give the distribution of stack distances; only `financial` and `financial-24` have one";
+        let message = "give the distribution of stack distances; only `financial` and \
+                       `financial-24` have one";
         problems.push(Problem::new("stack_depths", message));
     }
     let slots = volumes.slots();

@@ -256,7 +256,7 @@ mod tests {
         check(&tail("issue: 8,16 N 36 (12 01 00) 0 + 0 [x]"), &format!("skipped: {NO_DATA}"));
         check(&tail("complete: 8,16 N (12 01) 0 + 0 [0]"), "no request");
         check("dd-36 [003] 1.5: block_bio_queue: 8,16 R 49 + 8 [dd]", "no request");
-        check("dd-36 [003] 1.5: block_plug: [dd]", "no request");
+        check("dd-36 [003] 1.5: block_touch_buffer: [dd]", "no request");
         check("dd-36 [003] 1.5: sched_switch: prev_comm=dd", "no request");
         check("cpus=4", "no request");
         check("\tffffffff81234567 submit_bio ([kernel.kallsyms])", "no request");
