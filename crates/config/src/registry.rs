@@ -40,15 +40,21 @@ pub trait Entry: Any + Copy + Send + Sync {
 }
 
 /// Implements [`Entry`] for a type with a field `description`: `entry!(SeekEntry, "seek-model")`.
+/// `entry!(FtlEntry, "ftl", provides)` is for one with a field `provides` as well.
 #[macro_export]
 macro_rules! entry {
-    ($type:ty, $category:literal) => {
+    ($type:ty, $category:literal $(, $provides:ident)?) => {
         impl $crate::registry::Entry for $type {
             const CATEGORY: &'static str = $category;
 
             fn description(&self) -> $crate::registry::Description {
                 self.description
             }
+            $(
+                fn $provides(&self) -> &'static [&'static str] {
+                    self.$provides
+                }
+            )?
         }
     };
 }

@@ -1,8 +1,8 @@
 //! Backlogs: times in which requests queued at the host because the system did not keep up.
 
-/// So many waiting requests begin a backlog ...
+/// Waiting requests at which a backlog begins.
 const BEGINS: u64 = 256;
-/// ... which lasts until so few are left.
+/// Waiting requests at which it ends.
 const ENDS: u64 = 32;
 
 /// One backlog.

@@ -348,8 +348,7 @@ fn the_page_of_a_sweep_is_drawn() {
         assert!(!visit.dom.contains("data-hacked"), "a script ran");
         let sizes = attribute(&visit.dom, "data-width").expect("the width of the page");
         let (page, window) = sizes.split_once(" of ").expect("two widths");
-        // A name of 130 characters without a blank is wider than a telephone.
-        assert!(page == window || width < 1280, "{page} pixels in a window of {window}");
+        assert_eq!(page, window, "the page is wider than the window of {width}");
         let front = visit.dom.matches("<circle class=\"front\"").count();
         assert_eq!(front, 1, "the smallest mean has the most throughput");
     }

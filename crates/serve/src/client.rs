@@ -200,7 +200,7 @@ impl<'a> Client<'a> {
                 Err(_) => Some((ErrorCode::Invalid, "unknown command or flag")),
             };
             if header.data > DATA_BYTES_MAX {
-                // Its data are not read, so the next request cannot be found.
+                // The data of the request are not read, so the next request cannot be found.
                 return Err(End::Violation);
             }
             let make_room = || self.server.drop_stalled();

@@ -74,7 +74,7 @@ pub struct BlockEvents {
 }
 
 impl BlockEvents {
-    /// No events yet. `has` is whether the first part of the trace has an event.
+    /// No events. `has` says whether the first part of the trace has an event.
     pub(crate) fn new(choice: ArrivalEvent, has: impl Fn(BlockEvent) -> bool) -> Self {
         let best = || BlockEvent::ARRIVALS.into_iter().find(|event| has(*event));
         let arrival = match choice {
@@ -136,7 +136,7 @@ impl BlockEvents {
         (self.completed > 0).then(|| {
             format!(
                 "it has {} C events (completions), but none of Q, I or D, from which requests are \
-                 read: record issues as well (blktrace -a issue -a complete)",
+                 read: record issues as well (D; `block_rq_issue` of ftrace)",
                 self.completed
             )
         })

@@ -119,7 +119,7 @@ pub struct System {
     pub watts: Option<f64>,
     /// Devices by years of service and energy; absent where the run failed.
     pub cost_per_year: Option<f64>,
-    /// Systems that differ in the size or policy of the cache alone, and in no figure.
+    /// Other sizes, policies or drives for the cache that have the same figures and price.
     pub same_figures: Vec<String>,
     /// Bounds it does not meet, or why its run failed; empty for a system that meets all.
     pub unmet: Vec<String>,
@@ -180,7 +180,7 @@ impl System {
         self.name.clone() + &size.unwrap_or_default()
     }
 
-    /// Whether no figure distinguishes it from a cache of the same devices and preset.
+    /// Whether it is a cache of the same preset, with the same price, and has the same figures.
     fn has_figures_of(&self, other: &Self) -> bool {
         let figures = |it: &Self| {
             let latency = (it.mean_ns, it.p99_ns, it.hit_ratio);

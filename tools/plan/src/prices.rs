@@ -20,7 +20,7 @@ pub struct Prices {
     /// Price of a kilowatt-hour.
     pub energy: f64,
     pub device: Vec<Device>,
-    /// Whether it is the table that ships, whose prices are assumed.
+    /// Prices of the table that ships, which are assumed.
     #[serde(skip)]
     pub is_assumed: bool,
 }

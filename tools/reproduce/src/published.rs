@@ -279,6 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn readings_are_settings_that_are_run() {
+        let mut code = String::new();
+        gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut code);
+        let mut readings = 0;
+        for (key, source) in SOURCES.iter() {
+            let settings: Vec<&str> =
+                source.settings.values().flatten().map(|setting| &*setting.name).collect();
+            let text = PAPERS.get_file(format!("{key}/claims.toml")).expect("the claims");
+            let text = text.contents_utf8().expect("UTF-8");
+            for (name, claim) in &source.claim {
+                for reading in &claim.readings {
+                    let is_known = settings.contains(&reading.as_str())
+                        || text.contains(&format!("\nname = \"{reading}\"\n"))
+                        || code.contains(&format!("\"{reading}\""));
+                    assert!(is_known, "{key}/{name}: nothing runs `{reading}`");
+                    readings += 1;
+                }
+            }
+        }
+        assert!(readings > 5, "only {readings} readings");
+    }
+
+    #[test]
     fn texts_are_filled_with_numbers_as_precise_as_they_say() {
         let values: [(&str, &dyn std::fmt::Display); 2] = [("a", &2.345), ("b", &"{ none }")];
         assert_eq!(filled("{a} {a:.1} {b}, {a:.0}. {c}", &values), "2.345 2.3 { none }, 2. {c}");

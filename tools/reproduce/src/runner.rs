@@ -392,6 +392,7 @@ impl<'a> Runner<'a> {
         capacity: u64,
         visit: &mut dyn FnMut(&Arrival),
     ) -> Result<(), ExperimentError> {
+        self.write_scenarios(std::slice::from_ref(job))?;
         let scenario = check(job, self.registry)?;
         let opened = workload::open(&scenario, self.registry, capacity);
         let mut source = opened.map_err(|error| failure(job, &error))?.source;

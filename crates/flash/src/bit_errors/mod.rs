@@ -28,7 +28,7 @@ use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::ops::{FRESH, FlashOp, OpKind};
 use ecc::Ecc;
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -77,12 +77,7 @@ pub struct ErrorEntry {
     pub build: fn(&ErrorInput<'_>) -> BuiltErrors,
 }
 
-impl Entry for ErrorEntry {
-    const CATEGORY: &'static str = "errors";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(ErrorEntry, "errors");
 
 /// All error models.
 pub const ENTRIES: &[ErrorEntry] = &[NONE, power_law::ENTRY];

@@ -32,7 +32,7 @@ use crate::ops::{After, FlashOps};
 pub use crate::request::{Hint, WriteRun};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry, Registry};
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::StateError;
 use thiserror::Error;
 
@@ -233,15 +233,7 @@ pub struct FtlEntry {
     pub build: fn(&FtlInput<'_>) -> BuiltFtl,
 }
 
-impl Entry for FtlEntry {
-    const CATEGORY: &'static str = "ftl";
-    fn description(&self) -> Description {
-        self.description
-    }
-    fn provides(&self) -> &'static [&'static str] {
-        self.provides
-    }
-}
+hybridsim_config::entry!(FtlEntry, "ftl", provides);
 
 /// All FTLs.
 pub const ENTRIES: &[FtlEntry] = &[

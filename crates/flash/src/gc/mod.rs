@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::geometry::{BlockId, Geometry};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{StateError, Stream};
 
 /// Selects victims among the closed blocks of each pool. Passive: the FTL reports what happens to
@@ -88,15 +88,7 @@ pub struct GcEntry {
     pub build: fn(&GcInput<'_>) -> BuiltPolicy,
 }
 
-impl Entry for GcEntry {
-    const CATEGORY: &'static str = "gc-policy";
-    fn description(&self) -> Description {
-        self.description
-    }
-    fn provides(&self) -> &'static [&'static str] {
-        self.provides
-    }
-}
+hybridsim_config::entry!(GcEntry, "gc-policy", provides);
 
 /// All victim policies.
 pub const ENTRIES: &[GcEntry] = &[

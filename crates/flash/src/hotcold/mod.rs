@@ -10,7 +10,7 @@ use crate::geometry::Lpn;
 use crate::request::Hint;
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 
 /// Classifies writes as hot or cold. Passive: called once for each page the host writes.
 pub trait HotColdClassifier: SavedState {
@@ -38,12 +38,7 @@ pub struct HotColdEntry {
     pub build: fn(&Settings) -> BuiltClassifier,
 }
 
-impl Entry for HotColdEntry {
-    const CATEGORY: &'static str = "hot-cold";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(HotColdEntry, "hot-cold");
 
 /// All classifiers.
 pub const ENTRIES: &[HotColdEntry] = &[none::ENTRY, request_size::ENTRY, write_count::ENTRY];

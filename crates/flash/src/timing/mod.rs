@@ -39,7 +39,7 @@ use crate::event::Cause;
 use crate::geometry::{DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind, SlcMode};
 use hybridsim_config::param::{Built, Kind, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
 };
@@ -71,15 +71,7 @@ pub struct TimingEntry {
     pub build: fn(&TimingInput<'_>) -> Built<dyn TimingModel>,
 }
 
-impl Entry for TimingEntry {
-    const CATEGORY: &'static str = "timing";
-    fn description(&self) -> Description {
-        self.description
-    }
-    fn provides(&self) -> &'static [&'static str] {
-        self.provides
-    }
-}
+hybridsim_config::entry!(TimingEntry, "timing", provides);
 
 /// All timing models.
 pub const ENTRIES: &[TimingEntry] =

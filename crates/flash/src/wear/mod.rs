@@ -25,7 +25,7 @@ pub use free::FreeBlocks;
 use crate::geometry::{BlockId, Geometry};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
 /// Which free block is filled next.
@@ -99,12 +99,7 @@ pub struct WearEntry {
     pub build: fn(&WearInput<'_>) -> BuiltWear,
 }
 
-impl Entry for WearEntry {
-    const CATEGORY: &'static str = "wear-levelling";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(WearEntry, "wear-levelling");
 
 /// All wear-levelling policies.
 pub const ENTRIES: &[WearEntry] =

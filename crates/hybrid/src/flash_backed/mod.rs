@@ -158,11 +158,11 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         problems
             .push(Problem::new("drive", "is larger than 2 TiB, the longest range of a command"));
     }
-    let cache = drive.constant(NV_CACHE_SECTORS).map(|sectors| sectors as u64 * SECTOR_BYTES);
-    if let (Some(fqueue), Some(cache), true) = (params.fqueue, cache, params.redirect)
+    let fqueue = params.fqueue.filter(|_| params.redirect).map(|bytes| bytes / SECTOR_BYTES);
+    let cache = drive.constant(NV_CACHE_SECTORS).map(|sectors| sectors as u64);
+    if let (Some(fqueue), Some(cache)) = (fqueue, cache)
         && fqueue != cache
     {
-        let (fqueue, cache) = (fqueue / SECTOR_BYTES, cache / SECTOR_BYTES);
         let message = format!(
             "{fqueue} sectors, and the NV cache of the drive has {cache}; both must hold the \
              same, so make them equal or leave `fqueue` out"

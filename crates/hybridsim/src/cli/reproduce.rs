@@ -25,8 +25,8 @@ pub struct ReproduceArgs {
     /// Write tables and charts into this folder: reproduction.html and reproduction.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace existing results in the folder
-    #[arg(long, requires = "out")]
+    /// Write into folders that are not empty
+    #[arg(long)]
     force: bool,
     /// Also write every scenario that is run into this folder, for `hybridsim run`
     #[arg(long, value_name = "DIR")]
@@ -49,7 +49,9 @@ pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failur
     if args.list || args.ids.is_empty() {
         return print(&list(&experiments));
     }
-    let _folder = args.out.as_ref().map(|out| prepare(out, args.force)).transpose()?;
+    let folders = [&args.out, &args.scenarios].into_iter().flatten();
+    let _folders =
+        folders.map(|folder| prepare(folder, args.force)).collect::<Result<Vec<_>, _>>()?;
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, experiments.len());
     let finished = |name: &str| steps.message(name);

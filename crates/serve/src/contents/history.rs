@@ -253,7 +253,7 @@ impl History {
         let allocated: Vec<u64> =
             (first..end).filter(|sector| self.store.is_allocated(*sector)).collect();
         if !allocated.is_empty() {
-            // What cannot be freed stays readable.
+            // Sectors that cannot be freed stay readable.
             self.store.free(first, sectors)?;
             allocated.into_iter().for_each(|sector| self.settled.write(sector, &[version]));
         }

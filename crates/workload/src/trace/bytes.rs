@@ -35,7 +35,7 @@ pub(crate) enum Archive {
 impl Archive {
     /// The archive that begins with `bytes`, if it is one.
     pub const fn of(bytes: &[u8]) -> Option<Self> {
-        // Of tar, the first file's header is known by bytes 257 to 262.
+        // A tar archive is known by bytes 257 to 262, of the header of its first file.
         match bytes {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Self::Zip),
             [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some(Self::SevenZip),

@@ -49,7 +49,7 @@ hybridsim_config::params! {
              writes.";
         offset: String = Kind::Text, default "\"offset\"",
             "Column of the address within its volume, decimal or as 0x1f00.";
-        size: String = Kind::Text, default "\"size\"", "Column of the length, as addresses.";
+        size: String = Kind::Text, default "\"size\"", "Column of the length, in the unit of addresses.";
         volume: Option<String> = Kind::Text, optional,
             "Column of the volume, a number or a name; one volume when absent.";
         unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";
@@ -86,7 +86,7 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
     }
 }
 
-/// What columns that are needed are called in tables at hand, in lower case.
+/// Names of the columns that are needed, in lower case, as tables at hand have them.
 const NAMES: [(&str, &[&str]); 4] = [
     ("time", &["time", "timestamp", "ts", "arrival", "time_s", "time_ms", "time_us", "time_ns"]),
     ("op", &["op", "operation", "type", "rw", "io_type", "opcode", "action", "cmd"]),

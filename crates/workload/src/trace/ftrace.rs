@@ -50,6 +50,7 @@ fn step(name: &[u8]) -> Option<BlockEvent> {
         b"block_bio_queue" => Some(BlockEvent::Queued),
         b"block_rq_insert" => Some(BlockEvent::Inserted),
         b"block_rq_issue" => Some(BlockEvent::Issued),
+        // The kernel logs the second for devices without requests of their own alone.
         b"block_rq_complete" | b"block_bio_complete" => Some(BlockEvent::Completed),
         _ => None,
     }
@@ -111,15 +112,18 @@ fn is_loss(line: &[u8]) -> bool {
 }
 
 /// A line between events: an event of another subsystem (`12.5: sched_switch: ...`), a header of
-/// trace-cmd, or a frame of a call chain of perf.
+/// trace-cmd, or a frame of a call chain of ftrace (` => submit_bio`) or perf
+/// (`  401136 main (/usr/bin/dd)`).
 fn belongs(line: &[u8]) -> bool {
-    let text = line.trim_ascii_start();
-    if [&b"cpus="[..], b"version", b"CPU"].iter().any(|word| text.starts_with(word)) {
+    let text = line.trim_ascii();
+    if [&b"cpus="[..], b"version", b"CPU", b"=>"].iter().any(|word| text.starts_with(word)) {
         return true;
     }
     let mut fields = Blanks::new(line);
     let first = fields.text();
-    if text.len() < line.len() && first.len() >= 8 && first.iter().all(u8::is_ascii_hexdigit) {
+    let is_indented = line.first().is_some_and(u8::is_ascii_whitespace);
+    let is_address = first.len() >= 6 && first.iter().all(u8::is_ascii_hexdigit);
+    if is_indented && is_address && text.ends_with(b")") {
         return true;
     }
     let is_time = |text: &[u8]| {
@@ -260,6 +264,8 @@ mod tests {
         check("dd-36 [003] 1.5: sched_switch: prev_comm=dd", "no request");
         check("cpus=4", "no request");
         check("\tffffffff81234567 submit_bio ([kernel.kallsyms])", "no request");
+        check("          401136 main (/usr/bin/dd)", "no request");
+        check(" => submit_bio", "no request");
         check("CPU:2 [LOST 57 EVENTS]", &format!("skipped: {LOST}"));
         check("CPU:2 [57 EVENTS DROPPED]", &format!("skipped: {LOST}"));
         check("?!", &format!("skipped: {NO_EVENT}"));

@@ -124,7 +124,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let dense = density(&mut findings, runner, [("NTFS", NTFS, &ntfs), ("ext3", EXT3, &ext3)])?;
     wear(&mut findings, "C3", 20.0, &ntfs, &all);
     wear(&mut findings, "C2", 10.0, &durable, &small);
-    let load = setting("chang-slc-mlc/one-month", OTHER, &[]);
+    let load = setting("chang-slc-mlc/one-month-ntfs", OTHER, &[]);
     let other = |size: &u64| job("C3", *size, NTFS).at_seed(1).at(&load);
     let other: Vec<Job> = [0].iter().chain(&SIZES_MB).map(other).collect();
     energy(&mut findings, &ntfs, &ext3, &runner.run(&other)?);

@@ -14,11 +14,18 @@ use hybridsim_ssd::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
-/// The settings that change something under each load and configuration, by their places in
-/// `chang-slc-mlc/one-month`.
-const OF_C3_NTFS: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7];
-const OF_C3_EXT3: &[usize] = &[0, 1, 4, 8];
-const OF_C1_NTFS: &[usize] = &[0, 1, 5, 6];
+/// The settings that change something under each configuration and load: C3 with NTFS and with
+/// ext3, C1 with NTFS.
+const SETTINGS: [&[&str]; 3] = [
+    &[
+        "chang-slc-mlc/one-month",
+        "chang-slc-mlc/one-month-c3-ntfs",
+        "chang-slc-mlc/one-month-c3",
+        "chang-slc-mlc/one-month-ntfs",
+    ],
+    &["chang-slc-mlc/one-month", "chang-slc-mlc/one-month-c3", "chang-slc-mlc/one-month-ext3"],
+    &["chang-slc-mlc/one-month", "chang-slc-mlc/one-month-ntfs"],
+];
 
 /// A configuration under a load, without SLC flash and with 256 MB, for ten months; for a month at
 /// the other seeds; and at other settings.
@@ -84,9 +91,8 @@ fn other_seeds() -> std::ops::RangeInclusive<u32> {
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let all = settings("chang-slc-mlc/one-month", &[]);
-    let [of_ntfs, of_ext3, of_same] = [OF_C3_NTFS, OF_C3_EXT3, OF_C1_NTFS]
-        .map(|of| of.iter().map(|at| all[*at].clone()).collect::<Vec<Setting>>());
+    let of = |ids: &[&str]| ids.iter().flat_map(|id| settings(id, &[])).collect::<Vec<Setting>>();
+    let [of_ntfs, of_ext3, of_same] = SETTINGS.map(of);
     let mut jobs = Pair::jobs("C3", NTFS, &of_ntfs);
     jobs.extend(Pair::jobs("C3", EXT3, &of_ext3));
     jobs.extend(Pair::jobs("C1", NTFS, &of_same));

@@ -3,7 +3,7 @@
 mod encryption;
 
 use hybridsim_config::param::{Built, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, SimDuration, StateError};
 use hybridsim_flash::ops::FlashOp;
 
@@ -40,12 +40,7 @@ pub struct StageEntry {
     pub build: fn(&Settings) -> Built<dyn Stage>,
 }
 
-impl Entry for StageEntry {
-    const CATEGORY: &'static str = "stage";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(StageEntry, "stage");
 
 /// All stages.
 pub const ENTRIES: &[StageEntry] = &[encryption::ENTRY];

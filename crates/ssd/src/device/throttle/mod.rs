@@ -4,7 +4,7 @@ mod thermal;
 
 use super::{BackEnd, DELAYED, SsdDevice, Translation};
 use hybridsim_config::param::{Problem, Settings};
-use hybridsim_config::registry::{Description, Entry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     ComponentInfo, Ctx, Loader, Request, RequestId, Saver, SimTime, StateError,
 };
@@ -60,12 +60,7 @@ pub struct ThrottleEntry {
     pub build: fn(&Settings, &ComponentInfo) -> BuiltThrottle,
 }
 
-impl Entry for ThrottleEntry {
-    const CATEGORY: &'static str = "throttle";
-    fn description(&self) -> Description {
-        self.description
-    }
-}
+hybridsim_config::entry!(ThrottleEntry, "throttle");
 
 /// All throttles.
 pub const ENTRIES: &[ThrottleEntry] = &[NONE, thermal::ENTRY];
