@@ -427,7 +427,7 @@ impl Drive {
     /// Reads what failed writes left undecided, when that takes much memory.
     fn limit_failed(&mut self) {
         let Contents::History(history) = &mut self.contents else { return };
-        if history.take_failed_bytes(FAILED_BYTES_MAX).is_none() {
+        if !history.take_failed(FAILED_BYTES_MAX) {
             return;
         }
         for (first, sectors) in history.undecided() {
@@ -521,6 +521,8 @@ impl Drive {
         if let Contents::History(history) = &mut self.contents {
             history.power_cut();
         }
+        // What could not be stored is uncertain now, and takes no more memory for that.
+        self.is_unsettled = false;
         self.clock.client_continues(Instant::now());
         self.served.power_cuts += 1;
         cut.map_err(|fault| {

@@ -1,7 +1,7 @@
 //! Converts the topology: buses, controllers and devices.
 
 use crate::cache_controller::CacheController;
-use crate::components::{Component, RequestTarget, SharedBus, System, bare};
+use crate::components::{RequestTarget, SharedBus, System, bare};
 use crate::disk::{self, DISK, Link};
 use crate::mems::{self, MEMS};
 use crate::model::Model;
@@ -222,8 +222,7 @@ impl TopologyBuilder<'_> {
             let message = format!("{} is in the topology twice", quote(&node.name));
             return Err(LocatedError::new(node.location, message));
         }
-        let name = bare(&node.name);
-        self.system.parts.push(Component { name: name.clone(), lines });
+        let name = self.system.add(&bare(&node.name), lines);
         self.system.devices.insert(node.name.clone(), RequestTarget { name, sectors });
         self.system.order.push(node.name.clone());
         Ok(())

@@ -105,6 +105,24 @@ fn a_machine_becomes_a_scenario() {
 }
 
 #[test]
+fn devices_whose_names_are_alike_keep_tables_of_their_own() {
+    // As names of components, both are cut.
+    let [one, other] = ["a", "b"].map(|end| "d".repeat(110) + end);
+    let text = machine()
+        .replace("d0 .. d1", &format!("{one}, {other}"))
+        .replace("[ d0 ]", &format!("[ {one} ]"))
+        .replace("[ d1 ]", &format!("[ {other} ]"))
+        .replace("simpledisk d0", &format!("simpledisk {one}"))
+        .replace("simpledisk d1", &format!("simpledisk {other}"));
+    let imported = import(&text).unwrap_or_else(|error| panic!("{error}"));
+    let name = "d".repeat(100);
+    for table in [format!("[component.{name}]"), format!("[component.{name}_]")] {
+        let count = imported.text.lines().filter(|line| *line == table).count();
+        assert_eq!(count, 1, "{table} in\n{}", imported.text);
+    }
+}
+
+#[test]
 fn overrides_reach_components_and_inner_blocks() {
     let over = |component: &str, parameter: &str, value: &str| Override {
         component: component.into(),

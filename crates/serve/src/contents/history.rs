@@ -73,7 +73,7 @@ pub struct History {
     candidates: FxHashMap<u64, Vec<u64>>,
     acknowledged: u64,
     kept_bytes: u64,
-    /// Bytes of writes that failed since [`History::take_failed_bytes`].
+    /// Bytes of writes that failed since [`History::take_failed`] was true.
     failed_bytes: u64,
     lost_sectors: u64,
 }
@@ -242,6 +242,20 @@ impl History {
     /// Fails when the store cannot be written.
     pub fn trim(&mut self, version: u64, first: u64, sectors: u64) -> io::Result<()> {
         let end = first + sectors;
+        let mut allocated = Vec::new();
+        let mut at = first;
+        while at < end {
+            let (length, is_allocated) = self.store.run(at);
+            let length = length.min(end - at);
+            if is_allocated {
+                allocated.push((at, length));
+            }
+            at += length;
+        }
+        if !allocated.is_empty() {
+            // Sectors that cannot be freed stay readable.
+            self.store.free(first, sectors)?;
+        }
         // Writes that are settled later must not come back.
         let near = (first.saturating_sub(self.longest), 0)..(end, 0);
         for (_, kept) in self.by_sector.range(near) {
@@ -250,12 +264,8 @@ impl History {
             let (from, to) = (first.max(write.first), end.min(write.first + write.sectors));
             (from..to).for_each(|sector| self.settled.write(sector, &[version]));
         }
-        let allocated: Vec<u64> =
-            (first..end).filter(|sector| self.store.is_allocated(*sector)).collect();
-        if !allocated.is_empty() {
-            // Sectors that cannot be freed stay readable.
-            self.store.free(first, sectors)?;
-            allocated.into_iter().for_each(|sector| self.settled.write(sector, &[version]));
+        for (at, length) in allocated {
+            self.settled.write(at, &vec![version; length as usize]);
         }
         Ok(())
     }
@@ -275,11 +285,14 @@ impl History {
         self.doubt(version, write);
     }
 
-    /// Bytes of writes that failed since the last call that returned some, if more than `limit`:
-    /// they take memory until the ranges of [`History::undecided`] are read.
-    pub fn take_failed_bytes(&mut self, limit: u64) -> Option<u64> {
+    /// Whether writes of more than `limit` bytes failed since it last returned true: they take
+    /// memory until the ranges of [`History::undecided`] are read.
+    pub fn take_failed(&mut self, limit: u64) -> bool {
         let due = self.failed_bytes > limit;
-        due.then(|| std::mem::take(&mut self.failed_bytes))
+        if due {
+            self.failed_bytes = 0;
+        }
+        due
     }
 
     /// The system fails reads of these sectors as well: each holds the newest that it may hold.
@@ -330,9 +343,8 @@ impl History {
                 let known = candidates.contains(&version).then(|| self.uncertain.get(&version));
                 if let Some(uncertain) = known.flatten() {
                     uncertain.write.copy(sector, to);
-                    let copy = to.to_vec();
                     // Counted once it is decided; until then every read finds it again.
-                    self.store.write(sector, &copy)?;
+                    self.store.write(sector, to)?;
                     self.count_lost(sector, version);
                     self.decided(sector, version);
                     continue;
@@ -417,6 +429,35 @@ mod tests {
         assert_eq!(it.kept_bytes(), 4 * SECTOR as u64);
     }
 
+    /// A history over a file of `sectors` sectors of ones, which cannot be written.
+    fn unwritable(sectors: usize) -> History {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        std::io::Write::write_all(&mut file, &vec![1; sectors * SECTOR]).expect("space");
+        let file = std::fs::File::open(file.path()).expect("for reading");
+        History::new(Store::file(file, (sectors * SECTOR) as u64).expect("its data are found"))
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_stored_stays_known() {
+        let mut it = unwritable(4);
+        it.write(1, 0, 2, data(2, 2));
+        it.written(1, true).expect_err("it is forced, and the file takes nothing");
+        assert_eq!(read(&mut it, 0, &[1, 1, 0]), Ok(vec![2, 2, 1]));
+        assert_eq!(it.kept_bytes(), 2 * SECTOR as u64);
+        it.flushed(it.flush()).expect_err("still");
+        assert_eq!(read(&mut it, 0, &[1, 1, 0]), Ok(vec![2, 2, 1]));
+    }
+
+    #[test]
+    fn a_trim_that_cannot_free_changes_nothing() {
+        let mut it = unwritable(4);
+        it.write(1, 0, 2, data(2, 2));
+        it.written(1, false).expect("nothing is stored yet");
+        it.trim(2, 0, 4).expect_err("the file cannot be freed");
+        assert_eq!((it.settled.get(0), it.settled.get(3)), (0, 0), "the write may be settled yet");
+        assert_eq!(read(&mut it, 0, &[1, 1, 0]), Ok(vec![2, 2, 1]));
+    }
+
     #[test]
     fn after_a_power_failure_a_read_decides() {
         let mut it = history();
@@ -439,9 +480,8 @@ mod tests {
         it.written(1, false).expect("memory");
         it.write(2, 0, 2, data(2, 2));
         it.failed(2);
-        assert_eq!(it.take_failed_bytes(2 * SECTOR as u64), None);
-        assert_eq!(it.take_failed_bytes(0), Some(2 * SECTOR as u64));
-        assert_eq!(it.take_failed_bytes(0), None);
+        assert!(!it.take_failed(2 * SECTOR as u64));
+        assert!(it.take_failed(0) && !it.take_failed(0));
         it.flushed(it.flush()).expect("memory");
         assert_eq!(it.undecided(), [(0, 2)], "the flush does not decide it");
         assert_eq!(read(&mut it, 0, &[2, 1]), Ok(vec![2, 1]), "a part of it is there");

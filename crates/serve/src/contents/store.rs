@@ -107,13 +107,6 @@ impl Store {
         (u64::from(length).min(CHUNK_SECTORS - within), allocated)
     }
 
-    /// Whether any sector of the range is allocated.
-    pub fn any_allocated(&self, first: u64, sectors: u64) -> bool {
-        parts(first, sectors).any(|(chunk, within, length, _)| {
-            self.allocated.get(&chunk).is_some_and(|bits| bits & mask(within, length) != 0)
-        })
-    }
-
     /// Fills `bytes` from sector `first` on.
     ///
     /// # Errors
