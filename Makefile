@@ -20,7 +20,7 @@ test: lint test-rust test-python site ## run all tests
 
 test-rust:
 	scripts/ensure-chromium.sh
-	$(CARGO) test --locked --workspace --exclude hybridsim-python
+	$(CARGO) test --locked --workspace --exclude hybridsim-python --no-fail-fast
 
 test-python: develop
 	$(VENV)/bin/python -m pytest -q

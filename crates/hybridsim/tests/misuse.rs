@@ -153,6 +153,15 @@ fn write_amplification_of_a_new_drive_is_marked() {
     };
     assert!(warnings("none", "run").contains("is that of a new drive"));
     assert!(!warnings("steady", "run").contains("is that of a new drive"));
+    // Drives that are written 13 and 40 times over, and 7 times after a warm-up of 7.
+    let written = |blocks: u32, sets: &[&str]| {
+        let path = scenario(&folder, "ssd.toml", &small_ssd(blocks, "none"));
+        let args = [&["run", &path, "--json", "--no-cache"], sets].concat();
+        document(&args)["warnings"].to_string().contains("is that of a new drive")
+    };
+    assert!(written(60, &[]));
+    assert!(!written(20, &[]));
+    assert!(!written(60, &["--set", "run.warmup_requests=20000"]));
     assert!(warnings("none", "write-amplification").contains("was not constant"));
     assert!(!warnings("steady", "write-amplification").contains("was not constant"));
 }

@@ -49,7 +49,8 @@ hybridsim_config::params! {
              writes.";
         offset: String = Kind::Text, default "\"offset\"",
             "Column of the address within its volume, decimal or as 0x1f00.";
-        size: String = Kind::Text, default "\"size\"", "Column of the length, in the unit of addresses.";
+        size: String = Kind::Text, default "\"size\"",
+            "Column of the length, in the unit of addresses.";
         volume: Option<String> = Kind::Text, optional,
             "Column of the volume, a number or a name; one volume when absent.";
         unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";
