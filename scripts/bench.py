@@ -44,9 +44,9 @@ pages_per_block = 256
 page_size = "4KiB"
 over_provisioning = {spare}
 timing = "{timing}"
-copy_back = { within = "die" }
+copy_back = {{ within = "die" }}
 channel_rate = "800MB/s"
-controller = { host_rate = "3360MB/s" }
+controller = {{ host_rate = "3360MB/s" }}
 read_time = "30us"
 program_time = "185us"
 erase_time = "3ms"
