@@ -187,6 +187,19 @@ events! {
             /// The number of pages.
             pages: u32 => B,
         },
+        /// The length of a write that is not that of the pages programmed for it: it covered some
+        /// of them only in part, or pages differ in size.
+        HostWrite = 134 "host_write" {
+            /// Sectors written.
+            sectors: u32 => B,
+            /// Pages programmed for it whose size is the device's.
+            pages: u32 => C,
+        },
+        /// Pages were programmed on a device whose pages differ in size.
+        SectorsProgrammed = 135 "sectors_programmed" {
+            /// Their sectors.
+            sectors: u32 => B,
+        },
     }
 }
 

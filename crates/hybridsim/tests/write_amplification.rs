@@ -60,7 +60,10 @@ fn same(text: &str) -> Counted {
     assert_eq!(results.unwritten_reads, flash.unwritten_reads, "{text}");
     assert_eq!(results.searched_blocks, flash.searched_blocks, "{text}");
     assert_eq!(Some(results.free_blocks_end), flash.free_blocks_end, "{text}");
+    assert_eq!(results.host_bytes, flash.host_bytes, "{text}");
+    assert_eq!(results.media_bytes, flash.media_bytes, "{text}");
     assert_eq!(results.write_amplification, flash.write_amplification, "{text}");
+    assert_eq!(results.page_write_amplification, flash.page_write_amplification, "{text}");
     // A run that ends early reports neither.
     if run.fault.is_none() {
         assert_eq!(results.erase_count, flash.erase_count, "{text}");
@@ -96,6 +99,48 @@ fn every_translation_layer_performs_the_operations_of_a_run() {
             assert_eq!(found.fault, None);
         }
     }
+}
+
+#[test]
+fn write_amplification_is_in_bytes_where_writes_are_not_whole_pages() {
+    let registry = standard();
+    for entry in registry.descriptions("ftl").filter(|entry| entry.name != "raw") {
+        // At multiples of its size.
+        for block in ["1KiB", "6KiB", "8KiB"] {
+            let workload = format!(
+                "generator = {{ kind = \"uniform\", requests = 6000, read = 0.2, \
+                 block = \"{block}\" }}"
+            );
+            let text = text_of(&workload, &format!("ftl = \"{}\"", entry.name));
+            let run = simulated(&text).results;
+            let flash = run.components["ssd"].flash.as_ref().expect("a flash device");
+            assert_eq!(flash.host_bytes, run.throughput.write_bytes, "{} {block}", entry.name);
+            assert_eq!(flash.media_bytes, flash.programs * 4096, "{} {block}", entry.name);
+            let [bytes, pages] = [flash.write_amplification, flash.page_write_amplification]
+                .map(|ratio| ratio.expect("writes"));
+            match block {
+                "1KiB" => assert!((bytes / pages - 4.0).abs() < 1e-9, "{bytes} {pages}"),
+                "6KiB" => assert!(bytes > pages * 4.0 / 3.0 - 1e-9, "{bytes} {pages}"),
+                _ => assert_eq!(bytes, pages),
+            }
+            same(&text);
+        }
+    }
+}
+
+#[test]
+fn write_amplification_is_in_bytes_where_pages_differ_in_size() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/slc-mlc.toml");
+    let text = std::fs::read_to_string(example).expect("an example");
+    let run = simulated(&text).results;
+    let ssd = &run.components["ssd"];
+    let flash = ssd.flash.as_ref().expect("a flash device");
+    assert_eq!(flash.host_bytes, run.throughput.write_bytes);
+    let mlc_bytes = flash.programs as f64 * ssd.constants["mlc_page_bytes"];
+    let media_bytes = flash.media_bytes as f64;
+    assert!(media_bytes < mlc_bytes && media_bytes > 0.25 * mlc_bytes, "{media_bytes}");
+    let expected = media_bytes / flash.host_bytes as f64;
+    assert!((flash.write_amplification.expect("writes") - expected).abs() < 1e-12);
 }
 
 #[test]

@@ -273,14 +273,20 @@ pub struct Totals {
     pub energy_j: Option<f64>,
     /// `energy_j` per request.
     pub energy_j_per_request: Option<f64>,
+    /// Bytes that hosts and other components wrote to flash devices.
+    pub host_bytes: Option<u64>,
+    /// Bytes programmed in flash devices.
+    pub media_bytes: Option<u64>,
     /// Flash pages programmed for the host.
     pub host_programs: Option<u64>,
     /// Flash pages programmed for any cause.
     pub programs: Option<u64>,
     /// Flash blocks erased.
     pub erases: Option<u64>,
-    /// `programs` divided by `host_programs`.
+    /// `media_bytes` divided by `host_bytes`.
     pub write_amplification: Option<f64>,
+    /// `programs` divided by `host_programs`.
+    pub page_write_amplification: Option<f64>,
     /// Hit ratio of all caches together; `null` unless they lie side by side and are of one kind,
     /// as in an array of hybrid disks.
     pub hit_ratio: Option<f64>,

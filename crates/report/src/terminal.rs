@@ -133,7 +133,12 @@ pub fn single(run: &RunResults, style: Style) -> String {
         if let Some(flash) = &component.flash {
             let programs = number(flash.programs as f64);
             events.push(format!("{programs} programs, {} erases", number(flash.erases as f64)));
-            events.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
+            events.extend(flash.write_amplification.map(|wa| {
+                let pages = flash.page_write_amplification.map(number);
+                let apart = pages.filter(|pages| *pages != number(wa));
+                let apart = apart.map_or(String::new(), |pages| format!(" (by pages {pages})"));
+                format!("WA {}{apart}", number(wa))
+            }));
             events.extend(flash.bit_errors.as_ref().map(|errors| {
                 let [retries, lost] =
                     [errors.retries, errors.uncorrectable_reads].map(|it| number(it as f64));

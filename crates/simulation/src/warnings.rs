@@ -313,13 +313,14 @@ fn fresh_drives(scenario: &Scenario, results: &RunResults) -> Vec<String> {
         let is_new = component.settings.value("precondition")?.word() == "none";
         let result = results.components.get(path).filter(|_| is_new)?;
         let flash = result.flash.as_ref().filter(|flash| flash.erases > 0)?;
-        let amplification = flash.write_amplification?;
+        let (amplification, by_pages) =
+            (flash.write_amplification?, flash.page_write_amplification?);
         let constant = |name: &str| result.constants.get(name).copied();
         let capacity = constant("exported_pages")?;
         let pages = constant("blocks")? * constant("pages_per_block")?;
         // A drive that collects garbage is full: each block was written once more than erased.
         let programs = (flash.erase_count?.mean + 1.0) * pages;
-        let before = (programs - flash.programs as f64) / amplification / capacity;
+        let before = (programs - flash.programs as f64) / by_pages / capacity;
         let measured = flash.host_programs as f64 / capacity;
         (before < STEADY_AFTER && measured < DILUTED_AFTER).then(|| {
             format!(

@@ -18,6 +18,7 @@ use crate::{warnings, workload};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Source, prepare};
+use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_flash::Cause;
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::ops::OpCounts;
@@ -67,10 +68,17 @@ pub struct WriteAmplification {
     pub requests: u64,
     /// Requests by operation: `read`, `write`, `trim`, `flush`.
     pub requests_by_op: BTreeMap<&'static str, u64>,
-    /// `host_programs` divided by the exported pages.
+    /// `host_bytes` divided by the capacity.
     pub drive_writes: f64,
-    /// `programs` divided by `host_programs`.
+    /// `media_bytes` divided by `host_bytes`, as the counters of drives have it.
     pub write_amplification: Option<f64>,
+    /// `programs` divided by `host_programs`: what garbage collection and the mapping add, without
+    /// the rest of partly written pages.
+    pub page_write_amplification: Option<f64>,
+    /// Bytes written by the host.
+    pub host_bytes: u64,
+    /// Bytes programmed in all.
+    pub media_bytes: u64,
     /// Pages programmed for the host.
     pub host_programs: u64,
     /// Pages programmed by garbage collection.
@@ -242,6 +250,26 @@ struct Snapshot {
     served: Served,
 }
 
+impl Snapshot {
+    fn since(&self, earlier: &Self) -> Self {
+        let operations = self.operations.since(&earlier.operations);
+        Self { operations, served: self.served.since(&earlier.served) }
+    }
+
+    const fn host_bytes(&self) -> u64 {
+        self.served.write_sectors * SECTOR_BYTES
+    }
+
+    fn media_bytes(&self, page_bytes: u32) -> u64 {
+        let programs = Cause::ALL.iter().map(|&cause| self.operations.programs(cause));
+        programs.sum::<u64>() * u64::from(page_bytes)
+    }
+
+    fn write_amplification(&self, page_bytes: u32) -> Option<f64> {
+        ratio(self.media_bytes(page_bytes) as f64, self.host_bytes() as f64)
+    }
+}
+
 struct Counting<'a> {
     ssd: Untimed<'a>,
     source: MeteredSource,
@@ -253,11 +281,11 @@ struct Counting<'a> {
 impl Counting<'_> {
     /// Counts from here on.
     fn begin(&mut self) {
-        let pages = u64::from(self.ssd.exported_pages());
         self.before = self.snapshot();
-        let interval = (pages / POINTS_PER_DRIVE_WRITE).max(1);
+        let interval = (self.ssd.capacity() / POINTS_PER_DRIVE_WRITE).max(1);
         let samples = Vec::with_capacity(POINTS_MAX);
-        self.curve = Curve { interval, next: self.ssd.host_programs() + interval, samples };
+        let next = self.before.served.write_sectors + interval;
+        self.curve = Curve { interval, next, samples };
     }
 
     /// Blocks erased since preconditioning, warm-up included.
@@ -297,17 +325,17 @@ impl Counting<'_> {
 
     fn serve(&mut self, batch: &[Arrival]) -> Result<(), Fault> {
         let served = self.ssd.serve(batch);
-        if self.ssd.host_programs() >= self.curve.next {
-            self.curve.add(self.ssd.operations().since(&self.before.operations));
-            self.curve.next = self.ssd.host_programs() + self.curve.interval;
+        let written = self.ssd.served().write_sectors;
+        if written >= self.curve.next {
+            self.curve.add(self.snapshot().since(&self.before));
+            self.curve.next = written + self.curve.interval;
         }
         served
     }
 
     fn results(&mut self) -> WriteAmplification {
-        let now = self.snapshot();
-        let operations = now.operations.since(&self.before.operations);
-        let served = now.served.since(&self.before.served);
+        let now = self.snapshot().since(&self.before);
+        let Snapshot { operations, served } = now;
         let array = self.ssd.array();
         let pages_per_block = array.geometry().pages_per_block();
         let by_cause = |count: &dyn Fn(Cause) -> u64| -> BTreeMap<&'static str, u64> {
@@ -322,14 +350,18 @@ impl Counting<'_> {
         array.count_wear(&mut wear);
         let Served { reads, writes, trims, flushes, .. } = served;
         let ops = [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)];
-        let exported = f64::from(self.ssd.exported_pages());
-        let blocks = Victims { pages_per_block, planes: array.geometry().planes() };
-        let curve = self.curve.points(operations, exported, blocks);
+        let page_bytes = array.geometry().page_bytes();
+        let capacity = self.ssd.capacity() as f64;
+        let blocks = Victims { pages_per_block, page_bytes, planes: array.geometry().planes() };
+        let curve = self.curve.points(now, capacity, blocks);
         WriteAmplification {
             requests: served.requests(),
             requests_by_op: ops.into(),
-            drive_writes: host_programs as f64 / exported,
-            write_amplification: ratio(programs as f64, host_programs as f64),
+            drive_writes: served.write_sectors as f64 / capacity,
+            write_amplification: now.write_amplification(page_bytes),
+            page_write_amplification: ratio(programs as f64, host_programs as f64),
+            host_bytes: now.host_bytes(),
+            media_bytes: now.media_bytes(page_bytes),
             host_programs,
             gc_programs: operations.programs(Cause::Gc),
             programs,
@@ -357,6 +389,7 @@ const VICTIMS_MIN: u64 = 8;
 #[derive(Clone, Copy)]
 struct Victims {
     pages_per_block: u32,
+    page_bytes: u32,
     planes: u32,
 }
 
@@ -370,18 +403,18 @@ impl Victims {
     }
 }
 
-/// Counts at intervals of pages programmed for the host.
+/// Counts at intervals of sectors written.
 #[derive(Default)]
 struct Curve {
     interval: u64,
-    /// Pages programmed for the host at the next point, warm-up included.
+    /// Sectors written at the next point, warm-up included.
     next: u64,
-    samples: Vec<OpCounts>,
+    samples: Vec<Snapshot>,
 }
 
 impl Curve {
     #[cold]
-    fn add(&mut self, operations: OpCounts) {
+    fn add(&mut self, counts: Snapshot) {
         if self.samples.len() == POINTS_MAX {
             self.interval *= 2;
             let mut number = 0;
@@ -390,20 +423,20 @@ impl Curve {
                 number % 2 == 0
             });
         }
-        self.samples.push(operations);
+        self.samples.push(counts);
     }
 
-    fn points(&self, end: OpCounts, exported: f64, victims: Victims) -> Vec<CurvePoint> {
-        let mut before = OpCounts::default();
+    /// The points of a device of `capacity` sectors; `end` is the last.
+    fn points(&self, end: Snapshot, capacity: f64, victims: Victims) -> Vec<CurvePoint> {
+        let mut before = Snapshot::default();
         let mut points = Vec::with_capacity(self.samples.len() + 1);
         for &sample in self.samples.iter().chain([&end]) {
             let within = sample.since(&before);
-            let host = within.programs(Cause::Host) as f64;
-            let all: u64 = Cause::ALL.iter().map(|&cause| within.programs(cause)).sum();
-            points.extend(ratio(all as f64, host).map(|write_amplification| CurvePoint {
-                drive_writes: sample.programs(Cause::Host) as f64 / exported,
+            let ratio = within.write_amplification(victims.page_bytes);
+            points.extend(ratio.map(|write_amplification| CurvePoint {
+                drive_writes: sample.served.write_sectors as f64 / capacity,
                 write_amplification,
-                victim_utilisation: victims.utilisation(&within),
+                victim_utilisation: victims.utilisation(&within.operations),
             }));
             before = sample;
         }

@@ -291,8 +291,7 @@ fn wear(
     let whole = run.simulated_ns as f64 / window_ns(run).max(1) as f64;
     let times = demand.times_per_year(run.simulated_ns) * whole;
     let constant = |name| component.constants.get(name).copied().filter(|value| *value > 0.0);
-    let host_programs = run.totals.host_programs.unwrap_or(0) as f64;
-    let bytes = host_programs * constant("page_bytes").unwrap_or(0.0) * times;
+    let bytes = run.totals.host_bytes.unwrap_or(0) as f64 * times;
     let bought = device.bought(candidate.flash_bytes) as f64;
     it.drive_bytes = Some(device.bought(candidate.flash_bytes));
     it.tb_per_year = Some(bytes / 1e12);
@@ -308,7 +307,7 @@ fn wear(
             .map(|(each, blocks)| (each - constant("initial_erases").unwrap_or(0.0)) * blocks),
     };
     // While the flash of a cache fills, pages are programmed before any block needs an erase.
-    let programs = host_programs * run.totals.write_amplification.unwrap_or(1.0);
+    let programs = run.totals.programs.unwrap_or(0) as f64;
     let fill = constant("pages_per_block").map_or(0.0, |pages| programs / pages);
     let erases = fill.max(run.totals.erases.unwrap_or(0) as f64);
     // The part of the drive that is not simulated takes its share of the wear.

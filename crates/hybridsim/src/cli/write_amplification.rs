@@ -263,6 +263,10 @@ fn table(results: &WriteAmplification) -> String {
         ("blocks erased", parts(results.erases, &results.erases_by_cause)),
         ("victim utilisation", results.victim_utilisation.map_or_else(none, percent)),
     ];
+    let by_pages = results.page_write_amplification.map(number);
+    if let Some(pages) = by_pages.filter(|pages| *pages != rows[0].1) {
+        rows.insert(1, ("  by pages", pages));
+    }
     if results.trimmed_pages > 0 {
         rows.push(("pages trimmed", whole(results.trimmed_pages)));
     }

@@ -2,7 +2,7 @@
 
 use super::level::{Level, ratio, set_level};
 use super::wear::{self, EraseSpread, Lifetime};
-use hybridsim_engine::ComponentInfo;
+use hybridsim_engine::{ComponentInfo, SECTOR_BYTES};
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use hybridsim_flash::{Cause, ECC_BITS, FlashEvent};
 use rustc_hash::FxHashMap;
@@ -20,6 +20,12 @@ pub(crate) struct FlashFold {
     /// order does not matter.
     erases_by_block: FxHashMap<u32, u64>,
     unwritten_reads: u64,
+    /// Sectors of the writes whose length their programs do not tell.
+    host_sectors: u64,
+    /// Pages programmed for these writes.
+    host_pages: u64,
+    /// Sectors programmed, where pages differ in size.
+    sectors_programmed: u64,
     searches: u64,
     searched_blocks: u64,
     /// Reads that were tried again, by the number of retries.
@@ -57,6 +63,13 @@ impl FlashFold {
                 set_level(&mut self.free_blocks, now, u64::from(free));
             }
             FlashEvent::ReadUnwritten { pages } => self.unwritten_reads += u64::from(pages),
+            FlashEvent::HostWrite { sectors, pages } => {
+                self.host_sectors += u64::from(sectors);
+                self.host_pages += u64::from(pages);
+            }
+            FlashEvent::SectorsProgrammed { sectors } => {
+                self.sectors_programmed += u64::from(sectors);
+            }
             FlashEvent::VictimSearch { blocks } => {
                 self.searches += 1;
                 self.searched_blocks += u64::from(blocks);
@@ -93,6 +106,15 @@ impl FlashFold {
         }
     }
 
+    /// Bytes written by the host, and bytes programmed.
+    fn bytes(&self, info: &ComponentInfo) -> (u64, u64) {
+        let page_bytes = wear::constant(info, "page_bytes").unwrap_or(0.0) as u64;
+        let whole = self.programs[Cause::Host as usize].saturating_sub(self.host_pages);
+        let host = whole * page_bytes + self.host_sectors * SECTOR_BYTES;
+        let media = self.count(PROGRAMS) * page_bytes + self.sectors_programmed * SECTOR_BYTES;
+        (host, media)
+    }
+
     /// `None` for a device without bit errors.
     fn bit_errors(&self, info: &ComponentInfo) -> Option<BitErrors> {
         info.constants.iter().find(|(name, _)| *name == ECC_BITS)?;
@@ -125,13 +147,17 @@ impl FlashFold {
         let searching = info.operation_joules.iter().filter(|(name, _)| *name == VICTIM_SEARCH);
         let search_joules: f64 =
             searching.map(|(_, joules)| joules * self.searched_blocks as f64).sum();
+        let (host_bytes, media_bytes) = self.bytes(info);
         Some(Flash {
+            host_bytes,
+            media_bytes,
             host_programs,
             gc_programs: self.programs[Cause::Gc as usize],
             programs,
             reads,
             erases,
-            write_amplification: ratio(programs as f64, host_programs as f64),
+            write_amplification: ratio(media_bytes as f64, host_bytes as f64),
+            page_write_amplification: ratio(programs as f64, host_programs as f64),
             reads_by_cause: by_cause(&self.reads),
             programs_by_cause: by_cause(&self.programs),
             erases_by_cause: by_cause(&self.erases),
@@ -140,7 +166,7 @@ impl FlashFold {
             lifetime: wear::lifetime(
                 &self.wear,
                 &self.erases_by_block,
-                host_programs,
+                host_bytes,
                 info,
                 window_ns,
             ),
@@ -162,6 +188,10 @@ impl FlashFold {
 /// and `fold` (from blocks in SLC mode to blocks in native mode).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
+    /// Bytes written by the host.
+    pub host_bytes: u64,
+    /// Bytes programmed in all.
+    pub media_bytes: u64,
     /// Pages programmed for the host.
     pub host_programs: u64,
     /// Pages programmed by garbage collection.
@@ -172,8 +202,11 @@ pub struct Flash {
     pub reads: u64,
     /// Blocks erased in all.
     pub erases: u64,
-    /// `programs` divided by `host_programs`.
+    /// `media_bytes` divided by `host_bytes`, as the counters of drives have it.
     pub write_amplification: Option<f64>,
+    /// `programs` divided by `host_programs`: what garbage collection and the mapping add, without
+    /// the rest of partly written pages.
+    pub page_write_amplification: Option<f64>,
     /// Pages read, by cause.
     pub reads_by_cause: BTreeMap<String, u64>,
     /// Pages programmed, by cause.

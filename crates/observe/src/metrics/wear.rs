@@ -61,7 +61,7 @@ struct Shape {
     blocks: u64,
 }
 
-fn constant(info: &ComponentInfo, name: &str) -> Option<f64> {
+pub(super) fn constant(info: &ComponentInfo, name: &str) -> Option<f64> {
     info.constants.iter().find(|constant| constant.0 == name).map(|constant| constant.1)
 }
 
@@ -144,7 +144,7 @@ fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
 pub(super) fn lifetime(
     wear: &BTreeMap<u32, u64>,
     erases_by_block: &FxHashMap<u32, u64>,
-    host_programs: u64,
+    host_bytes: u64,
     info: &ComponentInfo,
     window_ns: u64,
 ) -> Option<Lifetime> {
@@ -156,8 +156,7 @@ pub(super) fn lifetime(
     let erases = erases_by_block.values().sum::<u64>() as f64;
     let erases_per_day = per_day(erases)?;
     let fastest = erases_by_block.values().max().copied().unwrap_or(0);
-    let host_bytes = host_programs as f64 * constant(info, "page_bytes").unwrap_or(0.0);
-    let host_bytes_per_day = per_day(host_bytes)?;
+    let host_bytes_per_day = per_day(host_bytes as f64)?;
     let erases_left = (endurance * blocks as f64 - worn).max(0.0);
     let days_even = ratio(erases_left, erases_per_day)?;
     let days_first_block = ratio((endurance - most).max(0.0), per_day(fastest as f64)?);
@@ -184,7 +183,6 @@ mod tests {
             ("planes", 8.0),
             ("blocks", 24.0),
             ("endurance", 100.0),
-            ("page_bytes", 4096.0),
         ];
         ComponentInfo { constants, ..ComponentInfo::default() }
     }
@@ -225,7 +223,7 @@ mod tests {
     fn the_rest_of_the_life_follows_from_the_window() {
         let wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
         let lifetime = |erased: &FxHashMap<u32, u64>, info: &ComponentInfo, window_ns| {
-            lifetime(&wear, erased, 1_000, info, window_ns)
+            lifetime(&wear, erased, 4_096_000, info, window_ns)
         };
         let erased = erased([(0, 6), (1, 2)]);
         // 24 blocks of 100 erases, 70 of them used; 8 erases in a tenth of a day.

@@ -113,7 +113,7 @@ mod tests {
     fn words_are_found_in_every_page() {
         for (word, expected) in [
             ("p99", "99th percentile"),
-            ("write amplification", "Pages programmed divided by"),
+            ("write amplification", "Bytes programmed divided by"),
             ("response time", "completion"),
             ("WAF", "write_amplification"),
             ("iodepth", "queue_depth"),

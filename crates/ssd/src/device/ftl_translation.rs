@@ -71,6 +71,9 @@ impl FtlTranslation {
             back_end.execute_part(ctx, request, &part);
             written?;
         }
+        if u64::from(run.pages) * u64::from(per_page) != u64::from(request.sectors) {
+            ctx.emit(FlashEvent::HostWrite { sectors: request.sectors, pages: run.pages });
+        }
         Ok(())
     }
 

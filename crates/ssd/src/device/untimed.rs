@@ -19,6 +19,8 @@ pub struct Served {
     pub reads: u64,
     /// Write requests.
     pub writes: u64,
+    /// Sectors written.
+    pub write_sectors: u64,
     /// Trim requests.
     pub trims: u64,
     /// Flush requests, which have no effect.
@@ -41,6 +43,7 @@ impl Served {
         Self {
             reads: self.reads - earlier.reads,
             writes: self.writes - earlier.writes,
+            write_sectors: self.write_sectors - earlier.write_sectors,
             trims: self.trims - earlier.trims,
             flushes: self.flushes - earlier.flushes,
             trimmed_pages: self.trimmed_pages - earlier.trimmed_pages,
@@ -78,15 +81,13 @@ impl Untimed<'_> {
         self.flash.array()
     }
 
-    /// Pages exported to the host.
-    pub fn exported_pages(&self) -> u32 {
-        (self.front.capacity / u64::from(self.front.sectors_per_page)) as u32
+    /// Sectors offered to the host.
+    pub const fn capacity(&self) -> u64 {
+        self.front.capacity
     }
 
-    /// Pages programmed for the host by the requests so far.
-    #[inline]
-    pub fn host_programs(&self) -> u64 {
-        self.flash.counts().programs(Cause::Host) - self.before.programs(Cause::Host)
+    fn host_programs(&self) -> u64 {
+        self.flash.counts().programs(Cause::Host)
     }
 
     /// The flash operations of the requests so far.
@@ -127,11 +128,10 @@ impl Untimed<'_> {
         let served = if whole_pages {
             let before = flash.counts().programs(Cause::Host);
             let written = ftl.write_each(lpns, flash);
-            self.served.writes += match written {
-                Ok(()) => lpns.len() as u64,
-                // And the one that failed.
-                Err(_) => flash.counts().programs(Cause::Host) - before + 1,
-            };
+            let programs = flash.counts().programs(Cause::Host) - before;
+            self.served.write_sectors += programs * u64::from(per_page);
+            // And the one that failed.
+            self.served.writes += programs + u64::from(written.is_err());
             written.map_err(|error| self.device_fault(&error))
         } else {
             batch.iter().try_for_each(|arrival| self.serve_one(&arrival.request))
@@ -168,7 +168,12 @@ impl Untimed<'_> {
             }
             Op::Write => {
                 self.served.writes += 1;
-                self.write(request)
+                let before = self.host_programs();
+                let written = self.write(request);
+                let programmed = (self.host_programs() - before) * u64::from(self.front.sectors_per_page);
+                let whole = written.is_ok().then_some(u64::from(request.sectors));
+                self.served.write_sectors += whole.unwrap_or(programmed);
+                written
             }
             Op::Trim => {
                 self.served.trims += 1;

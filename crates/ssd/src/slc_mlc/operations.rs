@@ -146,6 +146,8 @@ pub struct MediumTimes {
     pub read: SimDuration,
     pub program: SimDuration,
     pub erase: SimDuration,
+    /// Sectors of a page.
+    pub page_sectors: u32,
     /// Pages of a batch that are read or programmed in parallel, on as many dies.
     pub ways: u32,
 }

@@ -415,12 +415,14 @@ fn times(params: &Parameters, mlc: &Geometry) -> [MediumTimes; 3] {
         read: single_bit.slc_read_time,
         program: single_bit.slc_program_time,
         erase: slc.slc_erase_time,
+        page_sectors: (single_bit.slc_page_size / SECTOR_BYTES) as u32,
         ways: slc.slc_ways,
     };
     let own = MediumTimes {
         read: medium.mlc_read_time,
         program: medium.mlc_program_time,
         erase: medium.mlc_erase_time,
+        page_sectors: mlc.sectors_per_page(),
         ways: medium.mlc_ways,
     };
     // With one bit per cell a page takes as long as the same bytes on SLC flash.

@@ -56,6 +56,7 @@ impl SlcMlcTranslation {
                 }
             }
             Op::Write => {
+                ctx.emit(FlashEvent::HostWrite { sectors, pages: 0 });
                 versions.clear();
                 versions.extend_from_slice(ctx.data().versions(request.data, sectors));
                 match nvram {
@@ -113,6 +114,10 @@ impl SerialBackEnd {
             }
             took += time;
             report_batch(ctx, batch, self.slc_blocks);
+            if batch.command == Command::Program {
+                let page = self.times[batch.medium as usize].page_sectors;
+                ctx.emit(FlashEvent::SectorsProgrammed { sectors: batch.count * page });
+            }
         }
         for &(statistic, value) in operations.statistics() {
             ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
