@@ -90,6 +90,7 @@ pub struct Geometry {
     spare_bytes: u32,
     read_pages: u32,
     program_pages: u32,
+    planes_per_page: u32,
     /// Products of the numbers above, needed at every operation.
     dies: u32,
     planes: u32,
@@ -129,6 +130,12 @@ hybridsim_config::params! {
         pages_per_block: u64 = Kind::Count { min: 1, max: 65_536 }, default "256",
             "Pages per block.";
         page_size: u64 = Kind::Bytes, default "4KiB", "Data bytes per page, a multiple of 512.";
+        pub map_unit: Option<u64> = Kind::Bytes, optional,
+            "Mapping unit (indirection unit, IU) of the drive; `page_size` if absent. A write of a \
+             part of it reads the rest. Several units below the page size share a page of the \
+             chip, which reads and programs them together; a larger unit lies in the same page of \
+             several planes of a die, which work as one, and reads of a part of it transfer whole \
+             pages of the chip. Pages in counts and results are then of this unit.";
         spare_size: u64 = Kind::Bytes, default "0B"
             needs &[Needs::Provides("timing", TIMES), Needs::above_zero("channel_rate")],
             "Spare bytes per page, transferred with its data.";
@@ -162,15 +169,33 @@ impl GeometryParams {
     /// # Errors
     /// All problems with the parameters.
     pub fn geometry_without(&self, blocks: u64) -> Result<Geometry, Vec<Problem>> {
-        let shape = self.shape();
+        let pages = self.pages()?;
+        let Pages { shape, read_pages, program_pages, planes_per_page } = pages;
         let left = shape.blocks_per_plane.saturating_sub(blocks);
         let geometry = Geometry::new(&Shape { blocks_per_plane: left, ..shape })?;
-        let pages = [("read_pages", self.read_pages), ("program_pages", self.program_pages)];
+        let keys = [("read_pages", read_pages), ("program_pages", program_pages)];
         let problems: Vec<_> =
-            pages.into_iter().filter_map(|(key, pages)| self.divides_block(key, pages)).collect();
+            keys.into_iter().filter_map(|(key, pages)| divides_block(&shape, key, pages)).collect();
         match problems.is_empty() {
-            true => Ok(geometry.with_chip_pages(self.read_pages, self.program_pages)),
+            true => Ok(Geometry { read_pages, program_pages, planes_per_page, ..geometry }),
             false => Err(problems),
+        }
+    }
+
+    /// The array in pages of the mapping unit.
+    fn pages(&self) -> Result<Pages, Vec<Problem>> {
+        let chip = Pages {
+            shape: self.shape(),
+            read_pages: self.read_pages,
+            program_pages: self.program_pages,
+            planes_per_page: 1,
+        };
+        match self.map_unit {
+            None => Ok(chip),
+            Some(unit) => chip.of_map_unit(unit).map_err(|message| {
+                let help = "change it, page_size or planes_per_die";
+                vec![Problem::new("map_unit", format!("{message}; {help}"))]
+            }),
         }
     }
 
@@ -185,12 +210,62 @@ impl GeometryParams {
             spare_bytes: self.spare_size,
         }
     }
+}
 
-    /// The problem of a block that is no multiple of the pages of `key`.
-    fn divides_block(&self, key: &'static str, pages: u32) -> Option<Problem> {
-        let block = self.pages_per_block;
-        let message = format!("{pages} pages do not divide a block of {block}");
-        (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
+/// The problem of a block that is no multiple of the pages of `key`.
+fn divides_block(shape: &Shape, key: &'static str, pages: u32) -> Option<Problem> {
+    let block = shape.pages_per_block;
+    let message = format!("{pages} pages do not divide a block of {block}");
+    (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
+}
+
+/// An array in pages, and how many of them the chip reads and programs at once.
+struct Pages {
+    shape: Shape,
+    read_pages: u32,
+    program_pages: u32,
+    planes_per_page: u32,
+}
+
+impl Pages {
+    /// The array of pages of a chip in mapping units of `unit` bytes. A page of the chip that is
+    /// larger holds several units; a larger unit lies in the same page of several planes of a die,
+    /// which work as one.
+    fn of_map_unit(self, unit: u64) -> Result<Self, String> {
+        let Self { shape, read_pages, program_pages, .. } = self;
+        let page = shape.page_bytes;
+        if unit == 0 || !unit.is_multiple_of(SECTOR_BYTES) {
+            return Err(format!("{unit} bytes is not a multiple of 512 bytes"));
+        }
+        if page.is_multiple_of(unit) {
+            let units = page / unit;
+            let shape = Shape {
+                page_bytes: unit,
+                spare_bytes: shape.spare_bytes / units,
+                pages_per_block: shape.pages_per_block.saturating_mul(units),
+                ..shape
+            };
+            let [read_pages, program_pages] = [read_pages, program_pages]
+                .map(|pages| u32::try_from(u64::from(pages) * units).unwrap_or(u32::MAX));
+            return Ok(Self { shape, read_pages, program_pages, ..self });
+        }
+        let planes = unit / page.max(1);
+        if !unit.is_multiple_of(page.max(1)) {
+            return Err(format!(
+                "pages of {page} bytes and units of {unit} do not divide each other"
+            ));
+        }
+        if !shape.planes_per_die.is_multiple_of(planes) {
+            let of = shape.planes_per_die;
+            return Err(format!("a unit of {planes} pages does not fit the {of} planes of a die"));
+        }
+        let shape = Shape {
+            page_bytes: unit,
+            spare_bytes: shape.spare_bytes * planes,
+            planes_per_die: shape.planes_per_die / planes,
+            ..shape
+        };
+        Ok(Self { shape, planes_per_page: planes as u32, ..self })
     }
 }
 
@@ -263,6 +338,7 @@ impl Geometry {
             spare_bytes: shape.spare_bytes as u32,
             read_pages: 1,
             program_pages: 1,
+            planes_per_page: 1,
             by_pages_per_block: Divisor::new(shape.pages_per_block as u32),
             by_blocks_per_plane: Divisor::new(shape.blocks_per_plane as u32),
             by_channels: Divisor::new(shape.channels as u32),
@@ -286,6 +362,13 @@ impl Geometry {
     #[inline]
     pub const fn program_pages(&self) -> u32 {
         self.program_pages
+    }
+
+    /// Pages of the chip in a page: more than one where the mapping unit lies in several planes of
+    /// a die, which read, program and erase together.
+    #[inline]
+    pub const fn planes_per_page(&self) -> u32 {
+        self.planes_per_page
     }
 
     #[inline]

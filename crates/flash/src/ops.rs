@@ -36,6 +36,8 @@ pub struct FlashOp {
     pub die: DieId,
     /// Retries of its read; the translation layer leaves it at 0.
     pub retries: u8,
+    /// Pages of the chip that a read transfers, where the page lies in several planes; 0 for all.
+    pub transfers: u8,
     /// The operation of the same list that has to complete before this one starts.
     pub after: After,
     /// The page, or the block of an erase.
@@ -352,6 +354,7 @@ impl FlashOps {
                 cause,
                 die,
                 retries: 0,
+                transfers: 0,
                 after,
                 page,
                 slc,
@@ -434,7 +437,17 @@ impl FlashOps {
             true => self.slc_mode(kind, block, from),
             false => SlcMode::default(),
         };
-        self.list.push(FlashOp { kind, cause, die, retries: 0, after, page, slc, from });
+        self.list.push(FlashOp {
+            kind,
+            cause,
+            die,
+            retries: 0,
+            transfers: 0,
+            after,
+            page,
+            slc,
+            from,
+        });
         After(self.list.len() as u32 - 1)
     }
 }

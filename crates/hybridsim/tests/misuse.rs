@@ -4,25 +4,10 @@
 #[path = "common/command.rs"]
 mod command;
 
-use command::{TOY, call, program, root, scenario, text};
+use command::{TOY, call, document, fails, program, root, scenario, text};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-
-/// Runs `args`, which fail with exit code `code`; returns what standard error has.
-fn fails(code: i32, args: &[&str]) -> String {
-    let output = call(args);
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}\n{message}");
-    message
-}
-
-/// The document that `args` print, which succeed.
-fn document(args: &[&str]) -> Value {
-    let output = call(args);
-    assert!(output.status.success(), "{args:?}\n{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
 
 /// An SSD with so many blocks in each of its planes, written at random.
 fn small_ssd(blocks: u32, precondition: &str) -> String {

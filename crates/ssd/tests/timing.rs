@@ -147,6 +147,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         command: micro(1),
         data_command: micro(2),
         page_transfer: micro(10),
+        plane_transfer: micro(10),
         ram: micro(100),
         copy_back: reach,
         firmware_cores: 0,

@@ -65,6 +65,7 @@ fn op(kind: OpKind, cause: Cause, page: u32, from: u32) -> FlashOp {
         cause,
         die: DieId(0),
         retries: 0,
+        transfers: 0,
         after: After::NOTHING,
         page,
         slc: SlcMode::default(),

@@ -129,6 +129,7 @@ mod tests {
             cause: Cause::Host,
             die: DieId(0),
             retries: 0,
+            transfers: 0,
             after: After::NOTHING,
             page,
             slc,

@@ -247,7 +247,7 @@ impl Interleaved {
             OpKind::Read => {
                 let begin = self.interconnect.reserve(op, free, command);
                 let sensed = self.sensed(op, begin + command + read);
-                let transfer = data_command + page_transfer;
+                let transfer = data_command + self.times.read_transfer(op);
                 let out = self.interconnect.reserve(op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer)
@@ -295,7 +295,7 @@ impl Interleaved {
         match op.kind {
             OpKind::Read => {
                 latency.read += read;
-                latency.flash_bus += command + data_command + page_transfer;
+                latency.flash_bus += command + data_command + self.times.read_transfer(op);
             }
             OpKind::Program => {
                 latency.program += program;

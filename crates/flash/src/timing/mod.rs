@@ -121,6 +121,8 @@ pub struct OperationTimes {
     pub data_command: SimDuration,
     /// Transfer of a page, spare bytes included, over the channel.
     pub page_transfer: SimDuration,
+    /// Likewise of a page of the chip, where the page lies in several planes.
+    pub plane_transfer: SimDuration,
     /// Transfer of a page into the controller's RAM and out again.
     pub ram: SimDuration,
     pub copy_back: CopyBack,
@@ -180,9 +182,18 @@ impl OperationTimes {
         time
     }
 
+    /// Transfer of the data that `op` reads over the channel.
+    #[inline]
+    fn read_transfer(&self, op: &FlashOp) -> SimDuration {
+        match op.transfers {
+            0 => self.page_transfer,
+            pages => self.plane_transfer * u64::from(pages),
+        }
+    }
+
     /// The shortest use of a channel, which any is at least as long as.
     fn shortest_transfer(&self) -> SimDuration {
-        let of_a_page = self.page_transfer + self.command.min(self.data_command);
+        let of_a_page = self.plane_transfer + self.command.min(self.data_command);
         let all = [self.command, of_a_page].into_iter().filter(|time| !time.is_zero());
         all.min().unwrap_or(SimDuration::ZERO)
     }

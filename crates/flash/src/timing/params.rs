@@ -151,6 +151,7 @@ impl TimingParams {
     ) -> OperationTimes {
         let Self { copy_back, controller, .. } = self;
         let raw = u64::from(geometry.raw_page_bytes());
+        let planes = u64::from(geometry.planes_per_page());
         let read = self.read_time + self.register_time;
         let program = self.program_time + self.register_time;
         let register = |time| time + self.register_time;
@@ -178,6 +179,7 @@ impl TimingParams {
             data_command: self.data_command_time,
             ram: controller.ram_time,
             page_transfer: SimDuration::transfer(raw, self.channel_rate),
+            plane_transfer: SimDuration::transfer(raw / planes, self.channel_rate),
             copy_back: copy_back.within,
             firmware_cores: controller.firmware_cores.filter(|_| occupies_cores).unwrap_or(0),
             request_interval: controller.request_interval,

@@ -280,7 +280,7 @@ impl Queued {
 
     /// Transfers the page that was in the chip's register at `sensed` to the controller.
     fn transfer_out(&mut self, op: &FlashOp, sensed: Milestone) -> Milestone {
-        let length = self.times.data_command + self.times.page_transfer;
+        let length = self.times.data_command + self.times.read_transfer(op);
         let out = self.interconnect.reserve(op, sensed.at, length);
         let mut latency = sensed.latency;
         latency.queue += out.since(sensed.at);

@@ -44,3 +44,20 @@ pub fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     fs::write(&path, text).expect("a writable folder");
     path.to_str().expect("UTF-8").to_owned()
 }
+
+/// Runs `args`, which fail with exit code `code`; returns what standard error has.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn fails(code: i32, args: &[&str]) -> String {
+    let output = call(args);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}\n{message}");
+    message
+}
+
+/// The document that `args` print, which succeed.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn document(args: &[&str]) -> serde_json::Value {
+    let output = call(args);
+    assert!(output.status.success(), "{args:?}\n{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}

@@ -104,6 +104,9 @@ impl FlashBackEnd {
         part: &PagePart,
     ) -> bool {
         let holds_data = self.flash.list().iter().any(|op| is_host_read(&op));
+        if self.flash.array().geometry().planes_per_page() > 1 {
+            self.read_planes(part);
+        }
         if ctx.verifying() {
             self.move_versions(0);
             let found = self.load_host_read();
@@ -117,6 +120,17 @@ impl FlashBackEnd {
         }
         self.execute_part(ctx, request, part);
         holds_data
+    }
+
+    /// Has the read of `part` transfer only the chip's pages that it touches.
+    #[cold]
+    fn read_planes(&mut self, part: &PagePart) {
+        let planes = self.flash.array().geometry().planes_per_page();
+        let sectors = (self.sectors_per_page() / planes).max(1);
+        let touched = (part.offset + part.sectors - 1) / sectors - part.offset / sectors + 1;
+        let transfers = if touched < planes { u8::try_from(touched).unwrap_or(0) } else { 0 };
+        let host = self.flash.list_mut().iter_mut().rfind(|op| is_host_read(&&**op));
+        host.into_iter().for_each(|op| op.transfers = transfers);
     }
 
     /// Fills the page buffer with the versions of one page of the write `request`; where it is

@@ -3,7 +3,8 @@
 
 use super::SsdDevice;
 use super::back_end::FlashBackEnd;
-use super::split::{first_page, split, write_run};
+use super::merge::MergeBuffer;
+use super::split::{PagePart, first_page, split, write_run};
 use super::translation::{Outcome, Recovery, Translation};
 use super::versions::is_host_read;
 use hybridsim_engine::{Ctx, Loader, Op, Request, Saver, SimDuration, SimTime, StateError, Stream};
@@ -17,6 +18,7 @@ use hybridsim_flash::precondition::{self, Precondition};
 
 /// A flash translation layer over one array of NAND flash.
 pub struct FtlTranslation {
+    pub(super) merge: Option<MergeBuffer>,
     pub(super) ftl: Box<dyn Ftl>,
     pub(super) back_end: FlashBackEnd,
     /// From the return of the power until the mapping is in memory again.
@@ -38,12 +40,20 @@ impl Ssd {
 
 impl FtlTranslation {
     fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
-        let Self { ftl, back_end, .. } = self;
+        let Self { ftl, back_end, merge, .. } = self;
         let mut unwritten = 0;
         for part in split(request, back_end.sectors_per_page()) {
             back_end.flash.clear();
-            ftl.read(part.lpn, &mut back_end.flash);
-            unwritten += u32::from(!back_end.execute_read(ctx, request, &part));
+            let waiting = merge.as_ref().and_then(|merge| merge.get(part.lpn));
+            if !merge.as_ref().is_some_and(|merge| merge.holds(&part)) {
+                ftl.read(part.lpn, &mut back_end.flash);
+            }
+            let holds_data = back_end.execute_read(ctx, request, &part) || waiting.is_some();
+            unwritten += u32::from(!holds_data);
+            if let Some(unit) = waiting.filter(|_| ctx.verifying()) {
+                let data = request.data.skip(part.skip);
+                unit.overlay(part.offset, ctx.data().versions_mut(data, part.sectors));
+            }
         }
         if unwritten > 0 {
             ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
@@ -54,6 +64,9 @@ impl FtlTranslation {
         let Self { ftl, back_end, .. } = self;
         let per_page = back_end.sectors_per_page();
         let run = write_run(request, per_page);
+        if self.merge.is_some() {
+            return self.write_merged(ctx, request);
+        }
         let hint = Hint { request_pages: run.pages };
         ftl.begin_write(run);
         for part in split(request, per_page) {
@@ -77,12 +90,59 @@ impl FtlTranslation {
         Ok(())
     }
 
+    /// Writes the whole pages of a request; parts of pages wait for the rest.
+    #[cold]
+    fn write_merged(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        let per_page = self.back_end.sectors_per_page();
+        let mut pages = 0;
+        for part in split(request, per_page) {
+            self.back_end.flash.clear();
+            let written = self.write_part(ctx, request, &part);
+            self.back_end.execute_part(ctx, request, &part);
+            pages += u32::from(written?);
+        }
+        if u64::from(pages) * u64::from(per_page) != u64::from(request.sectors) {
+            ctx.emit(FlashEvent::HostWrite { sectors: request.sectors, pages });
+        }
+        Ok(())
+    }
+
+    /// Writes `part` of a request, or has it wait. Returns whether a page was written.
+    fn write_part(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        part: &PagePart,
+    ) -> Result<bool, FtlError> {
+        let Self { ftl, back_end, merge, .. } = self;
+        let Some(merge) = merge else { return Ok(false) };
+        let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
+        let Some(unit) = merge.write(part, versions) else { return Ok(false) };
+        let partial = unit.read_rest(&mut **ftl, &mut back_end.flash);
+        let before = back_end.flash.list().len();
+        if ctx.verifying() {
+            back_end.load_unit(&unit, partial);
+        }
+        let written = unit.write(&mut **ftl, &mut back_end.flash);
+        // Also of a write that failed: others' data may have moved before.
+        if ctx.verifying() {
+            back_end.move_versions(before);
+        }
+        if written.is_err() {
+            merge.keep(unit);
+        }
+        written.map(|()| true)
+    }
+
     /// Discards the whole pages of a request; the rest of the range keeps its data.
     fn trim(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, back_end, .. } = self;
+        let Self { ftl, back_end, merge, .. } = self;
         let per_page = back_end.sectors_per_page();
         for part in split(request, per_page).filter(|part| part.sectors == per_page) {
             back_end.flash.clear();
+            if let Some(merge) = merge {
+                merge.take(part.lpn);
+            }
             let trimmed = ftl.trim(part.lpn, &mut back_end.flash);
             if ctx.verifying() {
                 back_end.move_versions(0);
@@ -205,10 +265,14 @@ impl Recovery for FtlTranslation {
     }
 
     fn restore_sector(&mut self, sector: u64, version: u64) {
-        let Self { ftl, back_end, .. } = self;
+        let Self { ftl, back_end, merge, .. } = self;
         let per_page = u64::from(back_end.sectors_per_page());
+        let (lpn, offset) = (Lpn((sector / per_page) as u32), (sector % per_page) as u32);
+        if merge.as_mut().is_some_and(|merge| merge.restore_sector(lpn, offset, version)) {
+            return;
+        }
         back_end.flash.clear();
-        ftl.read(Lpn((sector / per_page) as u32), &mut back_end.flash);
+        ftl.read(lpn, &mut back_end.flash);
         // A trimmed page is not read.
         if let Some(op) = back_end.flash.list().iter().rfind(is_host_read) {
             let page = Ppn(op.page);
@@ -221,12 +285,18 @@ impl SavedState for FtlTranslation {
     fn save(&self, to: &mut Saver) {
         self.back_end.save(to);
         self.ftl.save(to);
+        if let Some(merge) = &self.merge {
+            to.put(merge);
+        }
         to.put(&self.precondition_stream);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.back_end.restore(from)?;
         self.ftl.restore(from)?;
+        if self.merge.is_some() {
+            self.merge = Some(from.take()?);
+        }
         self.precondition_stream = from.take()?;
         Ok(())
     }

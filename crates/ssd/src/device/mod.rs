@@ -11,6 +11,7 @@ mod energy;
 mod faults;
 mod ftl_translation;
 mod in_flight;
+mod merge;
 mod params;
 mod split;
 pub mod stage;

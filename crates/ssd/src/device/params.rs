@@ -1,6 +1,7 @@
 //! The parameters of kind `ssd`, and how one is built from them.
 
 use super::drive::{DriveParams, TranslationTraits, check_memory};
+use super::merge::MergeBuffer;
 use super::{FrontEnd, FtlTranslation, Ssd};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
@@ -49,6 +50,10 @@ hybridsim_config::params! {
         slc: SlcModeParams = Kind::Table(SlcModeParams::PARAMS), default "{}"
             needs &[Needs::Provides("ftl", SLC_MODE)],
             "Times and endurance of blocks in SLC mode.";
+        merge_buffer: u64 = Kind::Bytes, default "0B",
+            "Part of the write buffer in which mapping units that are written in part wait for the \
+             rest, protected from power failures. When it is full, the unit written least recently \
+             is written, after the rest has been read. 0 writes each part at once.";
         program_order: ProgramOrder = Kind::Choice(ProgramOrder::NAMES), default "sequential",
             "The order in which the chip allows the pages of a block to be programmed.";
         recovery: Recovery = Kind::Choice(Recovery::NAMES), default "blocks"
@@ -154,6 +159,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let mut constants = drive.constants(&back_end, f64::from(exported_pages), bad);
     let left = properties.data_pages.map(|pages| pages as f64 / f64::from(exported_pages) - 1.0);
     constants.extend(left.map(|left| (EFFECTIVE_OVER_PROVISIONING, left)));
+    constants.extend(drive.geometry.map_unit.map(|_| granularity(&geometry)).into_iter().flatten());
     let info = params.info(constants, &properties);
     let pages = u64::from(exported_pages);
     let front = FrontEnd {
@@ -165,6 +171,9 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let translation = FtlTranslation {
         ftl,
+        merge: params
+            .merge_units(&geometry)?
+            .map(|units| MergeBuffer::new(units, geometry.sectors_per_page())),
         back_end,
         recovery: params.recovery_time(&geometry),
         precondition: params.precondition,
@@ -172,6 +181,20 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition_stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
     };
     Ok(Ssd::new(front, translation))
+}
+
+/// What an NVMe drive reports of its mapping unit, in bytes: preferred write granularity (NPWG) and
+/// alignment (NPWA), and the optimal write size (NOWS), which one program of all planes of a die
+/// writes.
+fn granularity(geometry: &Geometry) -> [(&'static str, f64); 3] {
+    let unit = f64::from(geometry.page_bytes());
+    let planes = geometry.planes() / geometry.dies();
+    let optimal = unit * f64::from(geometry.program_pages()) * f64::from(planes);
+    [
+        ("preferred_write_granularity_bytes", unit),
+        ("preferred_write_alignment_bytes", unit),
+        ("optimal_write_size_bytes", optimal),
+    ]
 }
 
 /// Checks that the good blocks hold the pages that are `exported`.
@@ -204,6 +227,16 @@ impl SsdParams {
         // Some FTLs fill in their map at once.
         let map = (f64::from(exported_pages) * MAP_BITS_PER_PAGE / 8.0) as u64;
         map.max((self.table_bytes() as f64 * written) as u64)
+    }
+
+    /// Units in the merge buffer, if there is one.
+    fn merge_units(&self, geometry: &Geometry) -> Result<Option<usize>, Vec<Problem>> {
+        let unit = u64::from(geometry.page_bytes());
+        if self.merge_buffer > 0 && self.merge_buffer < unit {
+            let message = format!("holds no mapping unit, of {unit} bytes");
+            return Err(vec![Problem::new("merge_buffer", message)]);
+        }
+        Ok(Some((self.merge_buffer / unit) as usize).filter(|units| *units > 0))
     }
 
     /// Endurance of the blocks of the static SLC cache, if there are any and it is not that of all.

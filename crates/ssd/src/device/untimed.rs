@@ -4,6 +4,7 @@
 
 use super::FrontEnd;
 use super::ftl_translation::{FtlTranslation, Ssd};
+use super::merge::MergeBuffer;
 use super::split::{first_page, split, write_run};
 use hybridsim_engine::{Arrival, Fault, Op, Request};
 use hybridsim_flash::array::Array;
@@ -57,6 +58,7 @@ impl Served {
 pub struct Untimed<'a> {
     ftl: &'a mut dyn Ftl,
     flash: &'a mut FlashOps,
+    merge: &'a mut Option<MergeBuffer>,
     front: &'a FrontEnd,
     path: &'a str,
     before: OpCounts,
@@ -67,11 +69,11 @@ impl Ssd {
     /// Serves requests without simulated time from now on, in its present state; `path` names the
     /// device in errors.
     pub fn untimed<'a>(&'a mut self, path: &'a str) -> Untimed<'a> {
-        let FtlTranslation { ftl, back_end, .. } = &mut self.translation;
+        let FtlTranslation { ftl, back_end, merge, .. } = &mut self.translation;
         let (flash, front) = (&mut back_end.flash, &self.front);
         flash.set_recording(false);
         let (before, served) = (*flash.counts(), Served::default());
-        Untimed { ftl: &mut **ftl, flash, front, path, before, served }
+        Untimed { ftl: &mut **ftl, flash, merge, front, path, before, served }
     }
 }
 
@@ -125,7 +127,7 @@ impl Untimed<'_> {
         if self.front.looks_ahead {
             ftl.expect(lpns, flash);
         }
-        let served = if whole_pages {
+        let served = if whole_pages && self.merge.is_none() {
             let before = flash.counts().programs(Cause::Host);
             let written = ftl.write_each(lpns, flash);
             let programs = flash.counts().programs(Cause::Host) - before;
@@ -170,7 +172,8 @@ impl Untimed<'_> {
                 self.served.writes += 1;
                 let before = self.host_programs();
                 let written = self.write(request);
-                let programmed = (self.host_programs() - before) * u64::from(self.front.sectors_per_page);
+                let programmed =
+                    (self.host_programs() - before) * u64::from(self.front.sectors_per_page);
                 let whole = written.is_ok().then_some(u64::from(request.sectors));
                 self.served.write_sectors += whole.unwrap_or(programmed);
                 written
@@ -189,17 +192,33 @@ impl Untimed<'_> {
     }
 
     fn read(&mut self, request: &Request) {
-        let Self { ftl, flash, front, .. } = self;
+        let Self { ftl, flash, front, merge, .. } = self;
         for part in split(request, front.sectors_per_page) {
+            let waits = merge.as_ref().is_some_and(|merge| merge.get(part.lpn).is_some());
+            if merge.as_ref().is_some_and(|merge| merge.holds(&part)) {
+                continue;
+            }
             let before = flash.counts().reads(Cause::Host);
             ftl.read(part.lpn, flash);
-            self.served.unwritten_reads += u64::from(flash.counts().reads(Cause::Host) == before);
+            let unwritten = flash.counts().reads(Cause::Host) == before && !waits;
+            self.served.unwritten_reads += u64::from(unwritten);
         }
     }
 
     fn write(&mut self, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, flash, front, .. } = self;
+        let Self { ftl, flash, front, merge, .. } = self;
         let per_page = front.sectors_per_page;
+        if let Some(merge) = merge {
+            for part in split(request, per_page) {
+                let Some(unit) = merge.write(&part, &[]) else { continue };
+                unit.read_rest(&mut **ftl, flash);
+                if let Err(error) = unit.write(&mut **ftl, flash) {
+                    merge.keep(unit);
+                    return Err(error);
+                }
+            }
+            return Ok(());
+        }
         let run = write_run(request, per_page);
         ftl.begin_write(run);
         for part in split(request, per_page) {
@@ -210,9 +229,12 @@ impl Untimed<'_> {
     }
 
     fn trim(&mut self, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, flash, front, .. } = self;
+        let Self { ftl, flash, front, merge, .. } = self;
         let per_page = front.sectors_per_page;
         for part in split(request, per_page).filter(|part| part.sectors == per_page) {
+            if let Some(merge) = merge {
+                merge.take(part.lpn);
+            }
             ftl.trim(part.lpn, flash)?;
             self.served.trimmed_pages += 1;
         }

@@ -1,6 +1,7 @@
 //! Data versions in verified runs: they move as flash operations move data.
 
 use super::FlashBackEnd;
+use super::merge::PartialUnit;
 use hybridsim_flash::event::Cause;
 use hybridsim_flash::ops::{FRESH, FlashOp, OpKind};
 
@@ -18,6 +19,15 @@ impl FlashBackEnd {
         let at = u64::from(op.page) * u64::from(self.sectors_per_page());
         self.versions.read(at, &mut self.page);
         true
+    }
+
+    /// Fills the page buffer with the versions of `unit`; where it is `partial`, over those of the
+    /// recorded read of the rest.
+    pub(super) fn load_unit(&mut self, unit: &PartialUnit, partial: bool) {
+        if !(partial && self.load_host_read()) {
+            self.page.fill(0);
+        }
+        unit.overlay(0, &mut self.page);
     }
 
     /// Moves versions as the recorded operations from number `first` on move data.

@@ -183,7 +183,13 @@ mod tests {
     #[test]
     fn dies_share_a_batch() {
         let us = SimDuration::from_us;
-        let times = MediumTimes { read: us(60), program: us(800), erase: us(1500), ways: 4 };
+        let times = MediumTimes {
+            read: us(60),
+            program: us(800),
+            erase: us(1500),
+            page_sectors: 8,
+            ways: 4,
+        };
         assert_eq!(times.of(Command::Program, 9), us(2400));
         assert_eq!(times.of(Command::Erase, 2), us(3000));
         assert_eq!(MediumTimes { ways: 1, ..times }.of(Command::Read, 9), us(540));

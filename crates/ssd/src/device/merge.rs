@@ -1,0 +1,155 @@
+//! Mapping units that were written in part and wait in the write buffer for the rest, as in drives
+//! whose mapping unit is larger than the writes of most hosts. Capacitors protect them: they
+//! survive power failures, and a flush does not write them.
+
+use super::split::PagePart;
+use hybridsim_flash::ftl::{Ftl, FtlError, Hint, WriteRun};
+use hybridsim_flash::geometry::Lpn;
+use hybridsim_flash::ops::FlashOps;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A unit of which some sectors were written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PartialUnit {
+    lpn: u32,
+    /// By sector; in verified runs with its version.
+    sectors: Vec<Option<u64>>,
+    missing: u32,
+    /// Number of the last write to it.
+    written: u64,
+}
+
+impl PartialUnit {
+    /// Reads the rest from flash, if there is one. Returns whether it did.
+    pub fn read_rest(&self, ftl: &mut dyn Ftl, flash: &mut FlashOps) -> bool {
+        let per_page = self.sectors.len() as u32;
+        let sectors = per_page - self.missing;
+        let written = PagePart { lpn: Lpn(self.lpn), skip: 0, offset: 0, sectors };
+        written.read_rest(ftl, flash, per_page)
+    }
+
+    /// Writes it to flash as one page.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    pub fn write(&self, ftl: &mut dyn Ftl, flash: &mut FlashOps) -> Result<(), FtlError> {
+        ftl.begin_write(WriteRun { first: Lpn(self.lpn), pages: 1, last_whole: true });
+        ftl.write(Lpn(self.lpn), Hint { request_pages: 1 }, flash)
+    }
+
+    /// Puts the versions of its sectors from `first` on over those in `into`.
+    pub fn overlay(&self, first: u32, into: &mut [u64]) {
+        for (version, sector) in into.iter_mut().zip(&self.sectors[first as usize..]) {
+            *version = sector.unwrap_or(*version);
+        }
+    }
+}
+
+/// The units that wait.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MergeBuffer {
+    units_max: usize,
+    sectors_per_page: u32,
+    units: FxHashMap<u32, PartialUnit>,
+    /// Units by the number of the last write to them.
+    by_write: BTreeMap<u64, u32>,
+    writes: u64,
+}
+
+impl MergeBuffer {
+    /// A buffer of `units_max` units.
+    pub fn new(units_max: usize, sectors_per_page: u32) -> Self {
+        let (units, by_write) = (FxHashMap::default(), BTreeMap::new());
+        Self { units_max, sectors_per_page, units, by_write, writes: 0 }
+    }
+
+    /// Takes `part` of a write, in verified runs with its `versions`. Returns the unit that has to
+    /// be written now: that of `part`, which is complete, or the one written least recently, for
+    /// which there is no room.
+    pub fn write(&mut self, part: &PagePart, versions: &[u64]) -> Option<PartialUnit> {
+        self.writes += 1;
+        let lpn = part.lpn.0;
+        let unit = self.units.entry(lpn).or_insert_with(|| PartialUnit {
+            lpn,
+            sectors: vec![None; self.sectors_per_page as usize],
+            missing: self.sectors_per_page,
+            written: 0,
+        });
+        self.by_write.remove(&unit.written);
+        unit.written = self.writes;
+        self.by_write.insert(self.writes, lpn);
+        let range = part.offset as usize..(part.offset + part.sectors) as usize;
+        for (at, sector) in unit.sectors[range].iter_mut().enumerate() {
+            unit.missing -= u32::from(sector.is_none());
+            *sector = Some(versions.get(at).copied().unwrap_or(0));
+        }
+        if unit.missing == 0 {
+            return self.take(part.lpn);
+        }
+        let (_, &oldest) = self.by_write.first_key_value()?;
+        (self.units.len() > self.units_max).then(|| self.take(Lpn(oldest)))?
+    }
+
+    /// Removes the unit `lpn`, which is written or trimmed as a whole.
+    pub fn take(&mut self, lpn: Lpn) -> Option<PartialUnit> {
+        let unit = self.units.remove(&lpn.0)?;
+        self.by_write.remove(&unit.written);
+        Some(unit)
+    }
+
+    /// Keeps a unit that could not be written.
+    pub fn keep(&mut self, unit: PartialUnit) {
+        self.by_write.insert(unit.written, unit.lpn);
+        self.units.insert(unit.lpn, unit);
+    }
+
+    /// The unit `lpn`, if it waits.
+    pub fn get(&self, lpn: Lpn) -> Option<&PartialUnit> {
+        self.units.get(&lpn.0)
+    }
+
+    /// Whether all of `part` can be read from here.
+    pub fn holds(&self, part: &PagePart) -> bool {
+        let range = part.offset as usize..(part.offset + part.sectors) as usize;
+        self.get(part.lpn).is_some_and(|unit| unit.sectors[range].iter().all(Option::is_some))
+    }
+
+    /// Gives sector `offset` of unit `lpn` its previous `version` again, if it is here. Returns
+    /// whether it is.
+    pub fn restore_sector(&mut self, lpn: Lpn, offset: u32, version: u64) -> bool {
+        let unit = self.units.get_mut(&lpn.0);
+        let sector = unit.and_then(|unit| unit.sectors[offset as usize].as_mut());
+        sector.map(|sector| *sector = version).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn part(lpn: u32, offset: u32, sectors: u32) -> PagePart {
+        PagePart { lpn: Lpn(lpn), skip: 0, offset, sectors }
+    }
+
+    #[test]
+    fn a_unit_leaves_when_it_is_complete_or_the_oldest_of_too_many() {
+        let mut buffer = MergeBuffer::new(2, 4);
+        assert!(buffer.write(&part(7, 0, 2), &[1, 2]).is_none());
+        assert!(buffer.write(&part(8, 0, 1), &[3]).is_none());
+        assert!(buffer.holds(&part(7, 1, 1)) && !buffer.holds(&part(7, 1, 2)));
+        // A sector written twice is missing once.
+        assert!(buffer.write(&part(7, 1, 1), &[4]).is_none());
+        let complete = buffer.write(&part(7, 2, 2), &[5, 6]).expect("all four sectors");
+        let mut versions = [0; 4];
+        complete.overlay(0, &mut versions);
+        assert_eq!((complete.lpn, versions), (7, [1, 4, 5, 6]));
+        assert!(buffer.write(&part(9, 3, 1), &[7]).is_none());
+        assert!(buffer.write(&part(8, 1, 1), &[8]).is_none());
+        let oldest = buffer.write(&part(10, 0, 1), &[9]).expect("one too many");
+        assert_eq!((oldest.lpn, oldest.missing), (9, 3));
+        assert!(buffer.take(Lpn(8)).is_some() && buffer.take(Lpn(8)).is_none());
+        assert_eq!((buffer.units.len(), buffer.by_write.len()), (1, 1));
+    }
+}
