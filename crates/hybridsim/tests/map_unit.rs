@@ -127,6 +127,7 @@ fn units_that_do_not_fit_are_refused() {
         ("24KiB", "", "do not divide each other"),
         ("128KiB", "", "does not fit the 4 planes"),
         ("700B", "", "not a multiple of 512"),
+        ("4KiB", "timing = \"serial\"", "cannot program several units"),
         ("64KiB", "merge_buffer = \"32KiB\"", "holds no mapping unit"),
     ] {
         let path =

@@ -15,7 +15,9 @@ use hybridsim_flash::bit_errors::{ErrorEntry, ErrorInput};
 use hybridsim_flash::event::{ECC_BITS, INITIAL_ERASES};
 use hybridsim_flash::geometry::{Geometry, GeometryParams};
 use hybridsim_flash::ops::FlashOps;
-use hybridsim_flash::timing::{SlcModeParams, TIMES, TimingEntry, TimingInput, TimingParams};
+use hybridsim_flash::timing::{
+    ONE_SHOT, SlcModeParams, TIMES, TimingEntry, TimingInput, TimingParams,
+};
 
 /// Program/erase cycles.
 const CYCLES: Kind = Kind::Count { min: 1, max: ENDURANCE_MAX as u64 };
@@ -109,6 +111,7 @@ impl DriveParams {
         let retry = errors.as_ref().and_then(|it| it.retry_time());
         let times = self.timing.operation_times(&geometry, slc, retry);
         let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
+        self.check_units(&geometry, &entry)?;
         let timing = (entry.build)(&TimingInput { settings, geometry: &geometry, times })?;
         let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
         let mut flash = FlashOps::new(array.with_grown_bad_blocks(self.grown_bad, &mut stream));
@@ -154,6 +157,22 @@ impl DriveParams {
             throttled,
             ..FrontEnd::new(input, translation.name, (pages, back_end.sectors_per_page()), info)
         })
+    }
+
+    /// Several mapping units in a page of the chip are programmed together, or they would take a
+    /// program each.
+    fn check_units(&self, geometry: &Geometry, timing: &TimingEntry) -> Result<(), Vec<Problem>> {
+        let shares_pages = self.geometry.map_unit.is_some() && geometry.program_pages() > 1;
+        let provides = |capability| timing.provides.contains(&capability);
+        if !shares_pages || provides(ONE_SHOT) || !provides(TIMES) {
+            return Ok(());
+        }
+        let message = format!(
+            "timing `{}` cannot program several units of a page together; use `queued`, `none`, or \
+             a unit of a page",
+            timing.description().name
+        );
+        Err(vec![Problem::new("map_unit", message)])
     }
 
     /// The geometry without blocks that are bad from the factory, and how many blocks are bad.
