@@ -8,6 +8,16 @@ use crate::geometry::Lpn;
 pub struct Hint {
     /// Pages the request touches.
     pub request_pages: u32,
+    /// Placement handle of the request (NVMe FDP; the stream of multi-stream drives); 0 is the
+    /// default.
+    pub handle: u8,
+}
+
+impl Hint {
+    /// Of a request that touches `pages` and has the default handle.
+    pub const fn of_pages(pages: u32) -> Self {
+        Self { request_pages: pages, handle: 0 }
+    }
 }
 
 /// The pages of a write request.

@@ -115,7 +115,7 @@ fn page_mapping_conforms_with_one_mixed_log_and_a_low_mark() {
     let choices = ["greedy", "fifo"].map(|name| ("gc", "gc-policy", name)).into_iter();
     let choices =
         choices.chain(["static", "dual-pool"].map(|name| ("wear", "wear-levelling", name)));
-    for (param, category, name) in choices.chain([("hot_cold", "hot-cold", "write-count")]) {
+    for (param, category, name) in choices.chain([("placement", "placement", "write-count")]) {
         let choice = eager(defaults::entry(category, name, &registry));
         for low in [1, 3] {
             for settings in [&mixed, &plain] {

@@ -105,8 +105,7 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
     let mut cost = Cost { ram_bytes: ftl.properties().mapping_ram_bytes, ..Cost::default() };
     for page in 0..PAGES {
         flash.clear();
-        ftl.write(Lpn(page), Hint { request_pages: 64 }, &mut flash)
-            .expect("a device that is not full");
+        ftl.write(Lpn(page), Hint::of_pages(64), &mut flash).expect("a device that is not full");
     }
     let mut stream = Stream::new(7, "requests");
     let mut next = 0;
@@ -123,7 +122,7 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
             match reads {
                 true => ftl.read(Lpn(page), &mut flash),
                 false => ftl
-                    .write(Lpn(page), Hint { request_pages: workload.pages }, &mut flash)
+                    .write(Lpn(page), Hint::of_pages(workload.pages), &mut flash)
                     .expect("a device that is not full"),
             }
             let mut operations = 0;

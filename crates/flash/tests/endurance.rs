@@ -45,7 +45,7 @@ fn usable_at_the_end(entry: &FtlEntry, order: ProgramOrder) -> u32 {
     let overwrite = (0..2_000_000).map(|_| stream.below(u64::from(EXPORTED * PAGES)) as u32);
     let error = fill.chain(overwrite).find_map(|page| {
         flash.clear();
-        ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut flash).err()
+        ftl.write(Lpn(page), Hint::of_pages(1), &mut flash).err()
     });
     let name = entry.description.name;
     assert!(matches!(error, Some(FtlError::WornOut(_))), "{name} on {order:?}: {error:?}");

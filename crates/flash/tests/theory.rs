@@ -39,8 +39,7 @@ fn measure(policy: Value, mixed: bool, blocks: u64, pages_per_block: u64, export
     flash.set_recording(false);
     let mut stream = Stream::new(3, "theory");
     let mut write = |lpn| {
-        ftl.write(Lpn(lpn), Hint { request_pages: 1 }, &mut flash)
-            .expect("a device that is not full");
+        ftl.write(Lpn(lpn), Hint::of_pages(1), &mut flash).expect("a device that is not full");
         flash.array().programs()
     };
     (0..exported).for_each(|lpn| drop_number(write(lpn)));

@@ -62,7 +62,7 @@ impl Device {
 
     fn write(&mut self, lpn: u32) {
         self.flash.clear();
-        let hint = Hint { request_pages: 1 };
+        let hint = Hint::of_pages(1);
         self.ftl.write(Lpn(lpn), hint, &mut self.flash).expect("a device that is not full");
         let moved = |op: &&hybridsim_flash::ops::FlashOp| {
             op.kind == OpKind::Copy && op.cause == Cause::Wear
@@ -170,13 +170,13 @@ fn amplification(settings: &Settings, over_provisioning: f64) -> f64 {
 #[test]
 fn hot_cold_separation_reduces_copies() {
     let mixed = amplification(&plain(), 0.1);
-    let table = entry("hot-cold", "write-count", None);
-    let separate = amplification(&plain().and("hot_cold", table), 0.1);
+    let table = entry("placement", "write-count", None);
+    let separate = amplification(&plain().and("placement", table), 0.1);
     println!("write amplification: mixed {mixed:.3}, separate {separate:.3}");
     assert!(separate < 0.95 * mixed, "{separate} separate, {mixed} mixed");
     // Every request has one page: all pages are hot, which gains nothing.
-    let size = entry("hot-cold", "request-size", None);
-    let all_hot = amplification(&plain().and("hot_cold", size), 0.1);
+    let size = entry("placement", "request-size", None);
+    let all_hot = amplification(&plain().and("placement", size), 0.1);
     assert!((all_hot / mixed - 1.0).abs() < 0.1, "{all_hot} all hot, {mixed} mixed");
 }
 

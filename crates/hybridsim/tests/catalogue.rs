@@ -171,7 +171,7 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
     put("stage", &|name| ssd(format!("stages = [\"{name}\"]\n")));
     put("distribution", &distributed);
     put("gc-policy", &|name| in_page_map("gc", name));
-    put("hot-cold", &|name| in_page_map("hot_cold", name));
+    put("placement", &|name| in_page_map("placement", name));
     put("wear-levelling", &|name| in_page_map("wear", name));
     put("replacement", &|name| {
         hybrid(&format!("replacement = \"{name}\"\ncleanup = \"on-demand-partial\"\n"))

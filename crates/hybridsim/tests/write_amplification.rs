@@ -149,7 +149,7 @@ fn every_policy_of_the_page_map_makes_the_decisions_of_a_run() {
     let names = |category: &'static str| registry.descriptions(category).map(|entry| entry.name);
     let policies = names("gc-policy").map(|name| format!("gc = \"{name}\""));
     let wear = names("wear-levelling").map(|name| format!("wear = \"{name}\""));
-    let heat = names("hot-cold").map(|name| format!("hot_cold = \"{name}\""));
+    let heat = names("placement").map(|name| format!("placement = \"{name}\""));
     let others = ["gc_pace = \"blocking\"", "gc_pace = \"blocking\", gc_separate = false"];
     let mut keys: Vec<String> = policies.chain(wear).chain(heat).collect();
     keys.extend(others.map(str::to_owned));

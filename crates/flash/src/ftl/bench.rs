@@ -72,7 +72,7 @@ impl Bench {
 
     pub fn try_write(&mut self, page: u32) -> Result<Vec<Operation>, FtlError> {
         self.flash.clear();
-        self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash)?;
+        self.ftl.write(Lpn(page), Hint::of_pages(1), &mut self.flash)?;
         Ok(self.did())
     }
 

@@ -358,7 +358,7 @@ mod tests {
 
     fn write_large(bench: &mut Bench, page: u32) -> Vec<Operation> {
         bench.flash.clear();
-        let hint = Hint { request_pages: 4 };
+        let hint = Hint::of_pages(4);
         bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("a device that is not full");
         bench.flash.list().iter().map(|op| (op.kind, op.page)).collect()
     }

@@ -89,7 +89,7 @@ pub trait Ftl: SavedState {
     fn write_each(&mut self, lpns: &[Lpn], flash: &mut FlashOps) -> Result<(), FtlError> {
         for &lpn in lpns {
             self.begin_write(WriteRun { first: lpn, pages: 1, last_whole: true });
-            self.write(lpn, Hint { request_pages: 1 }, flash)?;
+            self.write(lpn, Hint::of_pages(1), flash)?;
         }
         Ok(())
     }

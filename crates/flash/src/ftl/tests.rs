@@ -40,7 +40,7 @@ fn refreshes(entry: &FtlEntry) -> bool {
     let mut bench = Bench::new(entry, ProgramOrder::Sequential, (16, 8), 64, &[]);
     for page in 0..64 {
         bench.ftl.begin_write(WriteRun { first: Lpn(page), pages: 1, last_whole: true });
-        let hint = Hint { request_pages: 1 };
+        let hint = Hint::of_pages(1);
         bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("new flash");
     }
     let Some(maintenance) = bench.ftl.maintenance() else { return false };

@@ -20,7 +20,7 @@ const TITLES: [(&str, &str); 18] = [
     ("ftl", "Flash translation layers"),
     ("gc-policy", "Garbage collection policies"),
     ("generator", "Workload generators"),
-    ("hot-cold", "Hot/cold classifiers"),
+    ("placement", "Placement policies"),
     ("replacement", "Cache replacement policies"),
     ("scheduler", "I/O schedulers"),
     ("seek-model", "Seek models"),

@@ -67,7 +67,7 @@ impl FtlTranslation {
         if self.merge.is_some() {
             return self.write_merged(ctx, request);
         }
-        let hint = Hint { request_pages: run.pages };
+        let hint = Hint::of_pages(run.pages);
         ftl.begin_write(run);
         for part in split(request, per_page) {
             back_end.flash.clear();
@@ -231,7 +231,7 @@ impl Translation for FtlTranslation {
             if ftl.holds(lpn, &back_end.flash) {
                 continue;
             }
-            filled = ftl.write(lpn, Hint { request_pages: 1 }, &mut back_end.flash);
+            filled = ftl.write(lpn, Hint::of_pages(1), &mut back_end.flash);
             back_end.follow_untimed(ctx);
             if filled.is_err() {
                 break;

@@ -36,7 +36,7 @@ impl PartialUnit {
     /// As [`Ftl::write`].
     pub fn write(&self, ftl: &mut dyn Ftl, flash: &mut FlashOps) -> Result<(), FtlError> {
         ftl.begin_write(WriteRun { first: Lpn(self.lpn), pages: 1, last_whole: true });
-        ftl.write(Lpn(self.lpn), Hint { request_pages: 1 }, flash)
+        ftl.write(Lpn(self.lpn), Hint::of_pages(1), flash)
     }
 
     /// Puts the versions of its sectors from `first` on over those in `into`.

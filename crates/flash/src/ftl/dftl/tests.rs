@@ -62,7 +62,7 @@ impl Bench {
     fn write(&mut self, lpn: u32) -> Vec<(OpKind, Cause)> {
         self.flash.clear();
         self.ftl
-            .write(Lpn(lpn), Hint { request_pages: 1 }, &mut self.flash)
+            .write(Lpn(lpn), Hint::of_pages(1), &mut self.flash)
             .expect("a device that is not full");
         self.operations()
     }

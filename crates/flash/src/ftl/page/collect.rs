@@ -1,6 +1,6 @@
 //! Garbage collection of the page-mapped FTL: copying, and prefetching what it will need.
 
-use super::{Frontier, Log, PageMap, Pool, Victim, frontier};
+use super::{Frontier, Logs, PageMap, Pool, Victim, frontier};
 use crate::array::{Array, WORD_PAGES};
 use crate::event::Cause;
 use crate::ftl::{EXPECTED_MAX, Maintenance};
@@ -62,13 +62,14 @@ pub(super) enum Collected {
 }
 
 impl PageMap {
-    /// The frontier that copied pages go to.
+    /// The log that the copied pages of `block` go to.
     #[inline]
-    const fn log_of(&self, cause: Cause) -> Log {
+    fn log_of(&self, cause: Cause, block: BlockId) -> usize {
+        let class = self.classes.get(block.0 as usize).copied().unwrap_or(0);
         match (cause, self.separate) {
-            (Cause::Wear, _) => Log::Wear,
-            (_, true) => Log::Gc,
-            (_, false) => Log::Host,
+            (Cause::Wear, _) => self.logs.wear(),
+            (_, true) => self.logs.copies(class),
+            (_, false) => Logs::host(class),
         }
     }
 
@@ -92,7 +93,7 @@ impl PageMap {
                 }
                 return Collected::Partly;
             }
-            let log = self.log_of(cause);
+            let log = self.log_of(cause, block);
             if offset >= prefetched {
                 prefetched = self.prefetch_copies(pool, log, (block, offset), left, flash);
             }
@@ -116,19 +117,19 @@ impl PageMap {
         budget: u32,
         flash: &mut FlashOps,
     ) -> (u32, u32) {
-        let log = self.log_of(cause);
+        let log = self.log_of(cause, block);
         let pages_per_block = self.geometry.pages_per_block();
-        if self.pools[pool].open[log as usize].is_full(&self.geometry) {
-            self.pools[pool].begin_block(log);
+        if self.pools[pool].open[log].is_full(&self.geometry) {
+            self.begin_block(pool, log);
         }
-        let Frontier { block: to, next: first } = self.pools[pool].open[log as usize];
+        let Frontier { block: to, next: first } = self.pools[pool].open[log];
         let (page, most) = (self.geometry.page(to, first), budget.min(pages_per_block - first));
         let Self { run, map, .. } = self;
         let end = flash.array().take_run(block, from, most, run);
         flash.copy_run(run, (to, first), cause);
         map.set_run(run.owners(), page);
         let count = run.pages().len() as u32;
-        self.pools[pool].open[log as usize].next = first + count;
+        self.pools[pool].open[log].next = first + count;
         if first + count == pages_per_block {
             self.close_if_full(pool, Some(to), flash);
         }
@@ -157,7 +158,7 @@ impl PageMap {
         };
         self.policy.removed(pool, cold);
         let valid = flash.array().valid(cold);
-        let frontier = self.pools[pool].open[Log::Host as usize];
+        let frontier = self.pools[pool].open[Logs::host(0)];
         let host_pages = self.geometry.pages_per_block() - frontier.next;
         let pace = valid.div_ceil(host_pages.max(1)).max(1);
         self.pools[pool].worn = Some(block);
@@ -182,7 +183,10 @@ impl PageMap {
     /// Free pages for copies.
     fn copies_max(&self, pool: usize) -> u64 {
         let Pool { open, free, .. } = &self.pools[pool];
-        open[self.log_of(Cause::Gc) as usize].room(free.len(), &self.geometry)
+        let classes = if self.logs.isolated { self.logs.classes } else { 1 };
+        let log = |class| if self.separate { self.logs.copies(class) } else { Logs::host(class) };
+        let room = |class| open[log(class)].room(free.len(), &self.geometry);
+        (0..classes).map(room).min().unwrap_or(0)
     }
 
     /// Takes `block`, no candidate of the policy any more, as a victim.
@@ -219,7 +223,7 @@ impl PageMap {
     fn prefetch_copies(
         &self,
         pool: usize,
-        log: Log,
+        log: usize,
         (block, from): (BlockId, u32),
         budget: u32,
         flash: &FlashOps,
@@ -235,8 +239,8 @@ impl PageMap {
 
     /// Prefetches the spare areas of the next pages of a frontier, at most `count`.
     #[inline]
-    fn prefetch_target(&self, pool: usize, log: Log, count: u32, flash: &FlashOps) {
-        let Frontier { block, next } = self.pools[pool].open[log as usize];
+    fn prefetch_target(&self, pool: usize, log: usize, count: u32, flash: &FlashOps) {
+        let Frontier { block, next } = self.pools[pool].open[log];
         let left = self.geometry.pages_per_block() - next;
         if left > 0 {
             flash.array().prefetch_owners(self.geometry.page(block, next), count.min(left));
@@ -249,10 +253,10 @@ impl PageMap {
         let next = self.rotation.pool();
         let rotation = || (next..self.pools.len()).chain(0..next).take(writes);
         for pool in rotation() {
-            self.prefetch_target(pool, Log::Host, rounds, flash);
+            self.prefetch_target(pool, Logs::host(0), rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {
                 let count = victim.pace.saturating_mul(rounds);
-                self.prefetch_target(pool, self.log_of(victim.cause), count, flash);
+                self.prefetch_target(pool, self.log_of(victim.cause, victim.block), count, flash);
                 let left = self.geometry.pages_per_block().saturating_sub(victim.next);
                 let first = self.geometry.page(victim.block, victim.next);
                 flash.array().prefetch_owners(first, count.saturating_mul(2).min(left));
@@ -278,7 +282,7 @@ impl Maintenance for PageMap {
         let valid = array.valid(block);
         let closed = array.next_page(block) == self.geometry.pages_per_block();
         let is_victim = self.pools[pool].victim.is_some();
-        let frontier = self.pools[pool].open[Log::Host as usize];
+        let frontier = self.pools[pool].open[Logs::host(0)];
         if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
             return false;
         }

@@ -7,7 +7,7 @@
 //! A pool of `b` usable blocks takes at most `(b - 2)` blocks' worth of valid pages: one block is
 //! kept free for garbage collection to copy to and one is the frontier, so with one free block left
 //! some closed block holds an invalid page, and collecting it gains at least that page. Each
-//! further frontier, for hot data and for data moved by wear levelling, costs one more block.
+//! further frontier, for classes of data and for data moved by wear levelling, costs one more block.
 //!
 //! Trimmed pages are spare space: the effective over-provisioning follows the data the host keeps.
 
@@ -23,8 +23,8 @@ use crate::array::PageRun;
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::hotcold::{HotColdClassifier, HotColdEntry};
 use crate::ops::{After, FlashOps};
+use crate::placement::{Placement, PlacementEntry};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use collect::Collected;
@@ -65,8 +65,8 @@ hybridsim_config::params! {
         gc_idle_free_blocks: Option<usize> = Kind::Count { min: 1, max: 1 << 20 }, optional,
             "An idle device collects in a plane while it has this many free blocks or fewer; \
              gc_free_blocks by default. Needs idle_after.";
-        hot_cold: EntryChoice = Kind::Entry("hot-cold"), default "\"none\"",
-            "The classifier of host writes; hot data go to blocks of their own.";
+        placement: EntryChoice = Kind::Entry("placement"), default "\"none\"",
+            "Which host writes get blocks of their own.";
         wear: EntryChoice = Kind::Entry("wear-levelling"), default "\"none\"",
             "The wear-levelling policy.";
         stripe_pages: u32 = Kind::Count { min: 1, max: 1 << 20 }, default "1",
@@ -74,13 +74,37 @@ hybridsim_config::params! {
     }
 }
 
-/// The frontiers of a pool; an index into [`Pool::open`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Log {
-    Host = 0,
-    Gc = 1,
-    Hot = 2,
-    Wear = 3,
+/// The logs of a pool, whose frontiers are in [`Pool::open`]: one for each class of host writes,
+/// those of garbage collection, and that of wear levelling.
+#[derive(Clone, Copy, Debug)]
+struct Logs {
+    classes: u8,
+    /// Each class has a log of copies.
+    isolated: bool,
+}
+
+impl Logs {
+    /// The log of host writes of a class.
+    #[inline]
+    const fn host(class: u8) -> usize {
+        class as usize
+    }
+
+    /// The log of copies of a class.
+    #[inline]
+    const fn copies(self, class: u8) -> usize {
+        self.classes as usize + if self.isolated { class as usize } else { 0 }
+    }
+
+    #[inline]
+    const fn wear(self) -> usize {
+        self.copies(self.classes - 1) + 1
+    }
+
+    /// The class of the data in `log`, where copies keep theirs.
+    const fn class_of(self, log: usize) -> u8 {
+        if log == self.wear() { 0 } else { (log % self.classes as usize) as u8 }
+    }
 }
 
 /// A block being collected.
@@ -96,8 +120,8 @@ struct Victim {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Pool {
-    /// By [`Log`].
-    open: [Frontier; 4],
+    /// By number of the log ([`Logs`]).
+    open: Box<[Frontier]>,
     free: FreeBlocks,
     /// The worn block that takes the data the wear-levelling frontier has no pages for.
     worn: Option<BlockId>,
@@ -109,10 +133,11 @@ struct Pool {
 
 impl Pool {
     #[inline(never)]
-    fn begin_block(&mut self, log: Log) {
-        let worn = if log == Log::Wear { self.worn.take() } else { None };
+    fn begin_block(&mut self, log: usize, is_wear: bool) -> BlockId {
+        let worn = if is_wear { self.worn.take() } else { None };
         let block = worn.or_else(|| self.free.take(true)).expect("a block is free");
-        self.open[log as usize] = Frontier::new(block);
+        self.open[log] = Frontier::new(block);
+        block
     }
 }
 
@@ -123,21 +148,23 @@ struct PageMap {
     rotation: Rotation,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
-    classifier: Box<dyn HotColdClassifier>,
+    placement: Box<dyn Placement>,
+    logs: Logs,
+    /// Classes of blocks, where copies keep theirs.
+    classes: Vec<u8>,
     /// Pages to copy; kept for its memory.
     run: PageRun,
     free_low: usize,
     free_low_idle: usize,
     incremental: bool,
     separate: bool,
-    separate_hot: bool,
 }
 
 /// The policies chosen by parameters.
 struct Policies {
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
-    classifier: Box<dyn HotColdClassifier>,
+    placement: Box<dyn Placement>,
 }
 
 impl Policies {
@@ -149,12 +176,12 @@ impl Policies {
         let policy = frontier::victim_policy(input, &params.gc, pools);
         let (wear, settings) = input.registry.chosen::<WearEntry>(&params.wear);
         let wear = (wear.build)(&WearInput { settings, geometry: input.geometry, pools });
-        let (classifier, settings) = input.registry.chosen::<HotColdEntry>(&params.hot_cold);
-        let classifier = (classifier.build)(settings);
-        match (policy, wear, classifier) {
-            (Ok(policy), Ok(wear), Ok(classifier)) => Ok(Self { policy, wear, classifier }),
-            (policy, wear, classifier) => {
-                let problems = [policy.err(), wear.err(), classifier.err()];
+        let (placement, settings) = input.registry.chosen::<PlacementEntry>(&params.placement);
+        let placement = (placement.build)(settings);
+        match (policy, wear, placement) {
+            (Ok(policy), Ok(wear), Ok(placement)) => Ok(Self { policy, wear, placement }),
+            (policy, wear, placement) => {
+                let problems = [policy.err(), wear.err(), placement.err()];
                 Err(problems.into_iter().flatten().flatten().collect())
             }
         }
@@ -162,8 +189,13 @@ impl Policies {
 
     /// Blocks of each pool that cannot hold data.
     fn reserve_blocks(&self) -> u32 {
-        let more = [self.classifier.separates(), self.wear.moves_data()];
-        RESERVE_BLOCKS + more.map(u32::from).iter().sum::<u32>()
+        let isolated = self.placement.isolates_copies();
+        let logs = u32::from(self.placement.classes() - 1) * if isolated { 2 } else { 1 };
+        RESERVE_BLOCKS + logs + u32::from(self.wear.moves_data())
+    }
+
+    fn logs(&self) -> Logs {
+        Logs { classes: self.placement.classes(), isolated: self.placement.isolates_copies() }
     }
 }
 
@@ -189,21 +221,23 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     let limit = blocks.saturating_sub(reserve) * geometry.pages_per_block();
     let reserved = format!("{reserve} of {blocks} blocks reserved");
     problems.extend(frontier::capacity_problem(input, u64::from(limit) * pools as u64, &reserved));
-    let Some(Policies { policy, wear, classifier }) = policies.filter(|_| problems.is_empty())
-    else {
+    let Some(policies) = policies.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
+    let logs = policies.logs();
+    let Policies { policy, wear, placement } = policies;
     let order = wear.order();
     Ok(Box::new(PageMap {
         map,
         pools: (0..geometry.planes())
-            .map(|plane| Pool::new(&geometry, plane, limit, order))
+            .map(|plane| Pool::new(&geometry, plane, (limit, logs.wear() + 1), order))
             .collect(),
         rotation: Rotation::new(pools, params.stripe_pages),
-        separate_hot: classifier.separates(),
         policy,
         wear,
-        classifier,
+        placement,
+        logs,
+        classes: if logs.isolated { vec![0; geometry.blocks() as usize] } else { Vec::new() },
         run: PageRun::new(),
         free_low: params.gc_free_blocks,
         free_low_idle: params.gc_idle_free_blocks.unwrap_or(params.gc_free_blocks),
@@ -214,10 +248,10 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
 }
 
 impl Pool {
-    fn new(geometry: &Geometry, plane: u32, limit: u32, order: FreeOrder) -> Self {
+    fn new(geometry: &Geometry, plane: u32, (limit, logs): (u32, usize), order: FreeOrder) -> Self {
         let first = geometry.first_block(PlaneId(plane)).0;
         Self {
-            open: [Frontier::none(geometry); 4],
+            open: vec![Frontier::none(geometry); logs].into_boxed_slice(),
             free: FreeBlocks::new(order, first, geometry.blocks_per_plane()),
             worn: None,
             victim: None,
@@ -231,7 +265,7 @@ impl PageMap {
     /// Selects the next pool that can take one more page, and ensures that its frontier `log` has a
     /// free page.
     #[inline]
-    fn select_pool(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
+    fn select_pool(&mut self, log: usize, flash: &mut FlashOps) -> Option<usize> {
         for _ in 0..self.pools.len() {
             let pool = self.rotation.next_page();
             let Pool { valid, limit, .. } = self.pools[pool];
@@ -245,13 +279,13 @@ impl PageMap {
 
     /// Ensures that the host frontier `log` of `pool` has a free page.
     #[inline]
-    fn ensure_page(&mut self, pool: usize, log: Log, flash: &mut FlashOps) -> bool {
-        !self.pools[pool].open[log as usize].is_full(&self.geometry)
+    fn ensure_page(&mut self, pool: usize, log: usize, flash: &mut FlashOps) -> bool {
+        !self.pools[pool].open[log].is_full(&self.geometry)
             || self.open_host_block(pool, log, flash)
     }
 
     #[cold]
-    fn open_host_block(&mut self, pool: usize, log: Log, flash: &mut FlashOps) -> bool {
+    fn open_host_block(&mut self, pool: usize, log: usize, flash: &mut FlashOps) -> bool {
         let low = if self.incremental { 1 } else { self.free_low };
         while self.pools[pool].free.len() <= low {
             match self.collect(pool, u32::MAX, flash) {
@@ -262,23 +296,35 @@ impl PageMap {
             if self.pools[pool].valid >= self.pools[pool].limit {
                 return false; // Blocks wore out just now, and collecting may never gain a block.
             }
-            if !self.pools[pool].open[log as usize].is_full(&self.geometry) {
+            if !self.pools[pool].open[log].is_full(&self.geometry) {
                 return true; // The collector opened a block and left pages in it.
             }
         }
         let block = self.pools[pool].free.take(false).expect("more than one is free");
-        self.pools[pool].open[log as usize] = Frontier::new(block);
+        self.pools[pool].open[log] = Frontier::new(block);
+        self.note_class(block, log);
         true
+    }
+
+    /// Opens a block for `log`, whose frontier is full, from those kept for copies.
+    fn begin_block(&mut self, pool: usize, log: usize) {
+        let block = self.pools[pool].begin_block(log, log == self.logs.wear());
+        self.note_class(block, log);
+    }
+
+    fn note_class(&mut self, block: BlockId, log: usize) {
+        if let Some(class) = self.classes.get_mut(block.0 as usize) {
+            *class = self.logs.class_of(log);
+        }
     }
 
     /// Takes the next page of a frontier; also returns the block if that was its last page.
     #[inline(always)]
-    fn take_page(&mut self, pool: usize, log: Log) -> (Ppn, Option<BlockId>) {
-        let pool = &mut self.pools[pool];
-        if pool.open[log as usize].is_full(&self.geometry) {
-            pool.begin_block(log);
+    fn take_page(&mut self, pool: usize, log: usize) -> (Ppn, Option<BlockId>) {
+        if self.pools[pool].open[log].is_full(&self.geometry) {
+            self.begin_block(pool, log);
         }
-        pool.open[log as usize].take_page(&self.geometry)
+        self.pools[pool].open[log].take_page(&self.geometry)
     }
 
     #[inline]
@@ -289,13 +335,13 @@ impl PageMap {
         }
     }
 
-    /// See [`Properties`]. Hot data would fill blocks of their own.
+    /// See [`Properties`]. Classes of data would fill blocks of their own.
     fn pages_before_collection(&self) -> Option<u64> {
         // Incremental collection begins when the last of these blocks is opened.
         let kept = self.free_low + usize::from(self.incremental);
         let blocks = self.pools.iter().map(|pool| pool.free.len().saturating_sub(kept) as u64);
         let pages = blocks.sum::<u64>() * u64::from(self.geometry.pages_per_block());
-        (!self.separate_hot).then_some(pages)
+        (self.logs.classes == 1).then_some(pages)
     }
 
     #[inline]
@@ -311,20 +357,20 @@ impl PageMap {
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation));
+        to.put(&(&self.pools, self.rotation, &self.classes));
         self.policy.save(to);
         self.wear.save(to);
-        self.classifier.save(to);
+        self.placement.save(to);
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
         let rotation;
-        (self.pools, rotation) = from.take()?;
+        (self.pools, rotation, self.classes) = from.take()?;
         self.rotation.restore(rotation)?;
         self.policy.restore(from)?;
         self.wear.restore(from)?;
-        self.classifier.restore(from)
+        self.placement.restore(from)
     }
 }
 
@@ -334,8 +380,8 @@ impl Ftl for PageMap {
     }
 
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let hot = self.separate_hot && self.classifier.is_hot(lpn, hint);
-        let log = if hot { Log::Hot } else { Log::Host };
+        let class = if self.logs.classes > 1 { self.placement.class(lpn, hint) } else { 0 };
+        let log = Logs::host(class);
         let Some(pool) = self.select_pool(log, flash) else {
             return Err(frontier::device_full(self.map.pages(), flash));
         };
@@ -399,7 +445,7 @@ impl Ftl for PageMap {
     }
 
     fn properties(&self) -> Properties {
-        let policies = self.wear.ram_bytes() + self.classifier.ram_bytes();
+        let policies = self.wear.ram_bytes() + self.placement.ram_bytes();
         Properties {
             mapping_ram_bytes: self.map.pages() as u64 * 4 + policies,
             pages_before_collection: self.pages_before_collection(),

@@ -68,7 +68,7 @@ impl Device {
 
     fn write(&mut self, pages: std::ops::Range<u32>) {
         for page in pages {
-            let hint = Hint { request_pages: 1 };
+            let hint = Hint::of_pages(1);
             self.ftl.write(Lpn(page), hint, &mut self.flash).expect("there is room");
         }
         self.audit();

@@ -5,14 +5,14 @@
 //! All counters are halved periodically (exponential decay). The memory does not depend on the
 //! size of the device. As in the source, 4,096 counters are halved after 5,117 writes.
 
-use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
+use super::{COLD, HOT, Placement, PlacementEntry};
 use crate::geometry::Lpn;
 use crate::request::Hint;
-use hybridsim_config::param::{Kind, Settings};
+use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-pub const ENTRY: HotColdEntry = HotColdEntry {
+pub const ENTRY: PlacementEntry = PlacementEntry {
     description: Description {
         name: "write-count",
         summary: "Frequently written pages are hot, by hashed counters with decay.",
@@ -44,7 +44,7 @@ struct WriteCount {
     until_decay: u64,
 }
 
-fn build(settings: &Settings) -> BuiltClassifier {
+fn build(settings: &Settings) -> Built<dyn Placement> {
     let params = Parameters::from_settings(settings);
     Ok(Box::new(WriteCount {
         counters: vec![0; params.counters],
@@ -64,8 +64,8 @@ impl WriteCount {
     }
 }
 
-impl HotColdClassifier for WriteCount {
-    fn is_hot(&mut self, lpn: Lpn, _hint: Hint) -> bool {
+impl Placement for WriteCount {
+    fn class(&mut self, lpn: Lpn, _hint: Hint) -> u8 {
         if self.until_decay == 0 {
             self.until_decay = self.decay_writes;
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
@@ -78,7 +78,7 @@ impl HotColdClassifier for WriteCount {
         for at in chosen {
             self.counters[at] = self.counters[at].max(count);
         }
-        count >= self.threshold
+        if count >= self.threshold { HOT } else { COLD }
     }
 
     fn ram_bytes(&self) -> u64 {
@@ -90,7 +90,7 @@ impl HotColdClassifier for WriteCount {
 mod tests {
     use super::*;
 
-    const HINT: Hint = Hint { request_pages: 1 };
+    const HINT: Hint = Hint::of_pages(1);
 
     fn counts(counters: usize, decay_writes: u64) -> WriteCount {
         let counters = vec![0; counters];
@@ -100,26 +100,26 @@ mod tests {
     #[test]
     fn a_page_is_hot_from_the_threshold_on_and_cools_down() {
         let mut counts = counts(1024, 100);
-        let hot: Vec<bool> = (0..5).map(|_| counts.is_hot(Lpn(7), HINT)).collect();
+        let hot: Vec<bool> = (0..5).map(|_| counts.class(Lpn(7), HINT) == HOT).collect();
         assert_eq!(hot, [false, false, false, true, true]);
         // Other pages, each once: with the halvings both counters fall below the threshold.
-        (1_000..1_195).for_each(|lpn| _ = counts.is_hot(Lpn(lpn), HINT));
-        assert!(!counts.is_hot(Lpn(7), HINT));
+        (1_000..1_195).for_each(|lpn| _ = counts.class(Lpn(lpn), HINT));
+        assert_eq!(counts.class(Lpn(7), HINT), COLD);
     }
 
     #[test]
     fn counters_are_halved_after_decay_writes() {
         let mut counts = counts(1024, 6);
-        (0..6).for_each(|_| _ = counts.is_hot(Lpn(7), HINT));
+        (0..6).for_each(|_| _ = counts.class(Lpn(7), HINT));
         // 6 became 3, and this write makes it 4.
-        assert!(counts.is_hot(Lpn(7), HINT));
+        assert_eq!(counts.class(Lpn(7), HINT), HOT);
         assert!(counts.counters_of(Lpn(7)).iter().all(|at| counts.counters[*at] == 4));
     }
 
     #[test]
     fn few_cold_pages_are_classified_as_hot() {
         let mut counts = counts(65_536, 5117);
-        let wrong = (0..50_000u32).filter(|lpn| counts.is_hot(Lpn(lpn * 977), HINT)).count();
+        let wrong = (0..50_000u32).filter(|lpn| counts.class(Lpn(lpn * 977), HINT) == HOT).count();
         assert!(wrong < 50, "{wrong} of 50,000 pages written once");
     }
 }

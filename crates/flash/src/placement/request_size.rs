@@ -1,13 +1,13 @@
 //! Small requests are hot: metadata and small updates are overwritten sooner than bulk data.
 
-use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
+use super::{COLD, HOT, Placement, PlacementEntry};
 use crate::geometry::Lpn;
 use crate::request::Hint;
-use hybridsim_config::param::{Kind, Settings};
+use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
 
-pub const ENTRY: HotColdEntry = HotColdEntry {
+pub const ENTRY: PlacementEntry = PlacementEntry {
     description: Description {
         name: "request-size",
         summary: "Pages of small requests are hot.",
@@ -29,12 +29,12 @@ struct RequestSize {
     pages_max: u32,
 }
 
-fn build(settings: &Settings) -> BuiltClassifier {
+fn build(settings: &Settings) -> Built<dyn Placement> {
     Ok(Box::new(RequestSize { pages_max: Parameters::from_settings(settings).pages_max }))
 }
 
-impl HotColdClassifier for RequestSize {
-    fn is_hot(&mut self, _lpn: Lpn, hint: Hint) -> bool {
-        hint.request_pages <= self.pages_max
+impl Placement for RequestSize {
+    fn class(&mut self, _lpn: Lpn, hint: Hint) -> u8 {
+        if hint.request_pages <= self.pages_max { HOT } else { COLD }
     }
 }
