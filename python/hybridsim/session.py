@@ -130,15 +130,17 @@ class Session:
         at_ns: int | None = None,
         fua: bool = False,
         append: bool = False,
+        handle: int = 0,
     ) -> Submitted:
         """Submits a request (in bytes, multiples of 512) that arrives at `at_ns`, or now.
 
         Where that time has been simulated, it arrives as soon after as is possible. Zone management
         names a whole zone; a write with `append` is a zone append. Devices without zones fail both.
+        `handle` is the placement handle of a write (0 to 255), for SSDs that place data by it.
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
-        return Submitted(*self._own.submit(op, (offset, length), at_ns, (fua, append)))
+        return Submitted(*self._own.submit(op, (offset, length), at_ns, (fua, append, handle)))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""

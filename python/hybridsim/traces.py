@@ -23,15 +23,15 @@ DTYPE: np.dtype[Any] = np.dtype(
         ("response_ns", "<i8"),
         ("sectors", "<u4"),
         ("volume", "<u2"),
+        ("flags", "<u2"),
         ("op", "u1"),
-        ("flags", "u1"),
     ]
 )
 """Layout of a request: arrival since the first in ns, first sector (512 bytes), the response time
 that was measured when the trace was taken in ns (-1 where the trace has none), length in sectors,
-volume, operation (an index into `hybridsim.events.OPS`), flags (bits: 1 synchronous, 2 metadata,
-4 read-ahead, 8 force unit access, 16 pinned, 32 background,
-128 zone append)."""
+volume, flags (bits: 1 synchronous, 2 metadata, 4 read-ahead, 8 force unit access, 16 pinned, 32
+background, 128 zone append; and 256 times the placement handle), operation (an index into
+`hybridsim.events.OPS`)."""
 
 
 @dataclass(frozen=True, slots=True)

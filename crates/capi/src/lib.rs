@@ -70,6 +70,8 @@ pub enum Outcome {
 pub const HYBRIDSIM_FUA: u32 = 1;
 /// Flag of a write: a zone append.
 pub const HYBRIDSIM_APPEND: u32 = 2;
+/// The placement handle of a write, in the flags of a request.
+pub const HYBRIDSIM_HANDLE: u32 = 0xFF00;
 
 /// Flag of a session: `hybridsim_cut_power` will be called.
 pub const HYBRIDSIM_POWER_MAY_FAIL: u32 = 1;
@@ -101,7 +103,8 @@ pub struct Request {
     pub length: u64,
     /// A `hybridsim_op`.
     pub op: u32,
-    /// `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0.
+    /// `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0; and 256 times the placement handle of a write
+    /// (0 to 255), for SSDs that place data by it.
     pub flags: u32,
 }
 
@@ -428,11 +431,12 @@ fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed
     let Some(op) = Op::from_code(request.op.into()) else {
         return Err(wrong(&format!("request.op {} is not a hybridsim_op", request.op)));
     };
-    if request.flags & !(HYBRIDSIM_FUA | HYBRIDSIM_APPEND) != 0 {
+    if request.flags & !(HYBRIDSIM_FUA | HYBRIDSIM_APPEND | HYBRIDSIM_HANDLE) != 0 {
         return Err(wrong("unknown flag in request.flags"));
     }
     let flag = |given: u32, flag| if request.flags & given != 0 { flag } else { Flags::NONE };
     let flags = flag(HYBRIDSIM_FUA, Flags::FUA).with(flag(HYBRIDSIM_APPEND, Flags::APPEND));
+    let flags = flags.with_handle(request.flags.to_be_bytes()[2]);
     if flags.contains(Flags::APPEND) && op != Op::Write {
         return Err(wrong("only a write can have HYBRIDSIM_APPEND"));
     }

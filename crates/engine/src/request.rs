@@ -125,11 +125,12 @@ impl Op {
     }
 }
 
-/// Properties a trace or a policy may attach to a request.
+/// Properties a trace or a policy may attach to a request: a bit each, and from bit 8 on the
+/// placement handle.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// Nothing special.
@@ -154,6 +155,18 @@ impl Flags {
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The placement handle of a write (NVMe FDP; the stream of multi-stream drives); 0 is the
+    /// default.
+    #[inline]
+    pub const fn handle(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
+
+    /// These flags with another placement handle.
+    pub const fn with_handle(self, handle: u8) -> Self {
+        Self(self.0 & 0xFF | (handle as u16) << 8)
     }
 
     /// These flags and those of `other`.

@@ -66,9 +66,9 @@ impl Session {
         op: &str,
         range: (u64, u64),
         at_ns: Option<u64>,
-        flags: (bool, bool),
+        flags: (bool, bool, u8),
     ) -> PyResult<(u64, u64)> {
-        let ((offset, length), (fua, append)) = (range, flags);
+        let ((offset, length), (fua, append, handle)) = (range, flags);
         failure::guarded(|| {
             let wrong = |message: String| failure::raise(py, "ArgumentError", message);
             let Some(op) = Op::from_name(op) else {
@@ -85,6 +85,7 @@ impl Session {
                 .map_err(|_| wrong(format!("a request of {length} bytes is too long")))?;
             let flag = |given, flag| if given { flag } else { Flags::NONE };
             let flags = flag(fua, Flags::FUA).with(flag(append, Flags::APPEND));
+            let flags = flags.with_handle(handle);
             let request =
                 Request { flags, ..Request::new(op, Lba(offset / SECTOR_BYTES), sectors) };
             let inner = self.open(py)?;

@@ -257,5 +257,6 @@ fn put(bytes: &mut Vec<u8>, record: &Record) {
     bytes.extend_from_slice(&response.to_le_bytes());
     bytes.extend_from_slice(&request.sectors.to_le_bytes());
     bytes.extend_from_slice(&request.volume.to_le_bytes());
-    bytes.extend_from_slice(&[request.op.code(), request.flags.0]);
+    bytes.extend_from_slice(&request.flags.0.to_le_bytes());
+    bytes.push(request.op.code());
 }

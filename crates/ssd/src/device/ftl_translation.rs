@@ -67,7 +67,7 @@ impl FtlTranslation {
         if self.merge.is_some() {
             return self.write_merged(ctx, request);
         }
-        let hint = Hint::of_pages(run.pages);
+        let hint = Hint { request_pages: run.pages, handle: request.flags.handle() };
         ftl.begin_write(run);
         for part in split(request, per_page) {
             back_end.flash.clear();
@@ -117,7 +117,7 @@ impl FtlTranslation {
         let Self { ftl, back_end, merge, .. } = self;
         let Some(merge) = merge else { return Ok(false) };
         let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
-        let Some(unit) = merge.write(part, versions) else { return Ok(false) };
+        let Some(unit) = merge.write(part, request.flags.handle(), versions) else { return Ok(false) };
         let partial = unit.read_rest(&mut **ftl, &mut back_end.flash);
         let before = back_end.flash.list().len();
         if ctx.verifying() {

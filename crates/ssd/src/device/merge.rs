@@ -17,6 +17,8 @@ pub struct PartialUnit {
     /// By sector; in verified runs with its version.
     sectors: Vec<Option<u64>>,
     missing: u32,
+    /// Placement handle of the last write to it.
+    handle: u8,
     /// Number of the last write to it.
     written: u64,
 }
@@ -36,7 +38,7 @@ impl PartialUnit {
     /// As [`Ftl::write`].
     pub fn write(&self, ftl: &mut dyn Ftl, flash: &mut FlashOps) -> Result<(), FtlError> {
         ftl.begin_write(WriteRun { first: Lpn(self.lpn), pages: 1, last_whole: true });
-        ftl.write(Lpn(self.lpn), Hint::of_pages(1), flash)
+        ftl.write(Lpn(self.lpn), Hint { request_pages: 1, handle: self.handle }, flash)
     }
 
     /// Puts the versions of its sectors from `first` on over those in `into`.
@@ -65,20 +67,21 @@ impl MergeBuffer {
         Self { units_max, sectors_per_page, units, by_write, writes: 0 }
     }
 
-    /// Takes `part` of a write, in verified runs with its `versions`. Returns the unit that has to
+    /// Takes `part` of a write with placement `handle`, in verified runs with its `versions`. Returns the unit that has to
     /// be written now: that of `part`, which is complete, or the one written least recently, for
     /// which there is no room.
-    pub fn write(&mut self, part: &PagePart, versions: &[u64]) -> Option<PartialUnit> {
+    pub fn write(&mut self, part: &PagePart, handle: u8, versions: &[u64]) -> Option<PartialUnit> {
         self.writes += 1;
         let lpn = part.lpn.0;
         let unit = self.units.entry(lpn).or_insert_with(|| PartialUnit {
             lpn,
             sectors: vec![None; self.sectors_per_page as usize],
             missing: self.sectors_per_page,
+            handle,
             written: 0,
         });
         self.by_write.remove(&unit.written);
-        unit.written = self.writes;
+        (unit.written, unit.handle) = (self.writes, handle);
         self.by_write.insert(self.writes, lpn);
         let range = part.offset as usize..(part.offset + part.sectors) as usize;
         for (at, sector) in unit.sectors[range].iter_mut().enumerate() {
@@ -136,18 +139,18 @@ mod tests {
     #[test]
     fn a_unit_leaves_when_it_is_complete_or_the_oldest_of_too_many() {
         let mut buffer = MergeBuffer::new(2, 4);
-        assert!(buffer.write(&part(7, 0, 2), &[1, 2]).is_none());
-        assert!(buffer.write(&part(8, 0, 1), &[3]).is_none());
+        assert!(buffer.write(&part(7, 0, 2), 0, &[1, 2]).is_none());
+        assert!(buffer.write(&part(8, 0, 1), 0, &[3]).is_none());
         assert!(buffer.holds(&part(7, 1, 1)) && !buffer.holds(&part(7, 1, 2)));
         // A sector written twice is missing once.
-        assert!(buffer.write(&part(7, 1, 1), &[4]).is_none());
-        let complete = buffer.write(&part(7, 2, 2), &[5, 6]).expect("all four sectors");
+        assert!(buffer.write(&part(7, 1, 1), 0, &[4]).is_none());
+        let complete = buffer.write(&part(7, 2, 2), 0, &[5, 6]).expect("all four sectors");
         let mut versions = [0; 4];
         complete.overlay(0, &mut versions);
         assert_eq!((complete.lpn, versions), (7, [1, 4, 5, 6]));
-        assert!(buffer.write(&part(9, 3, 1), &[7]).is_none());
-        assert!(buffer.write(&part(8, 1, 1), &[8]).is_none());
-        let oldest = buffer.write(&part(10, 0, 1), &[9]).expect("one too many");
+        assert!(buffer.write(&part(9, 3, 1), 0, &[7]).is_none());
+        assert!(buffer.write(&part(8, 1, 1), 0, &[8]).is_none());
+        let oldest = buffer.write(&part(10, 0, 1), 0, &[9]).expect("one too many");
         assert_eq!((oldest.lpn, oldest.missing), (9, 3));
         assert!(buffer.take(Lpn(8)).is_some() && buffer.take(Lpn(8)).is_none());
         assert_eq!((buffer.units.len(), buffer.by_write.len()), (1, 1));

@@ -120,7 +120,7 @@ impl Untimed<'_> {
             let (page, offset) = first_page(request, per_page);
             *lpn = Lpn(u32::try_from(page).unwrap_or(u32::MAX));
             whole_pages &= request.op == Op::Write
-                && (offset, request.sectors) == (0, per_page)
+                && (offset, request.sectors, request.flags.handle()) == (0, per_page, 0)
                 && request.end().0 <= capacity;
         }
         let Self { ftl, flash, .. } = self;
@@ -210,7 +210,7 @@ impl Untimed<'_> {
         let per_page = front.sectors_per_page;
         if let Some(merge) = merge {
             for part in split(request, per_page) {
-                let Some(unit) = merge.write(&part, &[]) else { continue };
+                let Some(unit) = merge.write(&part, request.flags.handle(), &[]) else { continue };
                 unit.read_rest(&mut **ftl, flash);
                 if let Err(error) = unit.write(&mut **ftl, flash) {
                     merge.keep(unit);
@@ -223,7 +223,7 @@ impl Untimed<'_> {
         ftl.begin_write(run);
         for part in split(request, per_page) {
             part.read_rest(&mut **ftl, flash, per_page);
-            ftl.write(part.lpn, Hint::of_pages(run.pages), flash)?;
+            ftl.write(part.lpn, Hint { request_pages: run.pages, handle: request.flags.handle() }, flash)?;
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ pub fn decode(
     )?;
     bytes.column(
         records,
-        |value| u8::try_from(value).map_err(|_| "flags are out of range"),
+        |value| u16::try_from(value).map_err(|_| "flags are out of range"),
         |record, flags| record.request.flags = Flags(flags),
     )?;
     bytes.column(

@@ -13,7 +13,7 @@ fn records(count: usize) -> Vec<Record> {
             let op = if stream.chance(0.4) { Op::Read } else { Op::Write };
             let mut request = Request::new(op, Lba(stream.below(1 << 32) * 8), 8);
             request.volume = stream.below(3) as u16;
-            request.flags = Flags(stream.below(64) as u8);
+            request.flags = Flags(stream.below(1024) as u16);
             let response = (index % 3 == 0).then(|| SimDuration::from_us(stream.below(9_000)));
             Record { at: SimTime::from_ns(at), request, response }
         })
@@ -189,7 +189,7 @@ fn any_record() -> impl Strategy<Value = Record> {
     (any::<u64>(), request, any::<Option<u32>>()).prop_map(|(at, parts, response)| {
         let (op, flags, volume, sectors, lba) = parts;
         let mut request = Request::new(Op::ALL[op], Lba(lba), sectors);
-        request.flags = Flags(flags);
+        request.flags = Flags(u16::from(flags));
         request.volume = volume;
         let response = response.map(|ns| SimDuration::from_ns(u64::from(ns)));
         Record { at: SimTime::from_ns(at), request, response }

@@ -47,7 +47,7 @@ impl LineParser for Csv {
         let volume = fields.whole("the volume")?;
         let start = fields.whole("the lba")?;
         let sectors = fields.whole("the sectors")?;
-        let flags = u8::try_from(fields.whole("the flags")?)
+        let flags = u16::try_from(fields.whole("the flags")?)
             .map_err(|_| LineError::number("the flags", NumberError::TooLarge))?;
         let raw = RawRequest::sectors(time_ns, volume, op, start, sectors).with_flags(Flags(flags));
         let response_ns = match fields.text() {

@@ -109,7 +109,7 @@ fn operations_and_flags_are_kept_or_counted_as_left_out() {
 fn hostile_records_are_written_without_a_panic() {
     let request = Request {
         volume: u16::MAX,
-        flags: Flags(255),
+        flags: Flags(0x7FF),
         ..Request::new(Op::Write, Lba(u64::MAX), u32::MAX)
     };
     let record = Record { at: SimTime::NEVER, request, response: Some(SimDuration::MAX) };
