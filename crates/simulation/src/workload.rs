@@ -121,6 +121,7 @@ fn generator(
         seed: scenario.seed(),
         path: &scenario.stream,
         capacity_sectors,
+        may_be_endless: false,
     };
     let key = format!("{}.generator", scenario.workload_key);
     (entry.build)(&input).map_err(|list| RunError::Scenario(section(scenario, &key, list)))

@@ -117,7 +117,9 @@ impl FtlTranslation {
         let Self { ftl, back_end, merge, .. } = self;
         let Some(merge) = merge else { return Ok(false) };
         let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
-        let Some(unit) = merge.write(part, request.flags.handle(), versions) else { return Ok(false) };
+        let Some(unit) = merge.write(part, request.flags.handle(), versions) else {
+            return Ok(false);
+        };
         let partial = unit.read_rest(&mut **ftl, &mut back_end.flash);
         let before = back_end.flash.list().len();
         if ctx.verifying() {

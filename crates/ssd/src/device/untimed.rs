@@ -223,7 +223,11 @@ impl Untimed<'_> {
         ftl.begin_write(run);
         for part in split(request, per_page) {
             part.read_rest(&mut **ftl, flash, per_page);
-            ftl.write(part.lpn, Hint { request_pages: run.pages, handle: request.flags.handle() }, flash)?;
+            ftl.write(
+                part.lpn,
+                Hint { request_pages: run.pages, handle: request.flags.handle() },
+                flash,
+            )?;
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 use super::{GeneratorInput, distribution};
 use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_engine::sample::Distribution;
-use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
+use hybridsim_engine::{
+    Arrival, Flags, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
+};
 
 /// Draws requests.
 pub trait Generator {
@@ -48,13 +50,15 @@ hybridsim_config::params! {
         pub(crate) interarrival_ms: Option<EntryChoice> = distribution::KIND, optional,
             "Milliseconds between arrivals. Without it all requests arrive at time 0, as a closed \
              loop needs.";
+        pub(crate) handle: u8 = Kind::Count { min: 0, max: 255 }, default "0",
+            "Placement handle of writes, for SSDs that place data by it; 0 is the default handle.";
     }
 }
 
 impl From<LimitParameters> for Parameters {
     /// Limits of a generator that has its own arrival times.
     fn from(limits: LimitParameters) -> Self {
-        Self { limits, interarrival_ms: None }
+        Self { limits, interarrival_ms: None, handle: 0 }
     }
 }
 
@@ -131,6 +135,8 @@ pub struct GeneratedWorkload<G> {
     generator: G,
     gaps: Interarrival,
     limits: Limits,
+    /// Flags of writes.
+    flags: Flags,
     at: SimTime,
     requests: u64,
     sectors_left: u64,
@@ -146,7 +152,23 @@ impl<G: Generator> GeneratedWorkload<G> {
     pub fn new(generator: G, gaps: Interarrival, limits: Limits) -> Self {
         let sectors_left = limits.sectors;
         let (at, completed) = (SimTime::ZERO, SimTime::ZERO);
-        Self { generator, gaps, limits, at, requests: 0, sectors_left, completed, at_once: 0 }
+        Self {
+            generator,
+            gaps,
+            limits,
+            flags: Flags::NONE,
+            at,
+            requests: 0,
+            sectors_left,
+            completed,
+            at_once: 0,
+        }
+    }
+
+    /// With the placement handle of writes.
+    #[must_use]
+    pub fn with_handle(self, handle: u8) -> Self {
+        Self { flags: Flags::NONE.with_handle(handle), ..self }
     }
 
     /// Advances to the next arrival; the first request arrives at 0.
@@ -204,6 +226,9 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
             request.sectors = sectors as u32;
             self.sectors_left -= sectors;
         }
+        if request.op == Op::Write {
+            request.flags = request.flags.with(self.flags);
+        }
         self.requests += 1;
         Ok(Some(Arrival { at: self.at, request }))
     }
@@ -253,12 +278,13 @@ pub(crate) fn build_workload<G: Generator + 'static>(
     };
     let endless =
         limits.requests == u64::MAX && limits.sectors == u64::MAX && limits.until == SimTime::NEVER;
-    if endless {
+    if endless && !input.may_be_endless {
         problems.push(Problem::new("requests", "give `requests`, `bytes` or `duration`"));
     }
     match generator {
         Some(generator) if problems.is_empty() => {
-            Ok(Box::new(GeneratedWorkload::new(generator, gaps, limits)))
+            let workload = GeneratedWorkload::new(generator, gaps, limits);
+            Ok(Box::new(workload.with_handle(params.handle)))
         }
         _ => Err(problems),
     }

@@ -14,6 +14,7 @@ pub mod fio;
 mod fio_text;
 pub mod histogram;
 pub mod hotcold;
+pub mod jobs;
 pub mod mixes;
 mod process_flow;
 pub mod processes;
@@ -46,6 +47,8 @@ pub struct GeneratorInput<'a> {
     pub path: &'a str,
     /// The capacity the workload may use.
     pub capacity_sectors: u64,
+    /// Whether the workload need not end: something else ends it.
+    pub may_be_endless: bool,
 }
 
 impl GeneratorInput<'_> {
@@ -84,6 +87,7 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     uniform::ENTRY,
     zipf::ENTRY,
     hotcold::ENTRY,
+    jobs::ENTRY,
     fio::ENTRY,
     disksim::ENTRY,
     processes::ENTRY,

@@ -17,8 +17,14 @@ fn build_in(name: &str, text: &str, capacity_sectors: u64, seed: u64) -> Built<d
     let settings = settings(entry.description.params, text);
     let registry = registry();
     let path = "workload";
-    let input =
-        GeneratorInput { settings: &settings, registry: &registry, seed, path, capacity_sectors };
+    let input = GeneratorInput {
+        settings: &settings,
+        registry: &registry,
+        seed,
+        path,
+        capacity_sectors,
+        may_be_endless: false,
+    };
     (entry.build)(&input)
 }
 

@@ -372,6 +372,7 @@ mod tests {
             seed: 1,
             path: "w",
             capacity_sectors,
+            may_be_endless: false,
         };
         let mut source = build(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
         let next = || source.next().expect("no error").map(|arrival| (arrival.at, arrival.request));

@@ -468,6 +468,7 @@ mod tests {
             seed: 3,
             path: "workload",
             capacity_sectors: 8 * ZONE,
+            may_be_endless: false,
         };
         build(&input)
     }

@@ -1,0 +1,122 @@
+//! Generators side by side, as the jobs of a fio job file or the parts of a store: each draws its
+//! own requests, and they share the bytes.
+
+use super::arrivals::{self, Generator, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{Lba, Op, Request, Source};
+
+struct Job {
+    source: Box<dyn Source>,
+    share: f64,
+    /// Bytes so far, divided by its share.
+    progress: f64,
+    /// Its next request; none at its end.
+    next: Option<Request>,
+}
+
+impl Job {
+    fn advance(&mut self) {
+        // Without arrival times and a duration, nothing can fail.
+        self.next = self.source.next().ok().flatten().map(|arrival| arrival.request);
+    }
+}
+
+struct Jobs {
+    jobs: Vec<Job>,
+}
+
+impl Jobs {
+    /// The job that is furthest behind its share.
+    fn next(&mut self) -> Option<&mut Job> {
+        let jobs = self.jobs.iter_mut().filter(|job| job.next.is_some());
+        jobs.min_by(|one, other| one.progress.total_cmp(&other.progress))
+    }
+}
+
+impl Generator for Jobs {
+    fn draw(&mut self) -> Request {
+        let Some(job) = self.next() else { return Request::new(Op::Flush, Lba(0), 0) };
+        let request = job.next.take().expect("chosen among those that have one");
+        // A flush takes its turn as a sector does.
+        job.progress += f64::from(request.sectors.max(1)) / job.share;
+        job.advance();
+        request
+    }
+
+    fn ended(&self) -> bool {
+        self.jobs.iter().all(|job| job.next.is_none())
+    }
+}
+
+hybridsim_config::params! {
+    struct Parameters includes { arrivals: arrivals::Parameters } {
+        jobs: Vec<EntryChoice> = Kind::Entries("generator"), required,
+            "Generators that draw the requests of a job each, without arrival times. A job may be \
+             endless; one that ends leaves its share to the others.";
+        shares: Option<Vec<f64>> = Kind::Numbers, optional,
+            "Shares of the jobs in the bytes, in any unit; equal if absent.";
+    }
+}
+
+/// Generators that are no job of others.
+const NO_JOBS: &[&str] = &["jobs", "zones"];
+
+fn build_job(
+    input: &GeneratorInput<'_>,
+    (number, job): (usize, &EntryChoice),
+) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let (entry, settings) = input.registry.chosen::<GeneratorEntry>(job);
+    let of_job = |message: String| Problem::new("jobs", format!("job {}: {message}", number + 1));
+    let name = entry.description.name;
+    if NO_JOBS.contains(&name) {
+        return Err(vec![of_job(format!("`{name}` cannot be a job"))]);
+    }
+    let path = format!("{}/job{number}", input.path);
+    let input = GeneratorInput { settings, path: &path, may_be_endless: true, ..*input };
+    let source = (entry.build)(&input).map_err(|problems| {
+        let each = problems.into_iter();
+        each.map(|it| of_job(format!("{}: {}", it.param, it.message))).collect::<Vec<_>>()
+    })?;
+    if source.has_times() || settings.value("duration").is_some() {
+        let message = "arrival times and `duration` are those of all jobs together";
+        return Err(vec![of_job(message.to_owned())]);
+    }
+    Ok(source)
+}
+
+fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
+    let Parameters { arrivals, jobs: choices, shares } = Parameters::from_settings(input.settings);
+    let mut problems = Vec::new();
+    let shares = shares.unwrap_or_else(|| vec![1.0; choices.len()]);
+    if shares.len() != choices.len() || shares.iter().any(|share| !(*share > 0.0)) {
+        let message = format!("needs a number above 0 for each of {} jobs", choices.len());
+        problems.push(Problem::new("shares", message));
+    }
+    if choices.is_empty() {
+        problems.push(Problem::new("jobs", "needs a job"));
+    }
+    let mut jobs = Vec::new();
+    for (number, (choice, share)) in choices.iter().zip(shares).enumerate() {
+        match build_job(input, (number, choice)) {
+            Ok(source) => {
+                let mut job = Job { source, share, progress: 0.0, next: None };
+                job.advance();
+                jobs.push(job);
+            }
+            Err(more) => problems.extend(more),
+        }
+    }
+    build_workload(input, &arrivals, Some(Jobs { jobs }), Limits::NONE, None, problems)
+}
+
+pub const ENTRY: GeneratorEntry = GeneratorEntry {
+    description: Description {
+        name: "jobs",
+        summary: "Several generators side by side, which share the bytes.",
+        origin: "the jobs of a fio job file",
+        params: Parameters::PARAMS,
+    },
+    build,
+};
