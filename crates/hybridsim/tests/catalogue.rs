@@ -79,6 +79,7 @@ fn generated(kind: &str) -> String {
             ", processes = [{ count = 2, general_ms = { kind = \"exponential\", mean = 10.0 } }]"
         }
         "histogram" => ", mix = \"firefox-analysis\"",
+        "jobs" => ", jobs = [{ kind = \"uniform\" }, { kind = \"fio\", rw = \"write\" }]",
         "streams" => ", region = \"16MiB\", active = 3",
         "zones" => ", zone_size = \"16MiB\", active = 3, readers = 1",
         _ => "",
@@ -147,8 +148,9 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
     let read = |keys: String| format!("{}{}{keys}", mixed(3000, 8192), component("it", SSD));
     let steady = "precondition = \"steady\"\nidle_after = \"5ms\"\n";
     let in_page_map = |key: &str, name: &str| {
+        let keys = if name == "handles" { ", handles = 2" } else { "" };
         format!(
-            "{}{}ftl = {{ kind = \"page\", {key} = \"{name}\" }}\n{steady}",
+            "{}{}ftl = {{ kind = \"page\", {key} = {{ kind = \"{name}\"{keys} }} }}\n{steady}",
             skewed(8000, 8192).replace("rwmixread = 40", "rwmixread = 5"),
             component("it", SSD)
         )

@@ -29,8 +29,7 @@ fn number(of: &Value, path: &str) -> f64 {
 }
 
 const RANDOM: &str = "kind = \"uniform\", requests = 1000, read = 0.0, block = \"BLOCK\"";
-const IN_ORDER: &str =
-    "kind = \"sequential\", requests = 4000, read = 0.0, block = \"4KiB\", span = \"16MiB\"";
+const IN_ORDER: &str = "kind = \"fio\", rw = \"write\", bs = \"4KiB\", span = \"4MiB\"";
 
 #[test]
 fn random_writes_program_the_whole_unit_and_read_the_rest() {

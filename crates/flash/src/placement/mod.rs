@@ -13,7 +13,7 @@ use crate::state::SavedState;
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::registry::Description;
 
-/// Classes of the policies that tell cold from hot data.
+/// Classes of the policies that separate hot from cold data.
 const COLD: u8 = 0;
 const HOT: u8 = 1;
 

@@ -20,7 +20,7 @@ pub(crate) struct FlashFold {
     /// order does not matter.
     erases_by_block: FxHashMap<u32, u64>,
     unwritten_reads: u64,
-    /// Sectors of the writes whose length their programs do not tell.
+    /// Sectors of the writes whose length is not that of their programs.
     host_sectors: u64,
     /// Pages programmed for these writes.
     host_pages: u64,

@@ -67,9 +67,9 @@ impl MergeBuffer {
         Self { units_max, sectors_per_page, units, by_write, writes: 0 }
     }
 
-    /// Takes `part` of a write with placement `handle`, in verified runs with its `versions`. Returns the unit that has to
-    /// be written now: that of `part`, which is complete, or the one written least recently, for
-    /// which there is no room.
+    /// Takes `part` of a write with placement `handle`, in verified runs with its `versions`.
+    /// Returns the unit that has to be written now: that of `part`, which is complete, or the one
+    /// written least recently, for which there is no room.
     pub fn write(&mut self, part: &PagePart, handle: u8, versions: &[u64]) -> Option<PartialUnit> {
         self.writes += 1;
         let lpn = part.lpn.0;

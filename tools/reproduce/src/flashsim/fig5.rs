@@ -90,10 +90,10 @@ fn rises(runner: &Runner, system: &str, ran: &[Vec<JobOutput>]) -> Result<Claim,
         |at: usize| ran[at][0].results.totals.page_write_amplification.unwrap_or(f64::NAN);
     let why = format!(
         "measured: {:.2} pages are programmed per page written without sequential requests and \
-         {:.2} with 80 %. The page map that the preset assumes spreads requests over the planes of all dies, so the \
-         few of a run do not share a block, as they do on the chip's one plane. Log blocks \
-         have to be merged less often the longer the runs are: the drives probably mapped more \
-         coarsely than by page",
+         {:.2} with 80 %. The page map that the preset assumes spreads requests over the planes of \
+         all dies, so the few of a run do not share a block, as they do on the chip's one plane. \
+         Log blocks have to be merged less often the longer the runs are: the drives probably \
+         mapped more coarsely than by page",
         amplification(0),
         amplification(4),
     );

@@ -7,7 +7,8 @@
 //! A pool of `b` usable blocks takes at most `(b - 2)` blocks' worth of valid pages: one block is
 //! kept free for garbage collection to copy to and one is the frontier, so with one free block left
 //! some closed block holds an invalid page, and collecting it gains at least that page. Each
-//! further frontier, for classes of data and for data moved by wear levelling, costs one more block.
+//! further frontier, for classes of data and for data moved by wear levelling, costs one more
+//! block.
 //!
 //! Trimmed pages are spare space: the effective over-provisioning follows the data the host keeps.
 
