@@ -145,7 +145,7 @@ fn words_of_all_kinds_are_explained() {
         ("iodepth=32", "host.queue_depth"),
         ("rw=randread", "generator"),
         ("numjobs", "queue depth"),
-        ("Write Amplification", "Pages programmed"),
+        ("Write Amplification", "Bytes programmed"),
         ("konanki", "thesis"),
     ] {
         let output = call(&["explain", word]);

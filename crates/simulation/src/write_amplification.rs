@@ -29,7 +29,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Most points of a curve; when there are more, pairs are joined.
-const POINTS_MAX: usize = 64;
+const POINTS_MAX: usize = 1024;
 
 /// Points of a curve for each drive write, until there are too many.
 const POINTS_PER_DRIVE_WRITE: u64 = 32;

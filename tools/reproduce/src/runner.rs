@@ -13,6 +13,7 @@ use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_simulation::workload;
+use hybridsim_simulation::write_amplification::{self, Counted, WriteAmplification};
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
 use std::collections::BTreeMap;
@@ -296,6 +297,36 @@ impl<'a> Runner<'a> {
             }
         };
         let all = parallel_map(jobs.iter().collect(), self.threads, |job| self.one(job), finished);
+        all.into_iter().collect()
+    }
+
+    /// Counts the flash operations of `jobs`, whose systems are single SSDs.
+    ///
+    /// # Errors
+    /// The first job, in order, that does not run to its end.
+    pub fn count(&self, jobs: &[Job]) -> Result<Vec<WriteAmplification>, ExperimentError> {
+        self.write_scenarios(jobs)?;
+        let finished = |at: usize, counted: &Result<WriteAmplification, ExperimentError>| {
+            if counted.is_ok() {
+                (self.progress)(&jobs[at].name);
+            }
+        };
+        let one = |job: &Job| {
+            let scenario = check(job, self.registry)?;
+            let mut on_progress = |_: &run::RunProgress| !self.is_interrupted();
+            let options = write_amplification::Options {
+                on_progress: Some(&mut on_progress),
+                cache: PreconditionCache::standard(),
+            };
+            let counted = write_amplification::count(&scenario, self.registry, options);
+            let Counted { results, fault, .. } = counted.map_err(|error| failure(job, &error))?;
+            match fault {
+                _ if self.is_interrupted() => Err(ExperimentError::Interrupted),
+                Some(fault) => Err(failure(job, &fault)),
+                None => Ok(results),
+            }
+        };
+        let all = parallel_map(jobs.iter().collect(), self.threads, one, finished);
         all.into_iter().collect()
     }
 

@@ -27,7 +27,7 @@ hybridsim_config::choices! {
 
 hybridsim_config::params! {
     struct Parameters {
-        handles: u8 = Kind::Count { min: 2, max: 128 }, default "8",
+        handles: u8 = Kind::Count { min: 2, max: 128 }, default "2",
             "Reclaim unit handles. A write with a greater handle is placed as with handle 0, the \
              default.";
         isolation: Isolation = Kind::Choice(Isolation::NAMES), default "\"initially\"",

@@ -258,8 +258,8 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let sizes = std::array::from_fn(|op| sizes.get(op).unwrap_or(&sizes[0]).clone());
     let next = [0; 4];
     let fio = Fio { region, direction, offsets, random, next, sizes, unit, trimmed: None, stream };
-    // As in fio, a job ends after as many bytes as its region has.
-    let own = match params.arrivals.limits.is_given() {
+    // As in fio, a job ends after as many bytes as its region has; beside others it goes on.
+    let own = match params.arrivals.limits.is_given() || input.may_be_endless {
         true => Limits::NONE,
         false => Limits { sectors: region.sectors, ..Limits::NONE },
     };

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod drive;
+mod fdp;
 mod fit;
 mod grids;
 mod interference;
@@ -30,6 +31,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     sata::EXPERIMENT,
     zns::EXPERIMENT,
     slc_cache::EXPERIMENT,
+    fdp::EXPERIMENT,
 ];
 
 /// The largest of `errors`.
