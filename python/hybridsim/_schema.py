@@ -161,6 +161,10 @@ class Totals:
     """Energy of all components whose power is given; a warning names the others."""
     energy_j_per_request: float | None = None
     """`energy_j` per request."""
+    host_bytes: int | None = None
+    """Bytes that hosts and other components wrote to flash devices."""
+    programmed_bytes: int | None = None
+    """Bytes programmed in flash devices."""
     host_programs: int | None = None
     """Flash pages programmed for the host."""
     programs: int | None = None
@@ -168,6 +172,8 @@ class Totals:
     erases: int | None = None
     """Flash blocks erased."""
     write_amplification: float | None = None
+    """`programmed_bytes` divided by `host_bytes`."""
+    page_write_amplification: float | None = None
     """`programs` divided by `host_programs`."""
     hit_ratio: float | None = None
     """Hit ratio of all caches together; ``None`` unless they lie side by side and are of one
@@ -338,6 +344,10 @@ class Component:
     """Disk: writes by what the drive's buffer did."""
     spin_ups: int | None = None
     """Disk: spin-ups."""
+    host_bytes: int | None = None
+    """Flash: bytes written by the host."""
+    programmed_bytes: int | None = None
+    """Flash: bytes programmed in all."""
     host_programs: int | None = None
     """Flash: pages programmed for the host."""
     gc_programs: int | None = None
@@ -349,7 +359,11 @@ class Component:
     erases: int | None = None
     """Flash: blocks erased in all."""
     write_amplification: float | None = None
-    """Flash: `programs` divided by `host_programs`."""
+    """Flash: `programmed_bytes` divided by `host_bytes`, as the counters of drives have it."""
+    page_write_amplification: float | None = None
+    """Flash: `programs` divided by `host_programs`: what garbage collection and the mapping add,
+    without the rest of partly written pages.
+    """
     reads_by_cause: Mapping[str, int] = field(default_factory=dict)
     """Flash: pages read, by cause."""
     programs_by_cause: Mapping[str, int] = field(default_factory=dict)

@@ -20,6 +20,11 @@
 #define HYBRIDSIM_APPEND 2
 
 /*
+ The placement handle of a write, in the flags of a request.
+ */
+#define HYBRIDSIM_HANDLE 65280
+
+/*
  Flag of a session: `hybridsim_cut_power` will be called.
  */
 #define HYBRIDSIM_POWER_MAY_FAIL 1
@@ -144,7 +149,8 @@ typedef struct {
    */
   uint32_t op;
   /*
-   `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0.
+   `HYBRIDSIM_FUA`, `HYBRIDSIM_APPEND`, or 0; and 256 times the placement handle of a write
+   (0 to 255), for SSDs that place data by it.
    */
   uint32_t flags;
 } hybridsim_request;

@@ -68,7 +68,7 @@ fn writes_in_order_are_merged_in_the_buffer() {
     let path = scenario(&folder, "ssd.toml", &random);
     let counted = document(&["write-amplification", &path, "--json", "--no-cache"]);
     let ran = run(&folder, &random, &[]);
-    for key in ["/host_bytes", "/media_bytes", "/reads_by_cause", "/programs_by_cause"] {
+    for key in ["/host_bytes", "/programmed_bytes", "/reads_by_cause", "/programs_by_cause"] {
         let of_run = format!("/components/ssd{key}");
         assert_eq!(counted.pointer(key), ran.pointer(&of_run), "{key}");
     }

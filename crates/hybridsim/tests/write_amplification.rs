@@ -61,7 +61,7 @@ fn same(text: &str) -> Counted {
     assert_eq!(results.searched_blocks, flash.searched_blocks, "{text}");
     assert_eq!(Some(results.free_blocks_end), flash.free_blocks_end, "{text}");
     assert_eq!(results.host_bytes, flash.host_bytes, "{text}");
-    assert_eq!(results.media_bytes, flash.media_bytes, "{text}");
+    assert_eq!(results.programmed_bytes, flash.programmed_bytes, "{text}");
     assert_eq!(results.write_amplification, flash.write_amplification, "{text}");
     assert_eq!(results.page_write_amplification, flash.page_write_amplification, "{text}");
     // A run that ends early reports neither.
@@ -115,7 +115,7 @@ fn write_amplification_is_in_bytes_where_writes_are_not_whole_pages() {
             let run = simulated(&text).results;
             let flash = run.components["ssd"].flash.as_ref().expect("a flash device");
             assert_eq!(flash.host_bytes, run.throughput.write_bytes, "{} {block}", entry.name);
-            assert_eq!(flash.media_bytes, flash.programs * 4096, "{} {block}", entry.name);
+            assert_eq!(flash.programmed_bytes, flash.programs * 4096, "{} {block}", entry.name);
             let [bytes, pages] = [flash.write_amplification, flash.page_write_amplification]
                 .map(|ratio| ratio.expect("writes"));
             match block {
@@ -137,9 +137,12 @@ fn write_amplification_is_in_bytes_where_pages_differ_in_size() {
     let flash = ssd.flash.as_ref().expect("a flash device");
     assert_eq!(flash.host_bytes, run.throughput.write_bytes);
     let mlc_bytes = flash.programs as f64 * ssd.constants["mlc_page_bytes"];
-    let media_bytes = flash.media_bytes as f64;
-    assert!(media_bytes < mlc_bytes && media_bytes > 0.25 * mlc_bytes, "{media_bytes}");
-    let expected = media_bytes / flash.host_bytes as f64;
+    let programmed_bytes = flash.programmed_bytes as f64;
+    assert!(
+        programmed_bytes < mlc_bytes && programmed_bytes > 0.25 * mlc_bytes,
+        "{programmed_bytes}"
+    );
+    let expected = programmed_bytes / flash.host_bytes as f64;
     assert!((flash.write_amplification.expect("writes") - expected).abs() < 1e-12);
 }
 

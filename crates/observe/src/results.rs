@@ -276,14 +276,14 @@ pub struct Totals {
     /// Bytes that hosts and other components wrote to flash devices.
     pub host_bytes: Option<u64>,
     /// Bytes programmed in flash devices.
-    pub media_bytes: Option<u64>,
+    pub programmed_bytes: Option<u64>,
     /// Flash pages programmed for the host.
     pub host_programs: Option<u64>,
     /// Flash pages programmed for any cause.
     pub programs: Option<u64>,
     /// Flash blocks erased.
     pub erases: Option<u64>,
-    /// `media_bytes` divided by `host_bytes`.
+    /// `programmed_bytes` divided by `host_bytes`.
     pub write_amplification: Option<f64>,
     /// `programs` divided by `host_programs`.
     pub page_write_amplification: Option<f64>,

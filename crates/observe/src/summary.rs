@@ -320,17 +320,18 @@ fn totals(components: &BTreeMap<String, Component>, requests: u64) -> Totals {
         (!flash.is_empty()).then(|| flash.iter().map(|flash| of(flash)).sum::<u64>())
     };
     let (host_programs, programs) = (sum(|flash| flash.host_programs), sum(|flash| flash.programs));
-    let (host_bytes, media_bytes) = (sum(|flash| flash.host_bytes), sum(|flash| flash.media_bytes));
+    let (host_bytes, programmed_bytes) =
+        (sum(|flash| flash.host_bytes), sum(|flash| flash.programmed_bytes));
     let quotient = |all: Option<u64>, host: Option<u64>| ratio(all? as f64, host? as f64);
     Totals {
         energy_j,
         energy_j_per_request: energy_j.and_then(|joules| ratio(joules, requests as f64)),
         host_bytes,
-        media_bytes,
+        programmed_bytes,
         host_programs,
         programs,
         erases: sum(|flash| flash.erases),
-        write_amplification: quotient(media_bytes, host_bytes),
+        write_amplification: quotient(programmed_bytes, host_bytes),
         page_write_amplification: quotient(programs, host_programs),
         hit_ratio: hit_ratio(components, |cache| (cache.hits, cache.misses)),
         read_hit_ratio: hit_ratio(components, |cache| (cache.read_hits, cache.read_misses)),

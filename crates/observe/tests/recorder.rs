@@ -23,7 +23,7 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
             (ERASES, 4e-6),
             (VICTIM_SEARCH, 3e-6),
         ],
-        constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
+        constants: vec![("blocks", 64.0), ("page_bytes", 4096.0), ("broken", f64::NAN)],
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
         idle_policies: Vec::new(),
@@ -109,6 +109,7 @@ fn the_summary_is_worked_out_by_hand() {
     let programs = flash.flash.as_ref().expect("programs were reported");
     assert_eq!((programs.host_programs, programs.gc_programs), (1000, 500));
     assert_eq!(programs.write_amplification, Some(1.5));
+    assert_eq!(programs.host_bytes, 1000 * 4096);
     let power = flash.power.as_ref().expect("states were reported");
     assert_eq!(power.busy_fraction, Some(0.1045));
     // 104.5 us at 5 W, 895.5 us at 2 W, 1500 programs of 2 uJ; 1 ms at 0.25 W, 500 steps of 3 uJ.
@@ -125,7 +126,7 @@ fn the_summary_is_worked_out_by_hand() {
     assert_eq!(power.energy_by_j.len(), by.len(), "{:?}", power.energy_by_j);
     let energy: f64 = by.iter().map(|(_, joules)| joules).sum();
     assert!((power.energy_j.expect("it has watts") - energy).abs() < 1e-12);
-    assert_eq!(flash.constants.len(), 1, "a constant that is not finite is left out");
+    assert_eq!(flash.constants.len(), 2, "a constant that is not finite is left out");
     assert!(run.warnings[0].contains("99.9th"), "{:?}", run.warnings);
 }
 

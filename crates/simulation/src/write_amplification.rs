@@ -70,7 +70,7 @@ pub struct WriteAmplification {
     pub requests_by_op: BTreeMap<&'static str, u64>,
     /// `host_bytes` divided by the capacity.
     pub drive_writes: f64,
-    /// `media_bytes` divided by `host_bytes`, as the counters of drives have it.
+    /// `programmed_bytes` divided by `host_bytes`, as the counters of drives have it.
     pub write_amplification: Option<f64>,
     /// `programs` divided by `host_programs`: what garbage collection and the mapping add, without
     /// the rest of partly written pages.
@@ -78,7 +78,7 @@ pub struct WriteAmplification {
     /// Bytes written by the host.
     pub host_bytes: u64,
     /// Bytes programmed in all.
-    pub media_bytes: u64,
+    pub programmed_bytes: u64,
     /// Pages programmed for the host.
     pub host_programs: u64,
     /// Pages programmed by garbage collection.
@@ -260,13 +260,13 @@ impl Snapshot {
         self.served.write_sectors * SECTOR_BYTES
     }
 
-    fn media_bytes(&self, page_bytes: u32) -> u64 {
+    fn programmed_bytes(&self, page_bytes: u32) -> u64 {
         let programs = Cause::ALL.iter().map(|&cause| self.operations.programs(cause));
         programs.sum::<u64>() * u64::from(page_bytes)
     }
 
     fn write_amplification(&self, page_bytes: u32) -> Option<f64> {
-        ratio(self.media_bytes(page_bytes) as f64, self.host_bytes() as f64)
+        ratio(self.programmed_bytes(page_bytes) as f64, self.host_bytes() as f64)
     }
 }
 
@@ -361,7 +361,7 @@ impl Counting<'_> {
             write_amplification: now.write_amplification(page_bytes),
             page_write_amplification: ratio(programs as f64, host_programs as f64),
             host_bytes: now.host_bytes(),
-            media_bytes: now.media_bytes(page_bytes),
+            programmed_bytes: now.programmed_bytes(page_bytes),
             host_programs,
             gc_programs: operations.programs(Cause::Gc),
             programs,

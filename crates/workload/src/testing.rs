@@ -1,14 +1,15 @@
 //! Settings from TOML text, for tests.
 
-use crate::synthetic::distribution;
+use crate::synthetic::{self, distribution};
 use hybridsim_config::check;
 use hybridsim_config::param::{Param, Settings};
 use hybridsim_config::registry::Registry;
 
-/// Distributions are the only entries that a generator chooses.
+/// The entries that a generator chooses.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(distribution::ENTRIES);
+    registry.add_all(synthetic::ENTRIES);
     registry
 }
 

@@ -147,16 +147,16 @@ impl FlashFold {
         let searching = info.operation_joules.iter().filter(|(name, _)| *name == VICTIM_SEARCH);
         let search_joules: f64 =
             searching.map(|(_, joules)| joules * self.searched_blocks as f64).sum();
-        let (host_bytes, media_bytes) = self.bytes(info);
+        let (host_bytes, programmed_bytes) = self.bytes(info);
         Some(Flash {
             host_bytes,
-            media_bytes,
+            programmed_bytes,
             host_programs,
             gc_programs: self.programs[Cause::Gc as usize],
             programs,
             reads,
             erases,
-            write_amplification: ratio(media_bytes as f64, host_bytes as f64),
+            write_amplification: ratio(programmed_bytes as f64, host_bytes as f64),
             page_write_amplification: ratio(programs as f64, host_programs as f64),
             reads_by_cause: by_cause(&self.reads),
             programs_by_cause: by_cause(&self.programs),
@@ -191,7 +191,7 @@ pub struct Flash {
     /// Bytes written by the host.
     pub host_bytes: u64,
     /// Bytes programmed in all.
-    pub media_bytes: u64,
+    pub programmed_bytes: u64,
     /// Pages programmed for the host.
     pub host_programs: u64,
     /// Pages programmed by garbage collection.
@@ -202,7 +202,7 @@ pub struct Flash {
     pub reads: u64,
     /// Blocks erased in all.
     pub erases: u64,
-    /// `media_bytes` divided by `host_bytes`, as the counters of drives have it.
+    /// `programmed_bytes` divided by `host_bytes`, as the counters of drives have it.
     pub write_amplification: Option<f64>,
     /// `programs` divided by `host_programs`: what garbage collection and the mapping add, without
     /// the rest of partly written pages.

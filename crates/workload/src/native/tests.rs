@@ -13,7 +13,7 @@ fn records(count: usize) -> Vec<Record> {
             let op = if stream.chance(0.4) { Op::Read } else { Op::Write };
             let mut request = Request::new(op, Lba(stream.below(1 << 32) * 8), 8);
             request.volume = stream.below(3) as u16;
-            request.flags = Flags(stream.below(1024) as u16);
+            request.flags = Flags(stream.below(64) as u16);
             let response = (index % 3 == 0).then(|| SimDuration::from_us(stream.below(9_000)));
             Record { at: SimTime::from_ns(at), request, response }
         })

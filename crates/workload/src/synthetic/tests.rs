@@ -48,6 +48,9 @@ fn needed(name: &str) -> &'static str {
             "requests = 3000\nprocesses = [{ count = 3, critical = 0, sequential = 0.2, \
              local = 0.3, general_ms = { kind = \"exponential\", mean = 5 } }]"
         }
+        "jobs" => {
+            "requests = 3000\njobs = [{ kind = \"uniform\", handle = 3 }, { kind = \"fio\" }]"
+        }
         "streams" => "requests = 3000\nregion = \"64KiB\"\nblock = \"4KiB\"\nactive = 3",
         "zones" => "requests = 3000\nzone_size = \"64KiB\"\nreaders = 40\nfilled = 2",
         "disksim" => "requests = 3000\ninterarrival_ms = { kind = \"exponential\", mean = 5 }",
@@ -130,6 +133,30 @@ proptest! {
         for Arrival { request, .. } in source.map(drain).unwrap_or_default() {
             prop_assert!(request.lba.0 >= start && request.end().0 <= start + size, "{request:?}");
         }
+    }
+}
+
+#[test]
+fn jobs_share_the_bytes_and_keep_their_handles() {
+    let text = "bytes = \"64MiB\"\nshares = [3, 1]\njobs = [{ kind = \"uniform\", read = 0.0, \
+                handle = 1 }, { kind = \"fio\", rw = \"write\", bs = \"64KiB\", handle = 200 }]";
+    let list = drain(build("jobs", text));
+    let bytes = |handle: u8| -> u64 {
+        let of = list.iter().filter(|it| it.request.flags.handle() == handle);
+        of.map(|it| it.request.bytes()).sum()
+    };
+    assert_eq!((bytes(1) >> 20, bytes(200) >> 20), (48, 16));
+    let ended = "requests = 100\njobs = [{ kind = \"uniform\", requests = 3 }, { kind = \"fio\" }]";
+    assert_eq!(drain(build("jobs", ended)).len(), 100, "the other goes on");
+    for (text, param) in [
+        ("requests = 1\nshares = [1]\njobs = [\"uniform\", \"fio\"]", "shares"),
+        ("requests = 1\njobs = []", "jobs"),
+        ("requests = 1\njobs = [{ kind = \"fio\", rate_iops = 5 }]", "jobs"),
+        ("requests = 1\njobs = [{ kind = \"uniform\", duration = \"1s\" }]", "jobs"),
+        ("requests = 1\njobs = [{ kind = \"jobs\", jobs = [\"fio\"] }]", "jobs"),
+        ("jobs = [\"fio\"]", "requests"),
+    ] {
+        check_problem("jobs", text, param);
     }
 }
 

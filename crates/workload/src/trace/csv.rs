@@ -72,7 +72,8 @@ mod tests {
         check("5,write,2,1024,8,0,", "5 ns, volume 2: write 1024+8");
         check("5,walk,2,1024,8,0,", &format!("the operation {OPERATIONS}"));
         check("5,zone_reset,2,1024,512,0,", "5 ns, volume 2: zone_reset 1024+512");
-        check("5,read,2,1024,8,256,", "the flags is too large");
+        check("5,write,2,1024,8,513,", "5 ns, volume 2: write 1024+8 flags 513");
+        check("5,read,2,1024,8,65536,", "the flags is too large");
         check("5,read,2,1024,8,0,1,1", "the line has more columns than this format");
     }
 }
