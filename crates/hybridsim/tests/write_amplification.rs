@@ -242,7 +242,7 @@ fn the_curve_joins_to_the_whole() {
         assert_eq!(before, results.drive_writes);
         let whole = results.write_amplification.expect("pages were written");
         assert!((programs / before - whole).abs() < 1e-9, "{requests}");
-        assert!(results.curve.len() <= 65);
+        assert!(results.curve.len() <= 1025);
         if requests == 100_000 {
             // From fresh flash to the steady state.
             assert!(results.curve[0].write_amplification < 1.01);

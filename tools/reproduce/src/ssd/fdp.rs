@@ -51,9 +51,10 @@ struct CacheRun {
     configured: f64,
     inside: f64,
     small_writes: f64,
-    /// The bound of the course, and whether the share of small objects was fitted to it.
+    /// The bound of the course.
     course: f64,
-    fitted: bool,
+    /// What constants were fitted to: the run with handles, `fdp`, or without, `nofdp`.
+    fitted: Option<String>,
     /// Why the run without handles is not compared.
     not_modelled: Option<String>,
 }
@@ -125,7 +126,7 @@ impl Course {
     fn media(&self, host: f64) -> f64 {
         let at = self.0.partition_point(|(x, _)| *x < host).clamp(1, self.0.len() - 1);
         let ((from, low), (to, high)) = (self.0[at - 1], self.0[at]);
-        low + (high - low) * (host - from) / (to - from)
+        if to > from { low + (high - low) * (host - from) / (to - from) } else { low }
     }
 
     /// Write amplification from `from` to `to`.
@@ -188,9 +189,9 @@ impl CacheRun {
         let bytes = |pages: f64| format!("\"{}B\"", pages as u64 * PAGE_BYTES);
         let (share, handles) = (self.small_share(), isolation.map_or((0, 0), |_| (1, 2)));
         let generator = format!(
-            "{{ kind = \"jobs\", requests = {}, shares = [{share}, {}], jobs = [\
-             {{ kind = \"fio\", rw = \"randwrite\", norandommap = true, start = {}, handle = {} }}, \
-             {{ kind = \"fio\", rw = \"write\", start = {}, span = {}, handle = {} }}] }}",
+            "{{ kind = \"jobs\", requests = {}, shares = [{share}, {}], jobs = [{{ kind = \"fio\", \
+             rw = \"randwrite\", norandommap = true, start = {}, handle = {} }}, {{ kind = \"fio\", \
+             rw = \"write\", start = {}, span = {}, handle = {} }}] }}",
             (writes * pages) as u64,
             1.0 - share,
             bytes(pages - small),
@@ -325,14 +326,15 @@ fn cache(
         let squares = course.iter().map(|point| libm::pow(libm::log(ours(point) / point.waf), 2.0));
         let rms = libm::sqrt(mean(squares));
         let judged = claim("ssd/placement-course").between("", f64::NEG_INFINITY, run.course);
-        findings.row(judged.given_if(run.fitted && isolation.is_none()).ours(rms));
+        let given = run.fitted.as_deref() == Some(placement);
+        findings.row(judged.given_if(given).ours(rms));
         let of_last = totals.iter().find(|it| it.run == name);
         if let (Some(measured), Some(_)) = (of_last, isolation) {
             let used =
                 run.inside * 1e12 / (run.inside * 1e12 + (drive.space - 1.0) * drive.capacity);
             let (theirs, ours) = (measured.waf_last_dw, simulated.last());
             let form = closed_form(used);
-            let row = |id: &str| claim(id).with("form", form);
+            let row = |id: &str| claim(id).with("form", form).given_if(given);
             findings.row(row("ssd/placement-plateau").published(theirs).ours(ours));
             if theirs > 1.01 {
                 let excess = row("ssd/placement-excess").published(theirs - 1.0);
