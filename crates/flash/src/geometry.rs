@@ -237,6 +237,9 @@ impl Pages {
         if unit == 0 || !unit.is_multiple_of(SECTOR_BYTES) {
             return Err(format!("{unit} bytes is not a multiple of 512 bytes"));
         }
+        if page == 0 {
+            return Ok(self);
+        }
         if page.is_multiple_of(unit) {
             let units = page / unit;
             let shape = Shape {
@@ -249,8 +252,8 @@ impl Pages {
                 .map(|pages| u32::try_from(u64::from(pages) * units).unwrap_or(u32::MAX));
             return Ok(Self { shape, read_pages, program_pages, ..self });
         }
-        let planes = unit / page.max(1);
-        if !unit.is_multiple_of(page.max(1)) {
+        let planes = unit / page;
+        if !unit.is_multiple_of(page) {
             return Err(format!(
                 "pages of {page} bytes and units of {unit} do not divide each other"
             ));

@@ -130,6 +130,20 @@ fn blocks_that_the_ftl_keeps_are_reported_where_they_take_much_of_the_spare() {
 }
 
 #[test]
+fn handles_that_no_ssd_places_data_by_are_reported() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let warns = |generator: &str, placement: &str| {
+        let ssd = small_ssd(60, "fill").replace("uniform\"", &format!("uniform\"{generator}"));
+        let text = format!("{ssd}ftl = {{ kind = \"page\", placement = {placement} }}\n");
+        let path = scenario(&folder, "ssd.toml", &text);
+        let ran = document(&["run", &path, "--json", "--no-cache"]);
+        ran["warnings"].to_string().contains("places data by it")
+    };
+    assert!(warns(", handle = 1", "\"none\""));
+    assert!(!warns(", handle = 1", "\"handles\"") && !warns("", "\"none\""));
+}
+
+#[test]
 fn write_amplification_of_a_new_drive_is_marked() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let warnings = |precondition: &str, command: &str| {

@@ -150,6 +150,7 @@ pub fn add(
         flash.is_some_and(|flash| flash.erases > 0)
     };
     warnings.extend(idle_flash_policies(scenario, registry, &erased));
+    warnings.extend(idle_handles(scenario));
     warnings.extend(unwritten_reads(scenario, results));
     warnings.extend(fresh_drives(scenario, results));
     warnings.extend(failed_requests(failed, results));
@@ -226,6 +227,29 @@ pub fn idle_flash_policies(
         }));
     }
     found
+}
+
+/// The warning about placement handles of a generator that no SSD places data by.
+pub fn idle_handles(scenario: &Scenario) -> Option<String> {
+    let places = |component: &ScenarioComponent| {
+        let policy = component.settings.value("ftl.placement");
+        policy.is_some_and(|value| value.word() == "handles")
+    };
+    let generator = scenario.source.generator.as_ref()?;
+    (has_handle(&generator.settings) && !scenario.components.iter().any(places)).then(|| {
+        "workload.generator.handle: has no effect: no SSD of the scenario places data by it \
+         (ftl = { kind = \"page\", placement = \"handles\" })"
+            .to_owned()
+    })
+}
+
+/// Whether a generator, or one of its jobs, gives its writes a handle.
+fn has_handle(generator: &Settings) -> bool {
+    let own = matches!(generator.value("handle"), Some(Value::Count(1..)));
+    own || match generator.value("jobs") {
+        Some(Value::Entries(jobs)) => jobs.iter().any(|job| has_handle(&job.settings)),
+        _ => false,
+    }
 }
 
 /// The warning about requests that the system could not serve.

@@ -19,6 +19,8 @@ use hybridsim_flash::precondition::{self, Precondition};
 /// A flash translation layer over one array of NAND flash.
 pub struct FtlTranslation {
     pub(super) merge: Option<MergeBuffer>,
+    /// Pages exported to the host.
+    pub(super) pages: u32,
     pub(super) ftl: Box<dyn Ftl>,
     pub(super) back_end: FlashBackEnd,
     /// From the return of the power until the mapping is in memory again.
@@ -296,8 +298,8 @@ impl SavedState for FtlTranslation {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.back_end.restore(from)?;
         self.ftl.restore(from)?;
-        if self.merge.is_some() {
-            self.merge = Some(from.take()?);
+        if let Some(merge) = &mut self.merge {
+            merge.restore(from.take()?, self.pages)?;
         }
         self.precondition_stream = from.take()?;
         Ok(())

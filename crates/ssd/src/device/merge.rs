@@ -3,6 +3,7 @@
 //! survive power failures, and a flush does not write them.
 
 use super::split::PagePart;
+use hybridsim_engine::StateError;
 use hybridsim_flash::ftl::{Ftl, FtlError, Hint, WriteRun};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::FlashOps;
@@ -106,6 +107,29 @@ impl MergeBuffer {
     pub fn keep(&mut self, unit: PartialUnit) {
         self.by_write.insert(unit.written, unit.lpn);
         self.units.insert(unit.lpn, unit);
+    }
+
+    /// Continues as `saved`, unless that is a buffer of other units.
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn restore(&mut self, saved: Self, pages: u32) -> Result<(), StateError> {
+        let of_here = |(lpn, unit): (&u32, &PartialUnit)| {
+            let missing = unit.sectors.iter().filter(|sector| sector.is_none()).count();
+            let sectors = (unit.sectors.len(), unit.missing as usize);
+            *lpn == unit.lpn
+                && *lpn < pages
+                && sectors == (self.sectors_per_page as usize, missing)
+                && saved.by_write.get(&unit.written) == Some(lpn)
+        };
+        let sizes = (saved.units_max, saved.sectors_per_page, saved.by_write.len());
+        let fits = sizes == (self.units_max, self.sectors_per_page, saved.units.len())
+            && saved.units.iter().all(of_here);
+        match fits {
+            true => *self = saved,
+            false => return Err(StateError("the merge buffer is of another device".to_owned())),
+        }
+        Ok(())
     }
 
     /// The unit `lpn`, if it waits.

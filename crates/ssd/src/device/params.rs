@@ -171,9 +171,8 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let translation = FtlTranslation {
         ftl,
-        merge: params
-            .merge_units(&geometry)?
-            .map(|units| MergeBuffer::new(units, geometry.sectors_per_page())),
+        merge: params.merge_buffer(&geometry)?,
+        pages: exported_pages,
         back_end,
         recovery: params.recovery_time(&geometry),
         precondition: params.precondition,
@@ -229,14 +228,15 @@ impl SsdParams {
         map.max((self.table_bytes() as f64 * written) as u64)
     }
 
-    /// Units in the merge buffer, if there is one.
-    fn merge_units(&self, geometry: &Geometry) -> Result<Option<usize>, Vec<Problem>> {
+    /// The merge buffer, if there is one.
+    fn merge_buffer(&self, geometry: &Geometry) -> Result<Option<MergeBuffer>, Vec<Problem>> {
         let unit = u64::from(geometry.page_bytes());
         if self.merge_buffer > 0 && self.merge_buffer < unit {
             let message = format!("holds no mapping unit, of {unit} bytes");
             return Err(vec![Problem::new("merge_buffer", message)]);
         }
-        Ok(Some((self.merge_buffer / unit) as usize).filter(|units| *units > 0))
+        let units = (self.merge_buffer / unit) as usize;
+        Ok((units > 0).then(|| MergeBuffer::new(units, geometry.sectors_per_page())))
     }
 
     /// Endurance of the blocks of the static SLC cache, if there are any and it is not that of all.

@@ -26,6 +26,7 @@ use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::placement::{Placement, PlacementEntry};
+use crate::restore;
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use collect::Collected;
@@ -367,7 +368,12 @@ impl SavedState for PageMap {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
         let rotation;
+        let (blocks, logs) = (self.classes.len(), self.logs.wear() + 1);
         (self.pools, rotation, self.classes) = from.take()?;
+        let fits = self.pools.iter().all(|pool| pool.open.len() == logs)
+            && self.classes.len() == blocks
+            && self.classes.iter().all(|class| *class < self.logs.classes);
+        restore::check(fits, "the logs of a plane or the classes of blocks differ")?;
         self.rotation.restore(rotation)?;
         self.policy.restore(from)?;
         self.wear.restore(from)?;
