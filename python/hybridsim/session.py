@@ -140,7 +140,8 @@ class Session:
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
-        return Submitted(*self._own.submit(op, (offset, length), at_ns, (fua, append, handle)))
+        flags = (fua, append, _whole("handle", handle, 8))
+        return Submitted(*self._own.submit(op, (offset, length), at_ns, flags))
 
     def advance_to(self, time_ns: int) -> list[Completion]:
         """Simulates up to `time_ns`; returns the requests that ended."""

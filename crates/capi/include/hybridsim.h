@@ -20,7 +20,7 @@
 #define HYBRIDSIM_APPEND 2
 
 /*
- The placement handle of a write, in the flags of a request.
+ Mask of the placement handle of a write in the flags of a request.
  */
 #define HYBRIDSIM_HANDLE 65280
 

@@ -70,7 +70,7 @@ pub enum Outcome {
 pub const HYBRIDSIM_FUA: u32 = 1;
 /// Flag of a write: a zone append.
 pub const HYBRIDSIM_APPEND: u32 = 2;
-/// The placement handle of a write, in the flags of a request.
+/// Mask of the placement handle of a write in the flags of a request.
 pub const HYBRIDSIM_HANDLE: u32 = 0xFF00;
 
 /// Flag of a session: `hybridsim_cut_power` will be called.

@@ -169,9 +169,10 @@ impl Flags {
         Self(self.0 & 0xFF | (handle as u16) << 8)
     }
 
-    /// These flags and those of `other`.
+    /// These flags and those of `other`, whose placement handle counts where these have none.
     pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        let handle = if self.0 > 0xFF { self.0 } else { other.0 } & 0xFF00;
+        Self((self.0 | other.0) & 0xFF | handle)
     }
 }
 

@@ -90,6 +90,9 @@ pub struct Geometry {
     spare_bytes: u32,
     read_pages: u32,
     program_pages: u32,
+    /// Pages in a page of the chip, where the mapping unit is smaller.
+    units_per_page: u32,
+    /// Pages of the chip in a page, which lie in as many planes.
     planes_per_page: u32,
     /// Products of the numbers above, needed at every operation.
     dies: u32,
@@ -135,7 +138,9 @@ hybridsim_config::params! {
              part of it reads the rest. Several units below the page size share a page of the \
              chip, which reads and programs them together; a larger unit lies in the same page of \
              several planes of a die, which work as one, and reads of a part of it transfer whole \
-             pages of the chip. Pages in counts and results are then of this unit.";
+             pages of the chip. Pages in counts and results, and those of the energy of an \
+             operation, are then of this unit, and planes and blocks those that work as one. A \
+             zoned drive refuses writes of a part of it.";
         spare_size: u64 = Kind::Bytes, default "0B"
             needs &[Needs::Provides("timing", TIMES), Needs::above_zero("channel_rate")],
             "Spare bytes per page, transferred with its data.";
@@ -169,34 +174,32 @@ impl GeometryParams {
     /// # Errors
     /// All problems with the parameters.
     pub fn geometry_without(&self, blocks: u64) -> Result<Geometry, Vec<Problem>> {
-        let pages = self.pages()?;
-        let Pages { shape, read_pages, program_pages, planes_per_page } = pages;
+        let Pages { shape, units_per_page, planes_per_page } = self.pages()?;
         let left = shape.blocks_per_plane.saturating_sub(blocks);
         let geometry = Geometry::new(&Shape { blocks_per_plane: left, ..shape })?;
-        let keys = [("read_pages", read_pages), ("program_pages", program_pages)];
+        let keys = [("read_pages", self.read_pages), ("program_pages", self.program_pages)];
         let problems: Vec<_> =
-            keys.into_iter().filter_map(|(key, pages)| divides_block(&shape, key, pages)).collect();
-        match problems.is_empty() {
-            true => Ok(Geometry { read_pages, program_pages, planes_per_page, ..geometry }),
-            false => Err(problems),
+            keys.into_iter().filter_map(|(key, pages)| self.divides_block(key, pages)).collect();
+        if !problems.is_empty() {
+            return Err(problems);
         }
+        let geometry = geometry
+            .with_chip_pages(self.read_pages * units_per_page, self.program_pages * units_per_page);
+        Ok(Geometry { units_per_page, planes_per_page, ..geometry })
     }
 
     /// The array in pages of the mapping unit.
     fn pages(&self) -> Result<Pages, Vec<Problem>> {
-        let chip = Pages {
-            shape: self.shape(),
-            read_pages: self.read_pages,
-            program_pages: self.program_pages,
-            planes_per_page: 1,
-        };
-        match self.map_unit {
-            None => Ok(chip),
-            Some(unit) => chip.of_map_unit(unit).map_err(|message| {
-                let help = "change it, page_size or planes_per_die";
-                vec![Problem::new("map_unit", format!("{message}; {help}"))]
-            }),
+        let chip = Pages { shape: self.shape(), units_per_page: 1, planes_per_page: 1 };
+        let Some(unit) = self.map_unit else { return Ok(chip) };
+        let problems = chip.shape.problems();
+        if !problems.is_empty() {
+            return Err(problems);
         }
+        chip.of_map_unit(unit).map_err(|message| {
+            let help = "change it, page_size or planes_per_die";
+            vec![Problem::new("map_unit", format!("{message}; {help}"))]
+        })
     }
 
     const fn shape(&self) -> Shape {
@@ -210,20 +213,24 @@ impl GeometryParams {
             spare_bytes: self.spare_size,
         }
     }
+
+    /// The problem of a block that is no multiple of the pages of `key`.
+    fn divides_block(&self, key: &'static str, pages: u32) -> Option<Problem> {
+        let block = self.pages_per_block;
+        let message = format!("{pages} pages do not divide a block of {block}");
+        (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
+    }
 }
 
-/// The problem of a block that is no multiple of the pages of `key`.
-fn divides_block(shape: &Shape, key: &'static str, pages: u32) -> Option<Problem> {
-    let block = shape.pages_per_block;
-    let message = format!("{pages} pages do not divide a block of {block}");
-    (!block.is_multiple_of(u64::from(pages))).then(|| Problem::new(key, message))
-}
+/// The largest page and mapping unit.
+const PAGE_BYTES_MAX: u64 = 1 << 24;
 
-/// An array in pages, and how many of them the chip reads and programs at once.
+/// An array in pages of the mapping unit.
 struct Pages {
     shape: Shape,
-    read_pages: u32,
-    program_pages: u32,
+    /// Units in a page of the chip.
+    units_per_page: u32,
+    /// Pages of the chip in a unit.
     planes_per_page: u32,
 }
 
@@ -232,13 +239,9 @@ impl Pages {
     /// larger holds several units; a larger unit lies in the same page of several planes of a die,
     /// which work as one.
     fn of_map_unit(self, unit: u64) -> Result<Self, String> {
-        let Self { shape, read_pages, program_pages, .. } = self;
-        let page = shape.page_bytes;
-        if unit == 0 || !unit.is_multiple_of(SECTOR_BYTES) {
-            return Err(format!("{unit} bytes is not a multiple of 512 bytes"));
-        }
-        if page == 0 {
-            return Ok(self);
+        let (shape, page) = (self.shape, self.shape.page_bytes);
+        if unit == 0 || !unit.is_multiple_of(SECTOR_BYTES) || unit > PAGE_BYTES_MAX {
+            return Err(format!("{unit} bytes is not a multiple of 512 bytes up to 16 MiB"));
         }
         if page.is_multiple_of(unit) {
             let units = page / unit;
@@ -248,9 +251,7 @@ impl Pages {
                 pages_per_block: shape.pages_per_block.saturating_mul(units),
                 ..shape
             };
-            let [read_pages, program_pages] = [read_pages, program_pages]
-                .map(|pages| u32::try_from(u64::from(pages) * units).unwrap_or(u32::MAX));
-            return Ok(Self { shape, read_pages, program_pages, ..self });
+            return Ok(Self { shape, units_per_page: units as u32, ..self });
         }
         let planes = unit / page;
         if !unit.is_multiple_of(page) {
@@ -291,7 +292,7 @@ impl Shape {
             let message = format!("{} bytes is not a multiple of 512 bytes", self.page_bytes);
             problems.push(Problem::new("page_size", message));
         }
-        if self.page_bytes > 1 << 24 {
+        if self.page_bytes > PAGE_BYTES_MAX {
             problems.push(Problem::new("page_size", "must be at most 16 MiB"));
         }
         if self.spare_bytes > self.page_bytes {
@@ -341,6 +342,7 @@ impl Geometry {
             spare_bytes: shape.spare_bytes as u32,
             read_pages: 1,
             program_pages: 1,
+            units_per_page: 1,
             planes_per_page: 1,
             by_pages_per_block: Divisor::new(shape.pages_per_block as u32),
             by_blocks_per_plane: Divisor::new(shape.blocks_per_plane as u32),
@@ -365,6 +367,11 @@ impl Geometry {
     #[inline]
     pub const fn program_pages(&self) -> u32 {
         self.program_pages
+    }
+
+    /// Pages in a page of the chip: more than one where the mapping unit is smaller.
+    pub const fn units_per_page(&self) -> u32 {
+        self.units_per_page
     }
 
     /// Pages of the chip in a page: more than one where the mapping unit lies in several planes of

@@ -14,7 +14,7 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Of a request that touches `pages` and has the default handle.
+    /// Properties of a request that touches `pages` and has the default handle.
     pub const fn of_pages(pages: u32) -> Self {
         Self { request_pages: pages, handle: 0 }
     }

@@ -129,6 +129,26 @@ fn page_mapping_conforms_with_one_mixed_log_and_a_low_mark() {
     }
 }
 
+#[test]
+fn page_mapping_conforms_with_placement_handles() {
+    let registry = defaults::registry();
+    let plain = defaults::settings(ftl::page::ENTRY.description.params, &registry);
+    let mixed =
+        plain.clone().and("gc_pace", text("blocking")).and("gc_separate", Value::Flag(false));
+    for isolation in ["initially", "persistently"] {
+        for settings in [&mixed, &plain] {
+            let mut choice = defaults::entry("placement", "handles", &registry);
+            if let Value::Entry(entry) = &mut choice {
+                entry.settings = entry.settings.clone().and("isolation", text(isolation));
+            }
+            let settings = settings.clone().and("placement", choice);
+            let subject = subject(ftl::page::ENTRY, &settings, &registry);
+            let coverage = check(&subject, 120, 5).unwrap_or_else(|failure| panic!("{failure}"));
+            assert!(coverage.ran > 20 && coverage.erases > 500, "{isolation}: {coverage:?}");
+        }
+    }
+}
+
 /// In one of these cases background work fails after it has copied data.
 #[test]
 fn background_work_that_fails_leaves_copied_data_mapped() {

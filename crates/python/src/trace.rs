@@ -16,7 +16,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a record; `python/hybridsim/traces.py` declares the same layout to numpy.
-const RECORD_BYTES: usize = 32;
+const RECORD_BYTES: usize = 33;
 
 fn open(path: &Path, format: Option<String>) -> Result<OpenTrace, TraceError> {
     let formats: Vec<FormatEntry> = plugin::registry().iter::<FormatEntry>().collect();

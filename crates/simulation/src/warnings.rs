@@ -235,12 +235,17 @@ pub fn idle_handles(scenario: &Scenario) -> Option<String> {
         let policy = component.settings.value("ftl.placement");
         policy.is_some_and(|value| value.word() == "handles")
     };
-    let generator = scenario.source.generator.as_ref()?;
-    (has_handle(&generator.settings) && !scenario.components.iter().any(places)).then(|| {
-        "workload.generator.handle: has no effect: no SSD of the scenario places data by it \
+    let own = scenario.source.generator.as_ref();
+    let mut generators = own
+        .into_iter()
+        .chain(scenario.tenants.iter().filter_map(|tenant| tenant.source.generator.as_ref()));
+    (generators.any(|it| has_handle(&it.settings)) && !scenario.components.iter().any(places)).then(
+        || {
+            "handle of a generator: has no effect: no SSD of the scenario places data by it \
          (ftl = { kind = \"page\", placement = \"handles\" })"
-            .to_owned()
-    })
+                .to_owned()
+        },
+    )
 }
 
 /// Whether a generator, or one of its jobs, gives its writes a handle.

@@ -239,7 +239,7 @@ fn a_copy_reads_the_page_type_of_its_source() {
 #[test]
 fn an_erased_block_takes_no_page_of_an_earlier_program() {
     let (geometry, times) = two_dies(CopyBack::None);
-    let chip = ChipPages::single(times.read).with_program_pages(4, 1);
+    let chip = ChipPages::single(times.read).with_program_pages(4, 1, 1);
     let took = background(chip, (geometry, times), |flash| {
         for page in 8..11 {
             flash.program(Ppn(page), Lpn(page), Cause::Gc, After::NOTHING);

@@ -31,8 +31,9 @@ hybridsim_config::params! {
             "Reclaim unit handles. A write with a greater handle is placed as with handle 0, the \
              default.";
         isolation: Isolation = Kind::Choice(Isolation::NAMES), default "\"initially\"",
-            "`initially`: garbage collection copies the data of all handles to common blocks; \
-             `persistently`: to blocks of each handle.";
+            "`initially`: garbage collection copies the data of all handles to common blocks \
+             (without `gc_separate` to those of handle 0); `persistently`: to blocks of each \
+             handle.";
     }
 }
 

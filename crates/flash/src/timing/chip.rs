@@ -52,10 +52,10 @@ impl ChipPages {
     }
 
     /// The chip with `program_pages` pages programmed at once, which are those of cells of `bits`
-    /// bits: in SLC mode there are fewer.
+    /// bits: in SLC mode there are fewer, of which `units` share a page of the chip.
     #[must_use]
-    pub const fn with_program_pages(self, program_pages: u32, bits: u32) -> Self {
-        let slc_program_pages = program_pages.div_ceil(bits);
+    pub const fn with_program_pages(self, program_pages: u32, bits: u32, units: u32) -> Self {
+        let slc_program_pages = units * (program_pages / units).div_ceil(bits);
         Self { program_pages, slc_program_pages, ..self }
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn one_program_takes_several_pages() {
-        let chip = ChipPages::single(SimDuration::from_us(60)).with_program_pages(12, 3);
+        let chip = ChipPages::single(SimDuration::from_us(60)).with_program_pages(12, 3, 1);
         assert!(chip.programs_several() && !chip.reads_several());
         let (native, slc) = (SlcMode::default(), SlcMode::new(false, true));
         let program = |page, slc| FlashOp {

@@ -121,7 +121,7 @@ pub struct OperationTimes {
     pub data_command: SimDuration,
     /// Transfer of a page, spare bytes included, over the channel.
     pub page_transfer: SimDuration,
-    /// Likewise of a page of the chip, where the page lies in several planes.
+    /// Transfer of a page of the chip, of several where the page lies in several planes.
     pub plane_transfer: SimDuration,
     /// Transfer of a page into the controller's RAM and out again.
     pub ram: SimDuration,

@@ -93,7 +93,7 @@ fn build(input: &TimingInput<'_>) -> Built<dyn TimingModel> {
     let times = OperationTimes { schedule_slots: params.schedule_slots, ..input.times };
     let (types, spread) = (params.page_types, params.read_spread);
     let pages = ChipPages::new(times.read, types, spread, geometry.read_pages())
-        .with_program_pages(geometry.program_pages(), times.slc.bits);
+        .with_program_pages(geometry.program_pages(), times.slc.bits, geometry.units_per_page());
     let buffered = params.write_buffer / u64::from(geometry.page_bytes());
     // A larger buffer could never fill.
     let buffered = buffered.min(u64::from(geometry.pages())) as usize;
@@ -145,7 +145,8 @@ impl Parameters {
 
     /// A device whose cells hold several bits in native mode programs as many pages at once.
     fn slc_problems(&self, input: &TimingInput<'_>) -> Vec<Problem> {
-        let (bits, pages) = (input.times.slc.bits, input.geometry.program_pages());
+        let pages = input.geometry.program_pages() / input.geometry.units_per_page();
+        let bits = input.times.slc.bits;
         let mut problems = Vec::new();
         if bits > 1 && pages > 1 && !pages.is_multiple_of(bits) {
             let message = format!("must be a multiple of bits_per_cell ({bits})");

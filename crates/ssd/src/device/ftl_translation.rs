@@ -4,7 +4,7 @@
 use super::SsdDevice;
 use super::back_end::FlashBackEnd;
 use super::merge::MergeBuffer;
-use super::split::{PagePart, first_page, split, write_run};
+use super::split::{PagePart, first_page, split, whole_run, write_run};
 use super::translation::{Outcome, Recovery, Translation};
 use super::versions::is_host_read;
 use hybridsim_engine::{Ctx, Loader, Op, Request, Saver, SimDuration, SimTime, StateError, Stream};
@@ -69,7 +69,7 @@ impl FtlTranslation {
         if self.merge.is_some() {
             return self.write_merged(ctx, request);
         }
-        let hint = Hint { request_pages: run.pages, handle: request.flags.handle() };
+        let hint = hint_of(request, per_page);
         ftl.begin_write(run);
         for part in split(request, per_page) {
             back_end.flash.clear();
@@ -96,10 +96,18 @@ impl FtlTranslation {
     #[cold]
     fn write_merged(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
         let per_page = self.back_end.sectors_per_page();
+        let run = whole_run(request, per_page);
         let mut pages = 0;
         for part in split(request, per_page) {
             self.back_end.flash.clear();
-            let written = self.write_part(ctx, request, &part);
+            let written = if part.sectors < per_page {
+                self.write_part(ctx, request, &part)
+            } else {
+                if part.lpn == run.first {
+                    self.ftl.begin_write(run);
+                }
+                self.write_whole(ctx, request, &part)
+            };
             self.back_end.execute_part(ctx, request, &part);
             pages += u32::from(written?);
         }
@@ -107,6 +115,30 @@ impl FtlTranslation {
             ctx.emit(FlashEvent::HostWrite { sectors: request.sectors, pages });
         }
         Ok(())
+    }
+
+    /// Writes `part` of a request, a whole page, instead of what waits of it.
+    fn write_whole(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        part: &PagePart,
+    ) -> Result<bool, FtlError> {
+        let Self { ftl, back_end, merge, .. } = self;
+        let hint = hint_of(request, back_end.sectors_per_page());
+        if ctx.verifying() {
+            back_end.load_write(ctx, request, part, false);
+        }
+        let written = ftl.write(part.lpn, hint, &mut back_end.flash);
+        // Also of a write that failed: others' data may have moved before.
+        if ctx.verifying() {
+            back_end.move_versions(0);
+        }
+        written?;
+        if let Some(merge) = merge {
+            merge.take(part.lpn);
+        }
+        Ok(true)
     }
 
     /// Writes `part` of a request, or has it wait. Returns whether a page was written.
@@ -156,6 +188,12 @@ impl FtlTranslation {
         }
         Ok(())
     }
+}
+
+/// What the FTL sees of a write.
+pub(super) fn hint_of(request: &Request, sectors_per_page: u32) -> Hint {
+    let pages = write_run(request, sectors_per_page).pages;
+    Hint { request_pages: pages, handle: request.flags.handle() }
 }
 
 impl Translation for FtlTranslation {

@@ -51,9 +51,9 @@ hybridsim_config::params! {
             needs &[Needs::Provides("ftl", SLC_MODE)],
             "Times and endurance of blocks in SLC mode.";
         merge_buffer: u64 = Kind::Bytes, default "0B",
-            "Part of the write buffer in which mapping units that are written in part wait for the \
-             rest, protected from power failures. When it is full, the unit written least recently \
-             is written, after the rest has been read. 0 writes each part at once.";
+            "Memory in which mapping units that are written in part wait for the rest, beside the \
+             write buffer and protected from power failures. When it is full, the unit written \
+             least recently is written, after the rest has been read. 0 writes each part at once.";
         program_order: ProgramOrder = Kind::Choice(ProgramOrder::NAMES), default "sequential",
             "The order in which the chip allows the pages of a block to be programmed.";
         recovery: Recovery = Kind::Choice(Recovery::NAMES), default "blocks"
@@ -98,7 +98,7 @@ fn capacity_bytes(settings: &Settings) -> u64 {
 /// many pages before it collects garbage.
 fn check_drawn(pages: u32, before_collection: Option<u64>) -> Result<(), Vec<Problem>> {
     let message = match before_collection {
-        None => "`steady-drawn` is for the FTL `page` without hot/cold separation; use `steady`",
+        None => "`steady-drawn` is for the FTL `page` without placement; use `steady`",
         Some(flash) if flash <= u64::from(pages) => {
             "`steady-drawn` needs more free blocks than garbage collection keeps; raise \
              over_provisioning or blocks_per_plane, or use `steady`"

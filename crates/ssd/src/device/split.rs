@@ -80,6 +80,16 @@ pub fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
     WriteRun { first: Lpn(first as u32), pages: pages as u32, last_whole }
 }
 
+/// The pages that `request` writes in whole, possibly none.
+pub fn whole_run(request: &Request, sectors_per_page: u32) -> WriteRun {
+    let (first, offset) = first_page(request, sectors_per_page);
+    let per_page = u64::from(sectors_per_page);
+    let before = if offset > 0 { per_page - u64::from(offset) } else { 0 };
+    let pages = u64::from(request.sectors).saturating_sub(before) / per_page;
+    let first = Lpn((first + u64::from(offset > 0)) as u32);
+    WriteRun { first, pages: pages as u32, last_whole: true }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +114,10 @@ mod tests {
                 let run = write_run(&request, per_page);
                 assert_eq!((run.first, run.pages as usize), (parts[0].lpn, parts.len()));
                 assert_eq!(run.last_whole, at.is_multiple_of(u64::from(per_page)));
+                let mut whole = parts.iter().filter(|part| part.sectors == per_page);
+                let run = whole_run(&request, per_page);
+                assert_eq!(run.pages as usize, whole.clone().count());
+                assert!(whole.next().is_none_or(|part| part.lpn == run.first));
             }
         }
     }

@@ -165,7 +165,7 @@ impl<G: Generator> GeneratedWorkload<G> {
         }
     }
 
-    /// With the placement handle of writes.
+    /// Gives writes that have none this placement handle.
     #[must_use]
     pub fn with_handle(self, handle: u8) -> Self {
         Self { flags: Flags::NONE.with_handle(handle), ..self }

@@ -5,7 +5,7 @@ use super::arrivals::{self, Generator, Limits, build_workload};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Lba, Op, Request, Source};
+use hybridsim_engine::{Request, Source};
 
 struct Job {
     source: Box<dyn Source>,
@@ -37,7 +37,7 @@ impl Jobs {
 
 impl Generator for Jobs {
     fn draw(&mut self) -> Request {
-        let Some(job) = self.next() else { return Request::new(Op::Flush, Lba(0), 0) };
+        let job = self.next().expect("asked for its end before");
         let request = job.next.take().expect("chosen among those that have one");
         // A flush takes its turn as a sector does.
         job.progress += f64::from(request.sectors.max(1)) / job.share;
@@ -90,7 +90,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let Parameters { arrivals, jobs: choices, shares } = Parameters::from_settings(input.settings);
     let mut problems = Vec::new();
     let shares = shares.unwrap_or_else(|| vec![1.0; choices.len()]);
-    if shares.len() != choices.len() || shares.iter().any(|share| !(*share > 0.0)) {
+    if shares.len() != choices.len() || shares.iter().any(|it| it.is_nan() || *it <= 0.0) {
         let message = format!("needs a number above 0 for each of {} jobs", choices.len());
         problems.push(Problem::new("shares", message));
     }

@@ -40,7 +40,7 @@ use hybridsim_engine::{Source, Stream};
 pub struct GeneratorInput<'a> {
     /// The generator's checked parameters.
     pub settings: &'a Settings,
-    /// The registry of distributions.
+    /// The registry of distributions and generators.
     pub registry: &'a Registry,
     pub seed: u64,
     /// The generator's path in the run, such as `workload`.

@@ -72,6 +72,7 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         "response times",
         "zone management",
         "the pin, append and background flags",
+        "placement handles",
         "flags of flushes",
         "names of \
               volumes that are no device numbers",

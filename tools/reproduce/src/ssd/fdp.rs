@@ -71,7 +71,7 @@ struct Objects {
 }
 
 /// A point of a measured course.
-#[derive(Clone, Deserialize)]
+#[derive(Deserialize)]
 struct CoursePoint {
     run: String,
     dw_mid: f64,
@@ -79,7 +79,7 @@ struct CoursePoint {
     step_dw: f64,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Deserialize)]
 struct RunTotals {
     run: String,
     waf_last_dw: f64,
@@ -124,7 +124,7 @@ impl Course {
 
     /// Media bytes after `host`.
     fn media(&self, host: f64) -> f64 {
-        let at = self.0.partition_point(|(x, _)| *x < host).clamp(1, self.0.len() - 1);
+        let at = self.0.partition_point(|(x, _)| *x < host).min(self.0.len() - 1).max(1);
         let ((from, low), (to, high)) = (self.0[at - 1], self.0[at]);
         if to > from { low + (high - low) * (host - from) / (to - from) } else { low }
     }
@@ -188,17 +188,22 @@ impl CacheRun {
         let metadata = (METADATA * pages).round();
         let bytes = |pages: f64| format!("\"{}B\"", pages as u64 * PAGE_BYTES);
         let (share, handles) = (self.small_share(), isolation.map_or((0, 0), |_| (1, 2)));
-        let generator = format!(
-            "{{ kind = \"jobs\", requests = {}, shares = [{share}, {}], jobs = [{{ kind = \"fio\", \
-             rw = \"randwrite\", norandommap = true, start = {}, handle = {} }}, {{ kind = \"fio\", \
-             rw = \"write\", start = {}, span = {}, handle = {} }}] }}",
-            (writes * pages) as u64,
-            1.0 - share,
+        let small_objects = format!(
+            "{{ kind = \"fio\", rw = \"randwrite\", norandommap = true, start = {}, handle = {} }}",
             bytes(pages - small),
             handles.0,
+        );
+        let large_objects = format!(
+            "{{ kind = \"fio\", rw = \"write\", start = {}, span = {}, handle = {} }}",
             bytes(metadata),
             bytes(pages - small - metadata),
             handles.1,
+        );
+        let requests = (writes * pages) as u64;
+        let generator = format!(
+            "{{ kind = \"jobs\", requests = {requests}, shares = [{share}, {}], \
+             jobs = [{small_objects}, {large_objects}] }}",
+            1.0 - share,
         );
         let job = drive.job(self.name.clone()).set("workload.generator", generator);
         match isolation {
@@ -270,6 +275,9 @@ fn passes(runner: &Runner, drive: &Drive, findings: &mut Findings) -> Result<(),
     let path = format!("fdp/series/{}.csv.gz", drive.series);
     let counters = rows(MultiGzDecoder::new(open(runner, &path)?), &path)?;
     let measured = Course::measured(&counters, drive.capacity);
+    if measured.end() < f64::from(PASSES.1) {
+        return Err(ExperimentError::of(path, "too few drive writes"));
+    }
     let counted = runner.count(&[drive.passes()])?;
     let simulated = Course::simulated(&counted[0]);
     let all = (measured.parts(measured.end() as u32), simulated.parts(PASSES.1));

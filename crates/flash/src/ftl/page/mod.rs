@@ -190,8 +190,8 @@ impl Policies {
     }
 
     /// Blocks of each pool that cannot hold data.
-    fn reserve_blocks(&self) -> u32 {
-        let isolated = self.placement.isolates_copies();
+    fn reserve_blocks(&self, separate: bool) -> u32 {
+        let isolated = self.placement.isolates_copies() && separate;
         let logs = u32::from(self.placement.classes() - 1) * if isolated { 2 } else { 1 };
         RESERVE_BLOCKS + logs + u32::from(self.wear.moves_data())
     }
@@ -218,7 +218,8 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     }
     let policies = Policies::build(input, &params, pools);
     let policies = policies.map_err(|more| problems.extend(more)).ok();
-    let reserve = policies.as_ref().map_or(RESERVE_BLOCKS, Policies::reserve_blocks);
+    let reserve =
+        policies.as_ref().map_or(RESERVE_BLOCKS, |it| it.reserve_blocks(params.gc_separate));
     let blocks = geometry.blocks_per_plane();
     let limit = blocks.saturating_sub(reserve) * geometry.pages_per_block();
     let reserved = format!("{reserve} of {blocks} blocks reserved");
