@@ -49,6 +49,15 @@ pub struct FlashOp {
     pub from: u32,
 }
 
+impl FlashOp {
+    /// An operation on page 0, of blocks in native mode.
+    #[inline]
+    const fn new((kind, cause): (OpKind, Cause), die: DieId, after: After) -> Self {
+        let (page, from, slc) = (0, FRESH, SlcMode::new(false, false));
+        Self { kind, cause, die, retries: 0, transfers: 0, after, page, slc, from }
+    }
+}
+
 /// Which blocks of an operation are in SLC mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlcMode(u8);
@@ -349,18 +358,8 @@ impl FlashOps {
                 true => SlcMode::new(self.array.is_slc(run.block()), self.array.is_slc(to)),
                 false => SlcMode::default(),
             };
-            let copy = |(from, page): (&u32, u32)| FlashOp {
-                kind: OpKind::Copy,
-                cause,
-                die,
-                retries: 0,
-                transfers: 0,
-                after,
-                page,
-                slc,
-                from: *from,
-            };
-            self.list.extend(pages.map(copy));
+            let op = FlashOp { slc, ..FlashOp::new((OpKind::Copy, cause), die, after) };
+            self.list.extend(pages.map(|(from, page)| FlashOp { page, from: *from, ..op }));
         } else {
             self.counts.add(OpKind::Copy, cause, run.pages().len() as u64);
         }
@@ -437,17 +436,7 @@ impl FlashOps {
             true => self.slc_mode(kind, block, from),
             false => SlcMode::default(),
         };
-        self.list.push(FlashOp {
-            kind,
-            cause,
-            die,
-            retries: 0,
-            transfers: 0,
-            after,
-            page,
-            slc,
-            from,
-        });
+        self.list.push(FlashOp { page, slc, from, ..FlashOp::new((kind, cause), die, after) });
         After(self.list.len() as u32 - 1)
     }
 }

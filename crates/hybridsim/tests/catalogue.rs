@@ -42,6 +42,19 @@ fn skewed(requests: u32, kib: u32) -> String {
         .replace("rate_iops = 2000", "rate_iops = 150")
 }
 
+/// Writes with two placement handles.
+fn two_handles() -> String {
+    let job = |kind: &str, handle: u8| {
+        format!("{{ kind = \"{kind}\", read = 0.0, span = \"8192KiB\", handle = {handle} }}")
+    };
+    format!(
+        "[workload]\ngenerator = {{ kind = \"jobs\", requests = 8000, interarrival_ms = 7, \
+         jobs = [{}, {}] }}\n",
+        job("zipf", 1),
+        job("uniform", 0)
+    )
+}
+
 /// Zones that are appended to, finished, reset and read.
 fn zoned() -> String {
     "[workload]\ngenerator = { kind = \"zones\", requests = 3000, zone_size = \"1MiB\", \
@@ -148,10 +161,12 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
     let read = |keys: String| format!("{}{}{keys}", mixed(3000, 8192), component("it", SSD));
     let steady = "precondition = \"steady\"\nidle_after = \"5ms\"\n";
     let in_page_map = |key: &str, name: &str| {
-        let keys = if name == "handles" { ", handles = 2" } else { "" };
+        let load = match name {
+            "handles" => two_handles(),
+            _ => skewed(8000, 8192).replace("rwmixread = 40", "rwmixread = 5"),
+        };
         format!(
-            "{}{}ftl = {{ kind = \"page\", {key} = {{ kind = \"{name}\"{keys} }} }}\n{steady}",
-            skewed(8000, 8192).replace("rwmixread = 40", "rwmixread = 5"),
+            "{load}{}ftl = {{ kind = \"page\", {key} = \"{name}\" }}\n{steady}",
             component("it", SSD)
         )
     };

@@ -468,12 +468,13 @@ fn a_key_as_messages_write_it_is_explained() {
 
 #[test]
 fn random_systems_pass() {
-    let output = call(&["fuzz", "--seed", "1", "--runs", "60"]);
+    let output = call(&["fuzz", "--seed", "1", "--runs", "200"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let message = text(&output.stdout);
     let passed: u64 =
         message.split_whitespace().next().expect("a count").parse().expect("a number");
-    assert!(passed >= 24, "too few of the systems could be built: {message}");
+    // About half of them pass.
+    assert!(passed >= 80, "too few of the systems could be built: {message}");
 }
 
 #[test]

@@ -137,10 +137,11 @@ fn handles_that_no_ssd_places_data_by_are_reported() {
         let text = format!("{ssd}ftl = {{ kind = \"page\", placement = {placement} }}\n");
         let path = scenario(&folder, "ssd.toml", &text);
         let ran = document(&["run", &path, "--json", "--no-cache"]);
-        ran["warnings"].to_string().contains("places data by it")
+        ran["warnings"].to_string().contains("of a generator has no effect")
     };
     assert!(warns(", handle = 1", "\"none\""));
     assert!(!warns(", handle = 1", "\"handles\"") && !warns("", "\"none\""));
+    assert!(warns(", handle = 2", "{ kind = \"handles\", handles = 2 }"), "0 and 1");
 }
 
 #[test]

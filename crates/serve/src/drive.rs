@@ -521,7 +521,7 @@ impl Drive {
         if let Contents::History(history) = &mut self.contents {
             history.power_cut();
         }
-        // What could not be stored is uncertain now, and takes no more memory for that.
+        // Sectors that could not be stored are uncertain now, which takes no more memory.
         self.is_unsettled = false;
         self.clock.client_continues(Instant::now());
         self.served.power_cuts += 1;

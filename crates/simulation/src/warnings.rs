@@ -229,32 +229,34 @@ pub fn idle_flash_policies(
     found
 }
 
-/// The warning about placement handles of a generator that no SSD places data by.
+/// The warning about placement handles of generators that no SSD of the scenario has.
 pub fn idle_handles(scenario: &Scenario) -> Option<String> {
-    let places = |component: &ScenarioComponent| {
-        let policy = component.settings.value("ftl.placement");
-        policy.is_some_and(|value| value.word() == "handles")
+    let generators = scenario.source.generator.iter();
+    let all = generators.chain(scenario.tenants.iter().flat_map(|it| &it.source.generator));
+    let given = all.map(|generator| greatest_handle(&generator.settings)).max()?;
+    let handles = scenario.components.iter().filter_map(|component| {
+        match component.settings.value("ftl.placement.handles") {
+            Some(Value::Count(handles)) => Some(*handles),
+            _ => None,
+        }
+    });
+    let message = match handles.max() {
+        _ if given == 0 => return None,
+        None => "no SSD places data by it (ftl = { kind = \"page\", placement = \"handles\" })",
+        Some(handles) if given >= handles => "no SSD has as many: raise ftl.placement.handles",
+        Some(_) => return None,
     };
-    let own = scenario.source.generator.as_ref();
-    let mut generators = own
-        .into_iter()
-        .chain(scenario.tenants.iter().filter_map(|tenant| tenant.source.generator.as_ref()));
-    (generators.any(|it| has_handle(&it.settings)) && !scenario.components.iter().any(places)).then(
-        || {
-            "handle of a generator: has no effect: no SSD of the scenario places data by it \
-         (ftl = { kind = \"page\", placement = \"handles\" })"
-                .to_owned()
-        },
-    )
+    Some(format!("handle = {given} of a generator has no effect: {message}"))
 }
 
-/// Whether a generator, or one of its jobs, gives its writes a handle.
-fn has_handle(generator: &Settings) -> bool {
-    let own = matches!(generator.value("handle"), Some(Value::Count(1..)));
-    own || match generator.value("jobs") {
-        Some(Value::Entries(jobs)) => jobs.iter().any(|job| has_handle(&job.settings)),
-        _ => false,
-    }
+/// The greatest placement handle of a generator and its jobs.
+fn greatest_handle(generator: &Settings) -> u64 {
+    let own = match generator.value("handle") {
+        Some(Value::Count(handle)) => *handle,
+        _ => 0,
+    };
+    let Some(Value::Entries(jobs)) = generator.value("jobs") else { return own };
+    jobs.iter().map(|job| greatest_handle(&job.settings)).fold(own, u64::max)
 }
 
 /// The warning about requests that the system could not serve.

@@ -180,7 +180,7 @@ impl System {
         self.name.clone() + &size.unwrap_or_default()
     }
 
-    /// Whether it is a cache of the same preset, with the same price, and has the same figures.
+    /// Whether both are caches of one preset with equal prices and figures.
     fn has_figures_of(&self, other: &Self) -> bool {
         let figures = |it: &Self| {
             let latency = (it.mean_ns, it.p99_ns, it.hit_ratio);

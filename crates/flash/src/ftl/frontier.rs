@@ -113,16 +113,17 @@ pub(super) fn victim_policy(input: &FtlInput<'_>, gc: &EntryChoice, pools: usize
     (entry.build)(&GcInput { settings, geometry, pools, seed, path })
 }
 
-/// Takes a victim of `pool` with at most `valid_max` valid pages.
+/// Takes a victim of `pool` with at most as many valid pages as `valid_max` gives for it.
 pub(super) fn take_victim(
     policy: &mut dyn VictimPolicy,
     pool: usize,
-    valid_max: u64,
+    valid_max: impl FnOnce(BlockId) -> u64,
     flash: &mut FlashOps,
 ) -> Option<BlockId> {
     let chosen = policy.choose(pool, flash.array());
     flash.note_search(policy.searched());
-    let block = chosen.filter(|block| u64::from(flash.array().valid(*block)) <= valid_max)?;
+    let block =
+        chosen.filter(|block| u64::from(flash.array().valid(*block)) <= valid_max(*block))?;
     policy.removed(pool, block);
     Some(block)
 }

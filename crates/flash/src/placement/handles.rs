@@ -20,7 +20,7 @@ pub const ENTRY: PlacementEntry = PlacementEntry {
 };
 
 hybridsim_config::choices! {
-    /// Where garbage collection copies the data of a handle.
+    /// Blocks that garbage collection copies the data of a handle to.
     #[derive(Serialize, Deserialize)]
     enum Isolation { Initially = "initially", Persistently = "persistently" }
 }

@@ -110,11 +110,10 @@ impl FlashBackEnd {
         if ctx.verifying() {
             self.move_versions(0);
             let found = self.load_host_read();
-            let range = part.offset as usize..(part.offset + part.sectors) as usize;
             let into = ctx.data().versions_mut(request.data.skip(part.skip), part.sectors);
             match found {
                 _ if into.is_empty() => {}
-                true => into.copy_from_slice(&self.page[range]),
+                true => into.copy_from_slice(&self.page[part.range()]),
                 false => into.fill(0),
             }
         }

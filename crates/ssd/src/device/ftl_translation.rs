@@ -19,8 +19,6 @@ use hybridsim_flash::precondition::{self, Precondition};
 /// A flash translation layer over one array of NAND flash.
 pub struct FtlTranslation {
     pub(super) merge: Option<MergeBuffer>,
-    /// Pages exported to the host.
-    pub(super) pages: u32,
     pub(super) ftl: Box<dyn Ftl>,
     pub(super) back_end: FlashBackEnd,
     /// From the return of the power until the mapping is in memory again.
@@ -63,76 +61,51 @@ impl FtlTranslation {
     }
 
     fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
-        let Self { ftl, back_end, .. } = self;
-        let per_page = back_end.sectors_per_page();
-        let run = write_run(request, per_page);
-        if self.merge.is_some() {
-            return self.write_merged(ctx, request);
-        }
-        let hint = hint_of(request, per_page);
-        ftl.begin_write(run);
-        for part in split(request, per_page) {
-            back_end.flash.clear();
-            let partial = part.read_rest(&mut **ftl, &mut back_end.flash, per_page);
-            let before = back_end.flash.list().len();
-            if ctx.verifying() {
-                back_end.load_write(ctx, request, &part, partial);
-            }
-            let written = ftl.write(part.lpn, hint, &mut back_end.flash);
-            // Also of a write that failed: others' data may have moved before.
-            if ctx.verifying() {
-                back_end.move_versions(before);
-            }
-            back_end.execute_part(ctx, request, &part);
-            written?;
-        }
-        if u64::from(run.pages) * u64::from(per_page) != u64::from(request.sectors) {
-            ctx.emit(FlashEvent::HostWrite { sectors: request.sectors, pages: run.pages });
-        }
-        Ok(())
-    }
-
-    /// Writes the whole pages of a request; parts of pages wait for the rest.
-    #[cold]
-    fn write_merged(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
         let per_page = self.back_end.sectors_per_page();
-        let run = whole_run(request, per_page);
+        let run = write_run(request, per_page);
+        let hint = Hint { request_pages: run.pages, handle: request.flags.handle() };
+        let run = if self.merge.is_some() { whole_run(request, per_page) } else { run };
         let mut pages = 0;
         for part in split(request, per_page) {
             self.back_end.flash.clear();
-            let written = if part.sectors < per_page {
-                self.write_part(ctx, request, &part)
+            let written = if part.sectors < per_page && self.merge.is_some() {
+                self.merge_part(ctx, request, &part)
             } else {
                 if part.lpn == run.first {
                     self.ftl.begin_write(run);
                 }
-                self.write_whole(ctx, request, &part)
+                self.write_part(ctx, request, &part, hint)
             };
             self.back_end.execute_part(ctx, request, &part);
-            pages += u32::from(written?);
+            pages += u64::from(written?);
         }
-        if u64::from(pages) * u64::from(per_page) != u64::from(request.sectors) {
-            ctx.emit(FlashEvent::HostWrite { sectors: request.sectors, pages });
+        let sectors = request.sectors;
+        if pages * u64::from(per_page) != u64::from(sectors) {
+            ctx.emit(FlashEvent::HostWrite { sectors, pages: pages as u32 });
         }
         Ok(())
     }
 
-    /// Writes `part` of a request, a whole page, instead of what waits of it.
-    fn write_whole(
+    /// Writes `part` of a request, instead of what waits of its unit. Returns true.
+    #[inline(always)]
+    fn write_part(
         &mut self,
         ctx: &mut Ctx<'_>,
         request: &Request,
         part: &PagePart,
+        hint: Hint,
     ) -> Result<bool, FtlError> {
         let Self { ftl, back_end, merge, .. } = self;
-        let hint = hint_of(request, back_end.sectors_per_page());
+        let per_page = back_end.sectors_per_page();
+        let partial = part.read_rest(&mut **ftl, &mut back_end.flash, per_page);
+        let before = back_end.flash.list().len();
         if ctx.verifying() {
-            back_end.load_write(ctx, request, part, false);
+            back_end.load_write(ctx, request, part, partial);
         }
         let written = ftl.write(part.lpn, hint, &mut back_end.flash);
         // Also of a write that failed: others' data may have moved before.
         if ctx.verifying() {
-            back_end.move_versions(0);
+            back_end.move_versions(before);
         }
         written?;
         if let Some(merge) = merge {
@@ -141,8 +114,10 @@ impl FtlTranslation {
         Ok(true)
     }
 
-    /// Writes `part` of a request, or has it wait. Returns whether a page was written.
-    fn write_part(
+    /// Has `part` of a request wait for the rest of its unit, and writes the unit that has to leave
+    /// the merge buffer for it. Returns whether there is one.
+    #[cold]
+    fn merge_part(
         &mut self,
         ctx: &mut Ctx<'_>,
         request: &Request,
@@ -150,24 +125,20 @@ impl FtlTranslation {
     ) -> Result<bool, FtlError> {
         let Self { ftl, back_end, merge, .. } = self;
         let Some(merge) = merge else { return Ok(false) };
+        let verifying = ctx.verifying();
         let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
-        let Some(unit) = merge.write(part, request.flags.handle(), versions) else {
-            return Ok(false);
-        };
-        let partial = unit.read_rest(&mut **ftl, &mut back_end.flash);
-        let before = back_end.flash.list().len();
-        if ctx.verifying() {
-            back_end.load_unit(&unit, partial);
-        }
-        let written = unit.write(&mut **ftl, &mut back_end.flash);
-        // Also of a write that failed: others' data may have moved before.
-        if ctx.verifying() {
-            back_end.move_versions(before);
-        }
-        if written.is_err() {
-            merge.keep(unit);
-        }
-        written.map(|()| true)
+        merge.write(part, request.flags.handle(), versions, |unit| {
+            let partial = unit.read_rest(&mut **ftl, &mut back_end.flash);
+            let before = back_end.flash.list().len();
+            if verifying {
+                back_end.load_unit(unit, partial);
+            }
+            let written = unit.write(&mut **ftl, &mut back_end.flash);
+            if verifying {
+                back_end.move_versions(before);
+            }
+            written
+        })
     }
 
     /// Discards the whole pages of a request; the rest of the range keeps its data.
@@ -188,12 +159,6 @@ impl FtlTranslation {
         }
         Ok(())
     }
-}
-
-/// What the FTL sees of a write.
-pub(super) fn hint_of(request: &Request, sectors_per_page: u32) -> Hint {
-    let pages = write_run(request, sectors_per_page).pages;
-    Hint { request_pages: pages, handle: request.flags.handle() }
 }
 
 impl Translation for FtlTranslation {
@@ -337,7 +302,7 @@ impl SavedState for FtlTranslation {
         self.back_end.restore(from)?;
         self.ftl.restore(from)?;
         if let Some(merge) = &mut self.merge {
-            merge.restore(from.take()?, self.pages)?;
+            merge.restore(from.take()?)?;
         }
         self.precondition_stream = from.take()?;
         Ok(())

@@ -55,6 +55,8 @@ impl PartialUnit {
 pub struct MergeBuffer {
     units_max: usize,
     sectors_per_page: u32,
+    /// Pages of the device.
+    pages: u32,
     units: FxHashMap<u32, PartialUnit>,
     /// Units by the number of the last write to them.
     by_write: BTreeMap<u64, u32>,
@@ -62,16 +64,33 @@ pub struct MergeBuffer {
 }
 
 impl MergeBuffer {
-    /// A buffer of `units_max` units.
-    pub fn new(units_max: usize, sectors_per_page: u32) -> Self {
+    /// A buffer of `units_max` units of a device of `pages` pages.
+    pub fn new(units_max: usize, sectors_per_page: u32, pages: u32) -> Self {
         let (units, by_write) = (FxHashMap::default(), BTreeMap::new());
-        Self { units_max, sectors_per_page, units, by_write, writes: 0 }
+        Self { units_max, sectors_per_page, pages, units, by_write, writes: 0 }
     }
 
-    /// Takes `part` of a write with placement `handle`, in verified runs with its `versions`.
-    /// Returns the unit that has to be written now: that of `part`, which is complete, or the one
-    /// written least recently, for which there is no room.
-    pub fn write(&mut self, part: &PagePart, handle: u8, versions: &[u64]) -> Option<PartialUnit> {
+    /// Takes `part` of a write with placement `handle`, in verified runs with its `versions`. The
+    /// unit of `part` if it is complete, or the one written least recently if there is no room for
+    /// it, goes to `store`. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As `store`; the unit is kept then.
+    pub fn write(
+        &mut self,
+        part: &PagePart,
+        handle: u8,
+        versions: &[u64],
+        store: impl FnOnce(&PartialUnit) -> Result<(), FtlError>,
+    ) -> Result<bool, FtlError> {
+        let Some(lpn) = self.add(part, handle, versions) else { return Ok(false) };
+        store(&self.units[&lpn])?;
+        self.take(Lpn(lpn));
+        Ok(true)
+    }
+
+    /// Adds `part`. Returns the unit that has to leave.
+    fn add(&mut self, part: &PagePart, handle: u8, versions: &[u64]) -> Option<u32> {
         self.writes += 1;
         let lpn = part.lpn.0;
         let unit = self.units.entry(lpn).or_insert_with(|| PartialUnit {
@@ -84,51 +103,44 @@ impl MergeBuffer {
         self.by_write.remove(&unit.written);
         (unit.written, unit.handle) = (self.writes, handle);
         self.by_write.insert(self.writes, lpn);
-        let range = part.offset as usize..(part.offset + part.sectors) as usize;
-        for (at, sector) in unit.sectors[range].iter_mut().enumerate() {
+        for (at, sector) in unit.sectors[part.range()].iter_mut().enumerate() {
             unit.missing -= u32::from(sector.is_none());
             *sector = Some(versions.get(at).copied().unwrap_or(0));
         }
         if unit.missing == 0 {
-            return self.take(part.lpn);
+            return Some(lpn);
         }
-        let (_, &oldest) = self.by_write.first_key_value()?;
-        (self.units.len() > self.units_max).then(|| self.take(Lpn(oldest)))?
+        let oldest = self.by_write.first_key_value().filter(|_| self.units.len() > self.units_max);
+        oldest.map(|(_, oldest)| *oldest)
     }
 
     /// Removes the unit `lpn`, which is written or trimmed as a whole.
-    pub fn take(&mut self, lpn: Lpn) -> Option<PartialUnit> {
-        let unit = self.units.remove(&lpn.0)?;
-        self.by_write.remove(&unit.written);
-        Some(unit)
+    pub fn take(&mut self, lpn: Lpn) {
+        if let Some(unit) = self.units.remove(&lpn.0) {
+            self.by_write.remove(&unit.written);
+        }
     }
 
-    /// Keeps a unit that could not be written.
-    pub fn keep(&mut self, unit: PartialUnit) {
-        self.by_write.insert(unit.written, unit.lpn);
-        self.units.insert(unit.lpn, unit);
-    }
-
-    /// Continues as `saved`, unless that is a buffer of other units.
+    /// Continues as `saved`.
     ///
     /// # Errors
-    /// When it is.
-    pub fn restore(&mut self, saved: Self, pages: u32) -> Result<(), StateError> {
-        let of_here = |(lpn, unit): (&u32, &PartialUnit)| {
+    /// If `saved` is the buffer of another device.
+    pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
+        let sizes = |it: &Self| (it.units_max, it.sectors_per_page, it.pages);
+        let is_whole = |(lpn, unit): (&u32, &PartialUnit)| {
             let missing = unit.sectors.iter().filter(|sector| sector.is_none()).count();
-            let sectors = (unit.sectors.len(), unit.missing as usize);
-            *lpn == unit.lpn
-                && *lpn < pages
-                && sectors == (self.sectors_per_page as usize, missing)
+            (*lpn, unit.missing as usize) == (unit.lpn, missing)
+                && *lpn < self.pages
+                && unit.sectors.len() == self.sectors_per_page as usize
                 && saved.by_write.get(&unit.written) == Some(lpn)
         };
-        let sizes = (saved.units_max, saved.sectors_per_page, saved.by_write.len());
-        let fits = sizes == (self.units_max, self.sectors_per_page, saved.units.len())
-            && saved.units.iter().all(of_here);
-        match fits {
-            true => *self = saved,
-            false => return Err(StateError("the merge buffer is of another device".to_owned())),
+        let fits = sizes(&saved) == sizes(self)
+            && saved.by_write.len() == saved.units.len()
+            && saved.units.iter().all(is_whole);
+        if !fits {
+            return Err(StateError("the merge buffer is of another device".to_owned()));
         }
+        *self = saved;
         Ok(())
     }
 
@@ -139,8 +151,8 @@ impl MergeBuffer {
 
     /// Whether all of `part` can be read from here.
     pub fn holds(&self, part: &PagePart) -> bool {
-        let range = part.offset as usize..(part.offset + part.sectors) as usize;
-        self.get(part.lpn).is_some_and(|unit| unit.sectors[range].iter().all(Option::is_some))
+        let is_here = |unit: &PartialUnit| unit.sectors[part.range()].iter().all(Option::is_some);
+        self.get(part.lpn).is_some_and(is_here)
     }
 
     /// Gives sector `offset` of unit `lpn` its previous `version` again, if it is here. Returns
@@ -162,21 +174,32 @@ mod tests {
 
     #[test]
     fn a_unit_leaves_when_it_is_complete_or_the_oldest_of_too_many() {
-        let mut buffer = MergeBuffer::new(2, 4);
-        assert!(buffer.write(&part(7, 0, 2), 0, &[1, 2]).is_none());
-        assert!(buffer.write(&part(8, 0, 1), 0, &[3]).is_none());
+        let mut buffer = MergeBuffer::new(2, 4, 100);
+        let mut left = Vec::new();
+        let mut write = |buffer: &mut MergeBuffer, part: PagePart, versions: &[u64]| {
+            buffer.write(&part, 0, versions, |unit| {
+                let mut all = [0; 4];
+                unit.overlay(0, &mut all);
+                left.push((unit.lpn, all, unit.missing));
+                Ok(())
+            })
+        };
+        assert_eq!(write(&mut buffer, part(7, 0, 2), &[1, 2]), Ok(false));
+        assert_eq!(write(&mut buffer, part(8, 0, 1), &[3]), Ok(false));
         assert!(buffer.holds(&part(7, 1, 1)) && !buffer.holds(&part(7, 1, 2)));
         // A sector written twice is missing once.
-        assert!(buffer.write(&part(7, 1, 1), 0, &[4]).is_none());
-        let complete = buffer.write(&part(7, 2, 2), 0, &[5, 6]).expect("all four sectors");
-        let mut versions = [0; 4];
-        complete.overlay(0, &mut versions);
-        assert_eq!((complete.lpn, versions), (7, [1, 4, 5, 6]));
-        assert!(buffer.write(&part(9, 3, 1), 0, &[7]).is_none());
-        assert!(buffer.write(&part(8, 1, 1), 0, &[8]).is_none());
-        let oldest = buffer.write(&part(10, 0, 1), 0, &[9]).expect("one too many");
-        assert_eq!((oldest.lpn, oldest.missing), (9, 3));
-        assert!(buffer.take(Lpn(8)).is_some() && buffer.take(Lpn(8)).is_none());
+        assert_eq!(write(&mut buffer, part(7, 1, 1), &[4]), Ok(false));
+        assert_eq!(write(&mut buffer, part(7, 2, 2), &[5, 6]), Ok(true), "all four sectors");
+        assert_eq!(write(&mut buffer, part(9, 3, 1), &[7]), Ok(false));
+        assert_eq!(write(&mut buffer, part(8, 1, 1), &[8]), Ok(false));
+        assert_eq!(write(&mut buffer, part(10, 0, 1), &[9]), Ok(true), "one too many");
+        assert_eq!(left, [(7, [1, 4, 5, 6], 0), (9, [0, 0, 0, 7], 3)]);
+        buffer.take(Lpn(8));
+        assert!(buffer.get(Lpn(8)).is_none());
+        let full = FtlError::Full(String::new());
+        let failed = buffer.write(&part(10, 1, 3), 0, &[1, 2, 3], |_| Err(full.clone()));
+        assert_eq!(failed, Err(full));
+        assert!(buffer.holds(&part(10, 0, 4)), "it is kept");
         assert_eq!((buffer.units.len(), buffer.by_write.len()), (1, 1));
     }
 }

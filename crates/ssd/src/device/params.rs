@@ -171,8 +171,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let translation = FtlTranslation {
         ftl,
-        merge: params.merge_buffer(&geometry)?,
-        pages: exported_pages,
+        merge: params.merge_buffer(&geometry, exported_pages)?,
         back_end,
         recovery: params.recovery_time(&geometry),
         precondition: params.precondition,
@@ -182,9 +181,9 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     Ok(Ssd::new(front, translation))
 }
 
-/// What an NVMe drive reports of its mapping unit, in bytes: preferred write granularity (NPWG) and
-/// alignment (NPWA), and the optimal write size (NOWS), which one program of all planes of a die
-/// writes.
+/// Fields of an NVMe namespace that follow from the mapping unit, in bytes: preferred write
+/// granularity (NPWG) and alignment (NPWA), and the optimal write size (NOWS), which one program of
+/// all planes of a die writes.
 fn granularity(geometry: &Geometry) -> [(&'static str, f64); 3] {
     let unit = f64::from(geometry.page_bytes());
     let planes = geometry.planes() / geometry.dies();
@@ -229,14 +228,18 @@ impl SsdParams {
     }
 
     /// The merge buffer, if there is one.
-    fn merge_buffer(&self, geometry: &Geometry) -> Result<Option<MergeBuffer>, Vec<Problem>> {
+    fn merge_buffer(
+        &self,
+        geometry: &Geometry,
+        pages: u32,
+    ) -> Result<Option<MergeBuffer>, Vec<Problem>> {
         let unit = u64::from(geometry.page_bytes());
         if self.merge_buffer > 0 && self.merge_buffer < unit {
             let message = format!("holds no mapping unit, of {unit} bytes");
             return Err(vec![Problem::new("merge_buffer", message)]);
         }
         let units = (self.merge_buffer / unit) as usize;
-        Ok((units > 0).then(|| MergeBuffer::new(units, geometry.sectors_per_page())))
+        Ok((units > 0).then(|| MergeBuffer::new(units, geometry.sectors_per_page(), pages)))
     }
 
     /// Endurance of the blocks of the static SLC cache, if there are any and it is not that of all.

@@ -5,6 +5,7 @@ use hybridsim_flash::event::Cause;
 use hybridsim_flash::ftl::{Ftl, WriteRun};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::{After, FlashOps};
+use std::ops::Range;
 
 /// The part of a request that lies in one page.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,11 @@ pub struct PagePart {
 }
 
 impl PagePart {
+    /// The sectors within the page.
+    pub const fn range(&self) -> Range<usize> {
+        self.offset as usize..(self.offset + self.sectors) as usize
+    }
+
     /// Before a write: where the part does not cover its page and the page holds data, reads the
     /// page for the rest, for which the write waits. Returns whether it did.
     #[inline]

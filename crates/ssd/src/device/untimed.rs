@@ -3,13 +3,13 @@
 //! SSD; there are no messages, events or background work.
 
 use super::FrontEnd;
-use super::ftl_translation::{FtlTranslation, Ssd, hint_of};
+use super::ftl_translation::{FtlTranslation, Ssd};
 use super::merge::MergeBuffer;
 use super::split::{first_page, split, whole_run, write_run};
 use hybridsim_engine::{Arrival, Fault, Op, Request};
 use hybridsim_flash::array::Array;
 use hybridsim_flash::event::Cause;
-use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError};
+use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::{FlashOps, OpCounts};
 
@@ -207,32 +207,26 @@ impl Untimed<'_> {
 
     fn write(&mut self, request: &Request) -> Result<(), FtlError> {
         let Self { ftl, flash, front, merge, .. } = self;
-        let per_page = front.sectors_per_page;
-        if let Some(merge) = merge {
-            let (run, hint) = (whole_run(request, per_page), hint_of(request, per_page));
-            for part in split(request, per_page) {
-                if part.sectors == per_page {
-                    if part.lpn == run.first {
-                        ftl.begin_write(run);
-                    }
-                    ftl.write(part.lpn, hint, flash)?;
-                    merge.take(part.lpn);
-                    continue;
-                }
-                let Some(unit) = merge.write(&part, request.flags.handle(), &[]) else { continue };
-                unit.read_rest(&mut **ftl, flash);
-                if let Err(error) = unit.write(&mut **ftl, flash) {
-                    merge.keep(unit);
-                    return Err(error);
-                }
-            }
-            return Ok(());
-        }
+        let (per_page, handle) = (front.sectors_per_page, request.flags.handle());
         let run = write_run(request, per_page);
-        ftl.begin_write(run);
+        let hint = Hint { request_pages: run.pages, handle };
+        let run = if merge.is_some() { whole_run(request, per_page) } else { run };
         for part in split(request, per_page) {
+            if let Some(merge) = merge.as_mut().filter(|_| part.sectors < per_page) {
+                merge.write(&part, handle, &[], |unit| {
+                    unit.read_rest(&mut **ftl, flash);
+                    unit.write(&mut **ftl, flash)
+                })?;
+                continue;
+            }
+            if part.lpn == run.first {
+                ftl.begin_write(run);
+            }
             part.read_rest(&mut **ftl, flash, per_page);
-            ftl.write(part.lpn, hint_of(request, per_page), flash)?;
+            ftl.write(part.lpn, hint, flash)?;
+            if let Some(merge) = merge {
+                merge.take(part.lpn);
+            }
         }
         Ok(())
     }

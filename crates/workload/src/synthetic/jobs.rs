@@ -12,13 +12,13 @@ struct Job {
     share: f64,
     /// Bytes so far, divided by its share.
     progress: f64,
-    /// Its next request; none at its end.
+    /// The request that it draws next; `None` at the end of the job.
     next: Option<Request>,
 }
 
 impl Job {
     fn advance(&mut self) {
-        // Without arrival times and a duration, nothing can fail.
+        // What fails are generators that end by time.
         self.next = self.source.next().ok().flatten().map(|arrival| arrival.request);
     }
 }
@@ -60,27 +60,20 @@ hybridsim_config::params! {
     }
 }
 
-/// Generators that are no job of others.
-const NO_JOBS: &[&str] = &["jobs", "zones"];
-
 fn build_job(
     input: &GeneratorInput<'_>,
     (number, job): (usize, &EntryChoice),
 ) -> Result<Box<dyn Source>, Vec<Problem>> {
     let (entry, settings) = input.registry.chosen::<GeneratorEntry>(job);
     let of_job = |message: String| Problem::new("jobs", format!("job {}: {message}", number + 1));
-    let name = entry.description.name;
-    if NO_JOBS.contains(&name) {
-        return Err(vec![of_job(format!("`{name}` cannot be a job"))]);
-    }
     let path = format!("{}/job{number}", input.path);
     let input = GeneratorInput { settings, path: &path, may_be_endless: true, ..*input };
     let source = (entry.build)(&input).map_err(|problems| {
         let each = problems.into_iter();
         each.map(|it| of_job(format!("{}: {}", it.param, it.message))).collect::<Vec<_>>()
     })?;
-    if source.has_times() || settings.value("duration").is_some() {
-        let message = "arrival times and `duration` are those of all jobs together";
+    if source.has_times() || !source.reads_ahead() {
+        let message = "a job has no arrival times and no `duration`, and waits for no completion";
         return Err(vec![of_job(message.to_owned())]);
     }
     Ok(source)

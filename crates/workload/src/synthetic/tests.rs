@@ -153,7 +153,7 @@ fn jobs_share_the_bytes_and_keep_their_handles() {
         ("requests = 1\njobs = []", "jobs"),
         ("requests = 1\njobs = [{ kind = \"fio\", rate_iops = 5 }]", "jobs"),
         ("requests = 1\njobs = [{ kind = \"uniform\", duration = \"1s\" }]", "jobs"),
-        ("requests = 1\njobs = [{ kind = \"jobs\", jobs = [\"fio\"] }]", "jobs"),
+        ("requests = 1\njobs = [{ kind = \"zones\", zone_size = \"64KiB\" }]", "jobs"),
         ("jobs = [\"fio\"]", "requests"),
     ] {
         check_problem("jobs", text, param);

@@ -5,6 +5,7 @@
 use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use flate2::read::MultiGzDecoder;
+use hybridsim_hybrid::flash_cache::cost::victim_utilisation;
 use hybridsim_report::study::Curve;
 use hybridsim_simulation::write_amplification::WriteAmplification;
 use serde::Deserialize;
@@ -53,7 +54,7 @@ struct CacheRun {
     small_writes: f64,
     /// The bound of the course.
     course: f64,
-    /// What constants were fitted to: the run with handles, `fdp`, or without, `nofdp`.
+    /// The run that a constant was fitted to: `fdp`, with handles, or `nofdp`, without.
     fitted: Option<String>,
     /// Why the run without handles is not compared.
     not_modelled: Option<String>,
@@ -259,18 +260,6 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// Uniform writes to the share `used` of the space that they can use, as greedy collection of many
-/// blocks approaches (P. Desnoyers, SYSTOR 2012): `used` = (1 - u) / -ln u, amplification
-/// 1 / (1 - u).
-fn closed_form(used: f64) -> f64 {
-    let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
-    for _ in 0..100 {
-        let u = f64::midpoint(low, high);
-        if (1.0 - u) / -libm::log(u) < used { low = u } else { high = u }
-    }
-    (1.0 - low).recip()
-}
-
 fn passes(runner: &Runner, drive: &Drive, findings: &mut Findings) -> Result<(), ExperimentError> {
     let path = format!("fdp/series/{}.csv.gz", drive.series);
     let counters = rows(MultiGzDecoder::new(open(runner, &path)?), &path)?;
@@ -341,7 +330,7 @@ fn cache(
             let used =
                 run.inside * 1e12 / (run.inside * 1e12 + (drive.space - 1.0) * drive.capacity);
             let (theirs, ours) = (measured.waf_last_dw, simulated.last());
-            let form = closed_form(used);
+            let form = (1.0 - victim_utilisation(used)).recip();
             let row = |id: &str| claim(id).with("form", form).given_if(given);
             findings.row(row("ssd/placement-plateau").published(theirs).ours(ours));
             if theirs > 1.01 {

@@ -85,7 +85,7 @@ impl Dftl {
     ) -> Result<bool, FtlError> {
         let gains = u64::from(self.geometry.pages_per_block() - u32::from(must_gain));
         let valid_max = self.free_pages(plane).min(gains);
-        let victim = frontier::take_victim(&mut *self.policy, plane, valid_max, flash);
+        let victim = frontier::take_victim(&mut *self.policy, plane, |_| valid_max, flash);
         let Some(victim) = victim else { return Ok(false) };
         self.move_data(plane, victim, Cause::Gc, flash)?;
         Ok(true)
@@ -252,7 +252,8 @@ impl Dftl {
     fn collect_translation(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
         let pages_per_block = u64::from(self.geometry.pages_per_block());
         let policy_pool = self.planes.len() + pool;
-        let victim = frontier::take_victim(&mut *self.policy, policy_pool, pages_per_block, flash);
+        let victim =
+            frontier::take_victim(&mut *self.policy, policy_pool, |_| pages_per_block, flash);
         let Some(victim) = victim else { return false };
         self.move_translations(pool, victim, Cause::Gc, flash);
         true

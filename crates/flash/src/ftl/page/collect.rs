@@ -1,6 +1,6 @@
 //! Garbage collection of the page-mapped FTL: copying, and prefetching what it will need.
 
-use super::{Frontier, Logs, PageMap, Pool, Victim, frontier};
+use super::{Frontier, Logs, PageMap, Victim, frontier};
 use crate::array::{Array, WORD_PAGES};
 use crate::event::Cause;
 use crate::ftl::{EXPECTED_MAX, Maintenance};
@@ -62,17 +62,6 @@ pub(super) enum Collected {
 }
 
 impl PageMap {
-    /// The log that the copied pages of `block` go to.
-    #[inline]
-    fn log_of(&self, cause: Cause, block: BlockId) -> usize {
-        let class = self.classes.get(block.0 as usize).copied().unwrap_or(0);
-        match (cause, self.separate) {
-            (Cause::Wear, _) => self.logs.wear(),
-            (_, true) => self.logs.copies(class),
-            (_, false) => Logs::host(class),
-        }
-    }
-
     /// Copies up to `budget` pages of the victim of `pool`, and erases it when no valid page is
     /// left.
     pub(super) fn collect(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> Collected {
@@ -93,7 +82,7 @@ impl PageMap {
                 }
                 return Collected::Partly;
             }
-            let log = self.log_of(cause, block);
+            let log = self.logs.copies(cause, block);
             if offset >= prefetched {
                 prefetched = self.prefetch_copies(pool, log, (block, offset), left, flash);
             }
@@ -117,7 +106,7 @@ impl PageMap {
         budget: u32,
         flash: &mut FlashOps,
     ) -> (u32, u32) {
-        let log = self.log_of(cause, block);
+        let log = self.logs.copies(cause, block);
         let pages_per_block = self.geometry.pages_per_block();
         if self.pools[pool].open[log].is_full(&self.geometry) {
             self.begin_block(pool, log);
@@ -173,20 +162,11 @@ impl PageMap {
         must_gain: bool,
         flash: &mut FlashOps,
     ) -> Option<Victim> {
-        let pages_per_block = self.geometry.pages_per_block();
-        let most = u64::from(pages_per_block - u32::from(must_gain));
-        let valid_max = self.copies_max(pool).min(most);
-        let block = frontier::take_victim(&mut *self.policy, pool, valid_max, flash)?;
+        let Self { policy, pools, logs, geometry, .. } = self;
+        let most = u64::from(geometry.pages_per_block() - u32::from(must_gain));
+        let valid_max = |block| pools[pool].room(logs.copies(Cause::Gc, block), geometry).min(most);
+        let block = frontier::take_victim(&mut **policy, pool, valid_max, flash)?;
         Some(self.take(pool, block, Cause::Gc, flash))
-    }
-
-    /// Free pages for copies.
-    fn copies_max(&self, pool: usize) -> u64 {
-        let Pool { open, free, .. } = &self.pools[pool];
-        let classes = if self.logs.isolated { self.logs.classes } else { 1 };
-        let log = |class| if self.separate { self.logs.copies(class) } else { Logs::host(class) };
-        let room = |class| open[log(class)].room(free.len(), &self.geometry);
-        (0..classes).map(room).min().unwrap_or(0)
     }
 
     /// Takes `block`, no candidate of the policy any more, as a victim.
@@ -256,7 +236,12 @@ impl PageMap {
             self.prefetch_target(pool, Logs::host(0), rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {
                 let count = victim.pace.saturating_mul(rounds);
-                self.prefetch_target(pool, self.log_of(victim.cause, victim.block), count, flash);
+                self.prefetch_target(
+                    pool,
+                    self.logs.copies(victim.cause, victim.block),
+                    count,
+                    flash,
+                );
                 let left = self.geometry.pages_per_block().saturating_sub(victim.next);
                 let first = self.geometry.page(victim.block, victim.next);
                 flash.array().prefetch_owners(first, count.saturating_mul(2).min(left));
@@ -283,7 +268,9 @@ impl Maintenance for PageMap {
         let closed = array.next_page(block) == self.geometry.pages_per_block();
         let is_victim = self.pools[pool].victim.is_some();
         let frontier = self.pools[pool].open[Logs::host(0)];
-        if !closed || is_victim || valid == 0 || u64::from(valid) > self.copies_max(pool) {
+        let log = self.logs.copies(Cause::Refresh, block);
+        let room = self.pools[pool].room(log, &self.geometry);
+        if !closed || is_victim || valid == 0 || u64::from(valid) > room {
             return false;
         }
         self.policy.removed(pool, block);

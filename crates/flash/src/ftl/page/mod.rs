@@ -78,34 +78,52 @@ hybridsim_config::params! {
 
 /// The logs of a pool, whose frontiers are in [`Pool::open`]: one for each class of host writes,
 /// those of garbage collection, and that of wear levelling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Logs {
+    /// Number of classes.
     classes: u8,
-    /// Each class has a log of copies.
-    isolated: bool,
+    /// Whether copies have logs of their own.
+    separate: bool,
+    /// Classes of blocks, where copies keep theirs; else empty.
+    of_blocks: Vec<u8>,
 }
 
 impl Logs {
+    fn new(placement: &dyn Placement, separate: bool, geometry: &Geometry) -> Self {
+        let blocks = if placement.isolates_copies() { geometry.blocks() } else { 0 };
+        Self { classes: placement.classes(), separate, of_blocks: vec![0; blocks as usize] }
+    }
+
     /// The log of host writes of a class.
     #[inline]
     const fn host(class: u8) -> usize {
         class as usize
     }
 
-    /// The log of copies of a class.
+    /// The log that the copied pages of `block` go to.
     #[inline]
-    const fn copies(self, class: u8) -> usize {
-        self.classes as usize + if self.isolated { class as usize } else { 0 }
+    fn copies(&self, cause: Cause, block: BlockId) -> usize {
+        let class = self.of_blocks.get(block.0 as usize).copied().unwrap_or(0);
+        match cause {
+            Cause::Wear => self.wear(),
+            _ if self.separate => usize::from(self.classes) + usize::from(class),
+            _ => Self::host(class),
+        }
     }
 
+    /// The log of wear levelling, the last.
     #[inline]
-    const fn wear(self) -> usize {
-        self.copies(self.classes - 1) + 1
+    fn wear(&self) -> usize {
+        let of_copies = if self.of_blocks.is_empty() { 1 } else { self.classes };
+        usize::from(self.classes) + usize::from(of_copies)
     }
 
-    /// The class of the data in `log`, where copies keep theirs.
-    const fn class_of(self, log: usize) -> u8 {
-        if log == self.wear() { 0 } else { (log % self.classes as usize) as u8 }
+    /// Notes that `block` is opened for `log`.
+    fn opened(&mut self, block: BlockId, log: usize) {
+        let class = if log == self.wear() { 0 } else { log % usize::from(self.classes) };
+        if let Some(of_block) = self.of_blocks.get_mut(block.0 as usize) {
+            *of_block = class as u8;
+        }
     }
 }
 
@@ -134,6 +152,11 @@ struct Pool {
 }
 
 impl Pool {
+    /// Free pages for `log`.
+    fn room(&self, log: usize, geometry: &Geometry) -> u64 {
+        self.open[log].room(self.free.len(), geometry)
+    }
+
     #[inline(never)]
     fn begin_block(&mut self, log: usize, is_wear: bool) -> BlockId {
         let worn = if is_wear { self.worn.take() } else { None };
@@ -152,14 +175,11 @@ struct PageMap {
     wear: Box<dyn WearPolicy>,
     placement: Box<dyn Placement>,
     logs: Logs,
-    /// Classes of blocks, where copies keep theirs.
-    classes: Vec<u8>,
     /// Pages to copy; kept for its memory.
     run: PageRun,
     free_low: usize,
     free_low_idle: usize,
     incremental: bool,
-    separate: bool,
 }
 
 /// The policies chosen by parameters.
@@ -195,10 +215,6 @@ impl Policies {
         let logs = u32::from(self.placement.classes() - 1) * if isolated { 2 } else { 1 };
         RESERVE_BLOCKS + logs + u32::from(self.wear.moves_data())
     }
-
-    fn logs(&self) -> Logs {
-        Logs { classes: self.placement.classes(), isolated: self.placement.isolates_copies() }
-    }
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
@@ -224,11 +240,11 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     let limit = blocks.saturating_sub(reserve) * geometry.pages_per_block();
     let reserved = format!("{reserve} of {blocks} blocks reserved");
     problems.extend(frontier::capacity_problem(input, u64::from(limit) * pools as u64, &reserved));
-    let Some(policies) = policies.filter(|_| problems.is_empty()) else {
+    let Some(Policies { policy, wear, placement }) = policies.filter(|_| problems.is_empty())
+    else {
         return Err(problems);
     };
-    let logs = policies.logs();
-    let Policies { policy, wear, placement } = policies;
+    let logs = Logs::new(&*placement, params.gc_separate, &geometry);
     let order = wear.order();
     Ok(Box::new(PageMap {
         map,
@@ -240,12 +256,10 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         wear,
         placement,
         logs,
-        classes: if logs.isolated { vec![0; geometry.blocks() as usize] } else { Vec::new() },
         run: PageRun::new(),
         free_low: params.gc_free_blocks,
         free_low_idle: params.gc_idle_free_blocks.unwrap_or(params.gc_free_blocks),
         incremental,
-        separate: params.gc_separate,
         geometry,
     }))
 }
@@ -305,20 +319,14 @@ impl PageMap {
         }
         let block = self.pools[pool].free.take(false).expect("more than one is free");
         self.pools[pool].open[log] = Frontier::new(block);
-        self.note_class(block, log);
+        self.logs.opened(block, log);
         true
     }
 
     /// Opens a block for `log`, whose frontier is full, from those kept for copies.
     fn begin_block(&mut self, pool: usize, log: usize) {
         let block = self.pools[pool].begin_block(log, log == self.logs.wear());
-        self.note_class(block, log);
-    }
-
-    fn note_class(&mut self, block: BlockId, log: usize) {
-        if let Some(class) = self.classes.get_mut(block.0 as usize) {
-            *class = self.logs.class_of(log);
-        }
+        self.logs.opened(block, log);
     }
 
     /// Takes the next page of a frontier; also returns the block if that was its last page.
@@ -360,7 +368,7 @@ impl PageMap {
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation, &self.classes));
+        to.put(&(&self.pools, self.rotation, &self.logs.of_blocks));
         self.policy.save(to);
         self.wear.save(to);
         self.placement.save(to);
@@ -369,11 +377,11 @@ impl SavedState for PageMap {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
         let rotation;
-        let (blocks, logs) = (self.classes.len(), self.logs.wear() + 1);
-        (self.pools, rotation, self.classes) = from.take()?;
+        let (blocks, logs) = (self.logs.of_blocks.len(), self.logs.wear() + 1);
+        (self.pools, rotation, self.logs.of_blocks) = from.take()?;
         let fits = self.pools.iter().all(|pool| pool.open.len() == logs)
-            && self.classes.len() == blocks
-            && self.classes.iter().all(|class| *class < self.logs.classes);
+            && self.logs.of_blocks.len() == blocks
+            && self.logs.of_blocks.iter().all(|class| *class < self.logs.classes);
         restore::check(fits, "the logs of a plane or the classes of blocks differ")?;
         self.rotation.restore(rotation)?;
         self.policy.restore(from)?;
@@ -437,7 +445,7 @@ impl Ftl for PageMap {
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
         // One page of the first pool that is low on free blocks; started victims are finished. In a
         // mixed log the host could take the pages that a partially copied victim still needs.
-        let budget = if self.separate { 1 } else { u32::MAX };
+        let budget = if self.logs.separate { 1 } else { u32::MAX };
         for pool in 0..self.pools.len() {
             let low = self.pools[pool].free.len() <= self.free_low_idle;
             if self.pools[pool].victim.is_none() && low {

@@ -197,7 +197,7 @@ impl SlcCache {
         if let Some(below) = below {
             valid_max = valid_max.min(u64::from(below.checked_sub(1)?));
         }
-        let block = frontier::take_victim(&mut *self.policy, pool, valid_max, flash)?;
+        let block = frontier::take_victim(&mut *self.policy, pool, |_| valid_max, flash)?;
         Some(Moving { block, next: 0 })
     }
 
