@@ -1,6 +1,5 @@
 //! Requests between components: their operation, and a range of sectors of 512 bytes.
 
-use crate::coded;
 use crate::contents::DataSlice;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,18 +27,34 @@ impl fmt::Display for Lba {
     }
 }
 
-coded! {
-    /// The action of a zone management command (NVMe Zoned Namespace Command Set, Zone Management
-    /// Send).
-    pub enum ZoneAction {
-        /// Discard the zone's data; the write pointer returns to its start.
-        Reset = 0 "zone_reset",
-        /// Make the zone full.
-        Finish = 1 "zone_finish",
-        /// Open the zone explicitly.
-        Open = 2 "zone_open",
-        /// Close the zone; its resources for open zones become free.
-        Close = 3 "zone_close",
+/// The action of a zone management command (NVMe Zoned Namespace Command Set, Zone Management Send).
+///
+/// The numbers are the codes of [`Op`], so that the compiler stores an `Op` as its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ZoneAction {
+    /// Discard the zone's data; the write pointer returns to its start.
+    Reset = 4,
+    /// Make the zone full.
+    Finish = 5,
+    /// Open the zone explicitly.
+    Open = 6,
+    /// Close the zone; its resources for open zones become free.
+    Close = 7,
+}
+
+impl ZoneAction {
+    /// All actions.
+    pub const ALL: [Self; 4] = [Self::Reset, Self::Finish, Self::Open, Self::Close];
+
+    /// The lower-case name used in traces and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "zone_reset",
+            Self::Finish => "zone_finish",
+            Self::Open => "zone_open",
+            Self::Close => "zone_close",
+        }
     }
 }
 
@@ -92,7 +107,7 @@ impl Op {
             Self::Write => 1,
             Self::Trim => 2,
             Self::Flush => 3,
-            Self::Zone(action) => 4 + action as u8,
+            Self::Zone(action) => action as u8,
         }
     }
 
@@ -105,7 +120,18 @@ impl Op {
     /// The operation with this code.
     #[inline(always)]
     pub const fn from_code(code: u64) -> Option<Self> {
-        if code < Self::COUNT as u64 { Some(Self::ALL[code as usize]) } else { None }
+        // The compiler turns this into a comparison, but not an index into `ALL`.
+        match code {
+            0 => Some(Self::Read),
+            1 => Some(Self::Write),
+            2 => Some(Self::Trim),
+            3 => Some(Self::Flush),
+            4 => Some(Self::Zone(ZoneAction::Reset)),
+            5 => Some(Self::Zone(ZoneAction::Finish)),
+            6 => Some(Self::Zone(ZoneAction::Open)),
+            7 => Some(Self::Zone(ZoneAction::Close)),
+            _ => None,
+        }
     }
 
     /// The lower-case name used in traces and results.

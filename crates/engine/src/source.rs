@@ -38,6 +38,12 @@ pub trait Source {
         None
     }
 
+    /// Bytes that applications have written so far to the store that the workload models, such as
+    /// a database; `None` where the requests are those of the application.
+    fn application_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether requests have arrival times; otherwise all arrive at time 0, for a closed loop.
     fn has_times(&self) -> bool {
         true

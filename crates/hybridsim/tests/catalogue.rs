@@ -93,6 +93,7 @@ fn generated(kind: &str) -> String {
         }
         "histogram" => ", mix = \"firefox-analysis\"",
         "jobs" => ", jobs = [{ kind = \"uniform\" }, { kind = \"fio\", rw = \"write\" }]",
+        "lsm" => ", keys = 20000, memtable = \"1MiB\", file = \"1MiB\", log = \"64KiB\"",
         "streams" => ", region = \"16MiB\", active = 3",
         "zones" => ", zone_size = \"16MiB\", active = 3, readers = 1",
         _ => "",
@@ -101,6 +102,12 @@ fn generated(kind: &str) -> String {
         "[workload]\ngenerator = {{ kind = \"{kind}\", requests = 1000{keys} }}\n{}",
         component("it", "kind = \"constant-device\"\ncapacity = \"512GiB\"\nlatency = \"1ms\"\n")
     )
+}
+
+fn compacted(kind: &str) -> String {
+    let keys = if kind == "fifo" { ", size = \"30MiB\", merge_files = 3" } else { "" };
+    let chosen = format!("keys = 20000, compaction = {{ kind = \"{kind}\"{keys} }}");
+    generated("lsm").replace("keys = 20000", &chosen)
 }
 
 fn seek(kind: &str) -> String {
@@ -187,6 +194,7 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
     put("throttle", &|name| ssd(format!("{HOT}throttle = {}\n", throttle(name))));
     put("stage", &|name| ssd(format!("stages = [\"{name}\"]\n")));
     put("distribution", &distributed);
+    put("compaction", &compacted);
     put("gc-policy", &|name| in_page_map("gc", name));
     put("placement", &|name| in_page_map("placement", name));
     put("wear-levelling", &|name| in_page_map("wear", name));

@@ -87,7 +87,7 @@ impl Breakdown {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, op: Op, latency_ns: u64) {
         let spent = &mut self.spent[bucket(latency_ns)][op.index()];
         spent.requests += 1;

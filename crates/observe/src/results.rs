@@ -84,6 +84,9 @@ pub struct RunResults {
     pub breakdown_ns: BreakdownResult,
     /// Sums over all components; flash keys are `null` without flash.
     pub totals: Totals,
+    /// Writes of the application whose store the workload models; absent for other workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
     /// The workloads that share the system; absent with one `[workload]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenants: Option<Tenants>,
@@ -93,6 +96,28 @@ pub struct RunResults {
     pub warnings: Vec<String>,
     /// Violated invariants, in sentences; empty in a sound run.
     pub violations: Vec<String>,
+}
+
+/// Writes of an application to its store, such as a database, after `run.warmup_requests`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Application {
+    /// Bytes that the application wrote.
+    pub bytes: u64,
+    /// Bytes that the store wrote to the system, divided by `bytes`.
+    pub write_amplification: Option<f64>,
+    /// `write_amplification` multiplied by that of the flash devices.
+    pub total_write_amplification: Option<f64>,
+}
+
+impl Application {
+    /// The writes of an application whose store wrote `store_bytes` to flash devices with this
+    /// write amplification.
+    pub fn new(bytes: u64, store_bytes: u64, of_flash: Option<f64>) -> Self {
+        let write_amplification = ratio(store_bytes as f64, bytes as f64);
+        let both = write_amplification.zip(of_flash);
+        let total_write_amplification = both.map(|(store, flash)| store * flash);
+        Self { bytes, write_amplification, total_write_amplification }
+    }
 }
 
 /// The measured window without its start, which MSER-5 chooses, in batches of requests.

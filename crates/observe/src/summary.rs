@@ -111,6 +111,7 @@ pub fn results(
         steady: None,
         breakdown_ns: breakdown(run.breakdown),
         totals: totals(&components, latency_ns.all.count),
+        application: None,
         tenants: None,
         latency_ns,
         components,

@@ -1,5 +1,6 @@
 //! From a scenario file to results: scenarios, presets, the registry, and running a simulation.
 
+mod application;
 pub mod build;
 pub mod draw;
 mod error;

@@ -115,6 +115,10 @@ impl Source for MeteredSource {
         self.inner.progress()
     }
 
+    fn application_bytes(&self) -> Option<u64> {
+        self.inner.application_bytes()
+    }
+
     fn reads_ahead(&self) -> bool {
         self.inner.reads_ahead()
     }

@@ -1,5 +1,6 @@
 //! Runs a checked scenario: workload, host and system on one machine, observed.
 
+use crate::application::ApplicationWrites;
 use crate::build;
 use crate::draw;
 pub use crate::error::RunError;
@@ -101,7 +102,7 @@ pub fn run(
 ) -> Result<RunOutput, RunError> {
     let mut plugins = PluginFaults::begin(registry);
     let progress = WorkloadProgress::default();
-    let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
+    let (root, warnings, mode, writes) = assemble(scenario, registry, &progress)?;
     let Options { detail, mut on_progress, sink, observer_thread, save_state, cache } = options;
     let verify = scenario.run.verify;
     let mut assembled = Assembled::new(scenario, registry, root, detail, verify, save_state)?;
@@ -132,7 +133,7 @@ pub fn run(
         false => EndedBy::Completion,
     };
     let is_open = mode == Mode::Open;
-    assembled.conclude(
+    let mut output = assembled.conclude(
         scenario,
         registry,
         Conclusion {
@@ -143,7 +144,10 @@ pub fn run(
             is_open,
             save_state,
         },
-    )
+    )?;
+    let results = &mut output.results;
+    results.application = writes.result(results.totals.write_amplification);
+    Ok(output)
 }
 
 /// A system with its observers, ready to run.
@@ -511,18 +515,22 @@ fn closed_loop(
     Ok(None)
 }
 
-/// Builds the tree of host and system; returns it with the warnings of the workload and the mode.
+/// Builds the tree of host and system; returns it with the warnings of the workload, the mode, and
+/// the writes of a single workload's application.
 fn assemble(
     scenario: &Scenario,
     registry: &Registry,
     progress: &WorkloadProgress,
-) -> Result<(ComponentTree, workload::Warnings, Mode), RunError> {
+) -> Result<(ComponentTree, workload::Warnings, Mode, ApplicationWrites), RunError> {
     let Parts { system, submitter, warnings } = parts(scenario, registry)?;
     let metered = |source, progress: &WorkloadProgress| -> Box<dyn Source> {
         Box::new(MeteredSource::new(source, progress.clone()))
     };
+    let mut writes = ApplicationWrites::default();
     let (root, mode) = match submitter {
-        Submitter::One { host, scheduler, source } => {
+        Submitter::One { host, scheduler, source: own } => {
+            let source;
+            (source, writes) = ApplicationWrites::of(own, scenario.run.warmup_requests);
             let positioner = system.component.positioner();
             let root = Host::new(host, metered(source, progress), scheduler);
             let root = root
@@ -542,7 +550,7 @@ fn assemble(
             (ComponentTree::inner("host", root, vec![system]), mode)
         }
     };
-    Ok((root, warnings, mode))
+    Ok((root, warnings, mode, writes))
 }
 
 /// Sets the slowdown of each workload of several: its mean latency in `results` divided by that in

@@ -238,6 +238,10 @@ impl Source for Namespace {
         self.inner.progress()
     }
 
+    fn application_bytes(&self) -> Option<u64> {
+        self.inner.application_bytes()
+    }
+
     fn has_times(&self) -> bool {
         self.inner.has_times()
     }

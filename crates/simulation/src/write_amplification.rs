@@ -5,6 +5,7 @@
 //! events and times are left out. A scenario with `timing = "none"` has the same flash operations
 //! in a run, in three times the processor time.
 
+use crate::application::ApplicationWrites;
 use crate::build;
 use crate::error::PluginFaults;
 pub use crate::error::RunError;
@@ -23,7 +24,7 @@ use hybridsim_flash::Cause;
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::ops::OpCounts;
 use hybridsim_observe::Label;
-use hybridsim_observe::results::{EraseCount, ratio};
+use hybridsim_observe::results::{Application, EraseCount, ratio};
 use hybridsim_ssd::device::{Served, Untimed};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -75,6 +76,9 @@ pub struct WriteAmplification {
     /// `programs` divided by `host_programs`: what garbage collection and the mapping add, without
     /// the rest of partly written pages.
     pub page_write_amplification: Option<f64>,
+    /// Writes of the application whose store the workload models; absent for other workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
     /// Bytes written by the host.
     pub host_bytes: u64,
     /// Bytes programmed in all.
@@ -150,6 +154,7 @@ pub fn count(
         report(&mut on_progress, &RunProgress::preparing(share))
     });
     let progress = WorkloadProgress::default();
+    let (source, writes) = ApplicationWrites::of(source, scenario.run.warmup_requests);
     let source = MeteredSource::new(source, progress.clone());
     let mut counting = Counting {
         ssd: ssd.untimed(&path),
@@ -169,6 +174,7 @@ pub fn count(
     let mut results = counting.results();
     let erases = counting.erases();
     drop(counting);
+    results.application = writes.result(results.write_amplification);
     results.label = label(scenario);
     results.component.clone_from(&path);
     let component = &scenario.components[scenario.system];

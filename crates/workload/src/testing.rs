@@ -9,6 +9,7 @@ use hybridsim_config::registry::Registry;
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(distribution::ENTRIES);
+    registry.add_all(synthetic::lsm::COMPACTIONS);
     registry.add_all(synthetic::ENTRIES);
     registry
 }

@@ -263,6 +263,12 @@ fn table(results: &WriteAmplification) -> String {
         ("blocks erased", parts(results.erases, &results.erases_by_cause)),
         ("victim utilisation", results.victim_utilisation.map_or_else(none, percent)),
     ];
+    if let Some(application) = results.application {
+        let store = application.write_amplification.map_or_else(none, number);
+        let total = application.total_write_amplification.map_or_else(none, number);
+        rows.insert(1, ("  of the store", store));
+        rows.insert(2, ("  in all", total));
+    }
     let by_pages = results.page_write_amplification.map(number);
     if let Some(pages) = by_pages.filter(|pages| *pages != rows[0].1) {
         rows.insert(1, ("  by pages", pages));

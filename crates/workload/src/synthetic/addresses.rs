@@ -185,7 +185,7 @@ impl Popularity {
     }
 
     /// Draws a slot.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         match self {
             Self::Uniform(n) => stream.below(*n),

@@ -23,9 +23,14 @@ pub trait Generator {
         false
     }
 
-    /// Whether the generator has no more requests.
-    fn ended(&self) -> bool {
-        false
+    /// Whether the generator has no more requests; an error where it cannot continue.
+    fn end(&self) -> Option<Result<(), String>> {
+        None
+    }
+
+    /// See [`Source::application_bytes`].
+    fn application_bytes(&self) -> Option<u64> {
+        None
     }
 }
 
@@ -199,9 +204,11 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
 
     #[inline]
     fn next(&mut self) -> Result<Option<Arrival>, String> {
-        if self.requests >= self.limits.requests || self.sectors_left == 0 || self.generator.ended()
-        {
+        if self.requests >= self.limits.requests || self.sectors_left == 0 {
             return Ok(None);
+        }
+        if let Some(end) = self.generator.end() {
+            return end.map(|()| None);
         }
         if self.limits.until != SimTime::NEVER && !self.has_times() {
             if self.completed > self.limits.until {
@@ -240,6 +247,10 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
             .max(share(sectors - self.sectors_left, sectors))
             .max(share(self.at.max(self.completed).as_ns(), until.as_ns()));
         Some(progress.min(1.0))
+    }
+
+    fn application_bytes(&self) -> Option<u64> {
+        self.generator.application_bytes()
     }
 
     fn completed(&mut self, _request: &Request, now: SimTime) {

@@ -13,13 +13,12 @@ struct Job {
     /// Bytes so far, divided by its share.
     progress: f64,
     /// The request that it draws next; `None` at the end of the job.
-    next: Option<Request>,
+    next: Result<Option<Request>, String>,
 }
 
 impl Job {
     fn advance(&mut self) {
-        // What fails are generators that end by time.
-        self.next = self.source.next().ok().flatten().map(|arrival| arrival.request);
+        self.next = self.source.next().map(|next| next.map(|arrival| arrival.request));
     }
 }
 
@@ -28,25 +27,34 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// The job that is furthest behind its share.
-    fn next(&mut self) -> Option<&mut Job> {
-        let jobs = self.jobs.iter_mut().filter(|job| job.next.is_some());
-        jobs.min_by(|one, other| one.progress.total_cmp(&other.progress))
+    /// The job that is furthest behind its share, and its request.
+    fn next(&mut self) -> Option<(&mut Job, Request)> {
+        let jobs = self.jobs.iter_mut().filter_map(|job| {
+            let request = job.next.as_ref().ok().copied().flatten()?;
+            Some((job, request))
+        });
+        jobs.min_by(|(one, _), (other, _)| one.progress.total_cmp(&other.progress))
     }
 }
 
 impl Generator for Jobs {
     fn draw(&mut self) -> Request {
-        let job = self.next().expect("asked for its end before");
-        let request = job.next.take().expect("chosen among those that have one");
+        let (job, request) = self.next().expect("asked for its end before");
         // A flush takes its turn as a sector does.
         job.progress += f64::from(request.sectors.max(1)) / job.share;
         job.advance();
         request
     }
 
-    fn ended(&self) -> bool {
-        self.jobs.iter().all(|job| job.next.is_none())
+    fn end(&self) -> Option<Result<(), String>> {
+        let failed = self.jobs.iter().find_map(|job| job.next.as_ref().err().cloned());
+        let ended = self.jobs.iter().all(|job| matches!(job.next, Ok(None)));
+        failed.map(Err).or_else(|| ended.then_some(Ok(())))
+    }
+
+    fn application_bytes(&self) -> Option<u64> {
+        let each = self.jobs.iter().filter_map(|job| job.source.application_bytes());
+        each.reduce(|one, other| one + other)
     }
 }
 
@@ -94,7 +102,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     for (number, (choice, share)) in choices.iter().zip(shares).enumerate() {
         match build_job(input, (number, choice)) {
             Ok(source) => {
-                let mut job = Job { source, share, progress: 0.0, next: None };
+                let mut job = Job { source, share, progress: 0.0, next: Ok(None) };
                 job.advance();
                 jobs.push(job);
             }

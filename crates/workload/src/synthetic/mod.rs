@@ -15,7 +15,9 @@ mod fio_text;
 pub mod histogram;
 pub mod hotcold;
 pub mod jobs;
+pub mod lsm;
 pub mod mixes;
+pub mod navy;
 mod process_flow;
 pub mod processes;
 pub mod sequence;
@@ -88,6 +90,8 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     zipf::ENTRY,
     hotcold::ENTRY,
     jobs::ENTRY,
+    lsm::ENTRY,
+    navy::ENTRY,
     fio::ENTRY,
     disksim::ENTRY,
     processes::ENTRY,

@@ -51,8 +51,8 @@ impl Generator for Sequence {
         request
     }
 
-    fn ended(&self) -> bool {
-        self.passes_left == 0
+    fn end(&self) -> Option<Result<(), String>> {
+        (self.passes_left == 0).then_some(Ok(()))
     }
 }
 
