@@ -6,6 +6,7 @@ mod fdp;
 mod fit;
 mod grids;
 mod interference;
+mod lsm;
 mod offered;
 mod sata;
 mod saturated;
@@ -32,6 +33,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     zns::EXPERIMENT,
     slc_cache::EXPERIMENT,
     fdp::EXPERIMENT,
+    lsm::EXPERIMENT,
 ];
 
 /// The largest of `errors`.
