@@ -470,6 +470,18 @@ class Component:
     """Statistics that only this kind of component has, by name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """Writes of an application to its store, such as a database, after `run.warmup_requests`."""
+
+    bytes: int
+    """Bytes that the application wrote."""
+    write_amplification: float | None = None
+    """Bytes that the store wrote to the system, divided by `bytes`."""
+    total_write_amplification: float | None = None
+    """`write_amplification` multiplied by that of the flash devices."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Document:
     """The results of a run."""
@@ -530,6 +542,8 @@ class Document:
     """Mean latency by phase."""
     totals: Totals
     """Sums over all components; flash keys are ``None`` without flash."""
+    application: Application | None = None
+    """Writes of the application whose store the workload models; absent for other workloads."""
     tenants: Tenants | None = None
     """The workloads that share the system; absent with one `[workload]`."""
     components: Mapping[str, Component]

@@ -27,7 +27,8 @@ impl fmt::Display for Lba {
     }
 }
 
-/// The action of a zone management command (NVMe Zoned Namespace Command Set, Zone Management Send).
+/// The action of a zone management command (NVMe Zoned Namespace Command Set, Zone Management
+/// Send).
 ///
 /// The numbers are the codes of [`Op`], so that the compiler stores an `Op` as its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

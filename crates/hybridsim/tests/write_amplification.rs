@@ -75,6 +75,35 @@ fn same(text: &str) -> Counted {
     found
 }
 
+#[test]
+fn stores_multiply_the_amplification_of_the_drive() {
+    let lsm = "generator = { kind = \"lsm\", keys = 2000, memtable = \"64KiB\", file = \"64KiB\", \
+               extent = \"64KiB\", block = \"64KiB\", requests = 6000, \
+               compaction = { kind = \"leveled\", base = \"256KiB\" } }";
+    let navy = "generator = { kind = \"navy\", small_keys = 9000, small_area = 0.5, \
+                region = \"256KiB\", requests = 9000 }";
+    for (store, least, most) in [(lsm, 4.0, 8.0), (navy, 1.5, 13.7)] {
+        let text = text_of(store, "");
+        let of_application = |counted: &Counted| counted.results.application.expect("a store");
+        let all = same(&text);
+        let of = of_application(&all);
+        assert_eq!(simulated(&text).results.application, Some(of), "{store}");
+        let [own, total] = [of.write_amplification, of.total_write_amplification];
+        let [own, total] = [own.expect("it wrote"), total.expect("it wrote")];
+        assert!((least..most).contains(&own), "{store}: {own}");
+        assert_eq!(own, all.results.host_bytes as f64 / of.bytes as f64, "{store}");
+        let device = all.results.write_amplification.expect("the drive wrote");
+        assert_eq!(total, own * device, "{store}");
+        let after = counted(&text, &["run.warmup_requests=2000"]);
+        let rest = of_application(&after);
+        assert!(rest.bytes < of.bytes, "{store}: the warm-up counts");
+        let expected = after.results.host_bytes as f64 / rest.bytes as f64;
+        assert_eq!(rest.write_amplification, Some(expected), "{store}");
+    }
+    let plain = counted(&text_of("generator = { kind = \"uniform\", requests = 9 }", ""), &[]);
+    assert_eq!(plain.results.application, None);
+}
+
 /// Expects exit code `code` with `word` on standard error.
 fn refused(args: &[&str], code: i32, word: &str) {
     let output = call(args);

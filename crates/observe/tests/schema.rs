@@ -10,7 +10,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- generated: begin -->\n";
 const END: &str = "<!-- generated: end -->\n";
 /// Python names of the structs that become classes, in order of definition.
-const CLASSES: [(&str, &str); 19] = [
+const CLASSES: [(&str, &str); 20] = [
     ("WarmupResult", "Warmup"),
     ("LatencyResult", "Latency"),
     ("ByKind", "Latencies"),
@@ -27,6 +27,7 @@ const CLASSES: [(&str, &str); 19] = [
     ("Lifetime", "Lifetime"),
     ("CustomResult", "Custom"),
     ("Component", "Component"),
+    ("Application", "Application"),
     ("RunResults", "Document"),
     ("Tenants", "Tenants"),
     ("TenantResult", "Tenant"),

@@ -206,18 +206,19 @@ impl Interleaved {
         is_read
     }
 
-    /// The time of `op` if it is a copy that the die makes without the channel.
-    #[inline]
+    /// The time of `op`, which one die executes, if it is a copy without the channel.
+    #[inline(always)]
     fn copy_back_time(&self, op: &FlashOp, cells: &CellTimes) -> Option<SimDuration> {
-        match op.kind {
-            OpKind::Copy => {
-                let time = self.times.copy_back_time(op, &self.geometry)?;
-                let retries = self.slow.retries(op, &self.times);
-                let usual = self.slow.cells(op, &self.times).read;
-                Some((self.slow.of(op.die, time) + retries + cells.read).saturating_sub(usual))
-            }
-            OpKind::Read | OpKind::Program | OpKind::Erase => None,
+        if op.kind != OpKind::Copy {
+            return None;
         }
+        let time = self.times.copy_back_time_in_die(op, &self.geometry)?;
+        let time = self.slow.of(op.die, time) + self.slow.retries(op, &self.times);
+        if self.geometry.read_pages() == 1 {
+            return Some(time);
+        }
+        // A page that was read with another takes no time again.
+        Some((time + cells.read).saturating_sub(self.slow.cells(op, &self.times).read))
     }
 
     /// Time at which the page that `op` reads is in the register: `usual`, without retries.

@@ -147,21 +147,27 @@ impl OperationTimes {
     /// Duration of the copy `op` inside the chip; `None` if it passes through the controller.
     #[inline]
     fn copy_back_time(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
-        if self.copy_back == CopyBack::None {
+        if self.copy_back == CopyBack::None || die_copied_from(op, geometry) != op.die {
             return None;
         }
-        let source = geometry.block_of(Ppn(op.from));
-        if geometry.die_of(source) != op.die {
+        self.copy_back_time_in_die(op, geometry)
+    }
+
+    /// [`OperationTimes::copy_back_time`] of a copy whose source is in its die.
+    #[inline]
+    fn copy_back_time_in_die(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
+        if self.copy_back == CopyBack::None {
             return None;
         }
         if op.slc.any() {
             let native = FlashOp { slc: SlcMode::default(), ..*op };
-            let time = self.copy_back_time(&native, geometry)?;
+            let time = self.copy_back_time_in_die(&native, geometry)?;
             return Some(self.in_slc_mode(op, time));
         }
         if self.copy_back == CopyBack::Die && self.copy_plane == self.copy_die {
             return Some(self.copy_die);
         }
+        let source = geometry.block_of(Ppn(op.from));
         let target = geometry.block_of(Ppn(op.page));
         match geometry.plane_of(source) == geometry.plane_of(target) {
             true => Some(self.copy_plane),

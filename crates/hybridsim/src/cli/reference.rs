@@ -11,9 +11,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Titles of the pages of categories, where the category's name alone says little.
-const TITLES: [(&str, &str); 18] = [
+const TITLES: [(&str, &str); 19] = [
     ("admission", "Cache admission policies"),
     ("cleanup", "Cache cleanup policies"),
+    ("compaction", "Compaction styles"),
     ("component", "Components"),
     ("distribution", "Distributions"),
     ("errors", "Error models of flash"),

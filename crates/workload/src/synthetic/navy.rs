@@ -1,9 +1,9 @@
 //! A flash cache with an engine for small objects and one for large ones, as the device sees it:
 //! CacheLib's Navy.
 //!
-//! A small object is in a bucket, which an insertion reads and rewrites. Large objects fill regions,
-//! which are written as a whole; the victim is the region written or used least recently. All
-//! objects of an engine have one size. Removals are left out.
+//! A small object is in a bucket, which an insertion reads and rewrites. Large objects fill
+//! regions, which are written as a whole; the victim is the region written or used least recently.
+//! All objects of an engine have one size. Removals are left out.
 
 use super::addresses::{Popularity, Region, RegionParameters, sectors_of};
 use super::arrivals::{self, Generator, Limits, build_workload};
@@ -235,8 +235,8 @@ hybridsim_config::params! {
         theta: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0.9",
             "Exponent of the power law of requests for keys: 0 is uniform.";
         lookups: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",
-            "Share of requests that are lookups; a miss inserts the object. The others insert. With \
-             lookups the simulator needs 4 bytes of memory for each small object in the cache.";
+            "Share of requests that are lookups; a miss inserts the object. The others insert. \
+             With lookups the simulator needs 4 bytes of memory for each small object that fits.";
         admission: f64 = Kind::Number { min: 0.000_001, max: 1.0 }, default "1",
             "Probability that an object is admitted to the cache.";
         small_object: u64 = Kind::Bytes, default "\"300B\"", "Bytes of a small object.";
@@ -246,12 +246,14 @@ hybridsim_config::params! {
             "Bytes of a region of large objects, which is filled in memory.";
         eviction: Eviction = Kind::Choice(Eviction::NAMES), default "\"fifo\""
             needs &[Needs::above_zero("lookups")],
-            "The region that is overwritten: the one written (`fifo`) or used (`lru`) least recently.";
+            "The region that is overwritten: the one written (`fifo`) or used (`lru`) least \
+             recently.";
         reinsertion: bool = Kind::Flag, default "true" needs &[Needs::above_zero("lookups")],
             "Whether large objects that were hit are kept when their region is overwritten.";
         block: u64 = Kind::Bytes, default "\"1MiB\"", "Bytes of a write of a region.";
         engine_handles: bool = Kind::Flag, default "false",
-            "Whether writes have a placement handle by engine: 1 for small objects, 2 for large ones.";
+            "Whether writes have a placement handle by engine: 1 for small objects, 2 for large \
+             ones.";
     }
 }
 
@@ -357,7 +359,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "navy",
-        summary: "The requests of a flash cache with buckets of small objects and regions of large.",
+        summary: "The requests of a flash cache: buckets of small objects, regions of large.",
         origin: "CacheLib's Navy (B. Berg et al., OSDI 2020)",
         params: Parameters::PARAMS,
     },

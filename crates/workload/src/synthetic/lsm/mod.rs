@@ -315,8 +315,8 @@ hybridsim_config::params! {
             "Unit of the space of files; the lowest free ones are used first.";
         block: u64 = Kind::Bytes, default "\"1MiB\"", "Most bytes of a request.";
         lifetimes: bool = Kind::Flag, default "false",
-            "Whether writes have a placement handle by their lifetime: 1 for the log, 2 for flushes, \
-             3 and more for merged files by level; tiered and FIFO: 3, and 4 for the oldest run.";
+            "Whether writes have a placement handle by lifetime: 1 for the log, 2 for flushes, 3 \
+             and more for merged files by level; tiered and FIFO: 3, and 4 for the oldest run.";
     }
 }
 

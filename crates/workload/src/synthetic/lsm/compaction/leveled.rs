@@ -24,11 +24,12 @@ hybridsim_config::params! {
         multiplier: f64 = Kind::Number { min: 2.0, max: 1000.0 }, default "10",
             "Size of a level relative to the one before it.";
         dynamic: bool = Kind::Flag, default "true",
-            "Whether sizes of levels follow from that of the last, so that the levels before it have \
-             a fixed share of the data; otherwise they follow from `base`.";
+            "Whether sizes of levels follow from that of the last, so that those before it have a \
+             fixed share of the data; otherwise they follow from `base`.";
         priority: Priority = Kind::Choice(Priority::NAMES), default "\"least-overlap\"",
-            "The file of a level that is merged first: the largest, of several the one after the last; the one with the fewest bytes \
-             to rewrite for each of its own, or the one after the last.";
+            "The file of a level that is merged first: the largest (of several the one after the \
+             last), the one with the fewest bytes to rewrite for each of its own, or the one after \
+             the last.";
     }
 }
 

@@ -64,8 +64,8 @@ pub trait Compaction {
         true
     }
 
-    /// The next step for the sorted runs of the tree, newest first; each flush has added one. `None`
-    /// until the next flush.
+    /// The next step for the sorted runs of the tree, newest first; each flush has added one.
+    /// `None` until the next flush.
     fn next(&mut self, runs: &[Run]) -> Option<Step>;
 }
 
