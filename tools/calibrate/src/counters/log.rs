@@ -1,5 +1,6 @@
 //! A series of a drive's counters: host bytes and bytes programmed over time.
 
+use super::printed;
 use crate::CalibrateError;
 use hybridsim_simulation::text;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub struct Window {
 const COLUMNS: &str = "time_s, host_bytes (or host_units, of 512,000 bytes) and media_bytes";
 
 impl CounterLog {
-    /// The series in `path`, a CSV file with a header.
+    /// The series in `path`: a CSV file with a header, or what nvme-cli and smartctl print.
     ///
     /// # Errors
     /// When it is not such a file, a counter decreases, or too few readings count.
@@ -51,50 +52,16 @@ impl CounterLog {
         Self::parse(&text).map_err(wrong)
     }
 
-    /// The series in the CSV `text`.
+    /// The series in `text`, CSV or printed.
     ///
     /// # Errors
     /// The first problem, with its line where it has one.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let header = reader.headers().map_err(|error| error.to_string())?.clone();
-        let column = |name: &str| header.iter().position(|it| it == name);
-        let (host, unit) = match (column("host_bytes"), column("host_units")) {
-            (Some(at), None) => (at, 1.0),
-            (None, Some(at)) => (at, UNIT_BYTES),
-            (Some(_), Some(_)) => return Err("line 1: has host_bytes and host_units".to_owned()),
-            (None, None) => return Err(format!("line 1: no host_bytes; columns are {COLUMNS}")),
+        let mut readings = match printed::is_printed(text) {
+            true => printed::readings(text)?,
+            false => rows(text)?,
         };
-        let needed = |name: &str| {
-            column(name).ok_or_else(|| format!("line 1: no {name}; columns are {COLUMNS}"))
-        };
-        let (time, media) = (needed("time_s")?, needed("media_bytes")?);
-        let mut readings: Vec<CounterReading> = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|error| error.to_string())?;
-            let line = record.position().map_or(0, csv::Position::line);
-            let number = |at: usize| {
-                let field = record.get(at).unwrap_or_default();
-                let value = field.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
-                value.ok_or_else(|| {
-                    format!(
-                        "line {line}: `{}` is not a number of at least 0: `{field}`",
-                        &header[at]
-                    )
-                })
-            };
-            let reading = CounterReading {
-                time_s: number(time)?,
-                host_bytes: unit * number(host)?,
-                media_bytes: number(media)?,
-            };
-            if let Some(last) = readings.last() {
-                follows(last, &reading).map_err(|message| format!("line {line}: {message}"))?;
-            }
-            readings.push(reading);
-        }
-        let first = readings.first().copied().ok_or("has no readings below its header")?;
+        let first = readings.first().copied().ok_or("has no readings")?;
         for reading in &mut readings {
             reading.time_s -= first.time_s;
             reading.host_bytes -= first.host_bytes;
@@ -149,14 +116,55 @@ impl CounterLog {
     }
 }
 
-/// Checks that `next` may follow `last`.
-fn follows(last: &CounterReading, next: &CounterReading) -> Result<(), &'static str> {
-    match next {
-        _ if next.time_s <= last.time_s => Err("time_s does not increase"),
-        _ if next.host_bytes < last.host_bytes => Err("the host's counter decreases"),
-        _ if next.media_bytes < last.media_bytes => Err("media_bytes decreases"),
-        _ => Ok(()),
+/// The rows of the CSV `text`.
+fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| error.to_string())?.clone();
+    let column = |name: &str| header.iter().position(|it| it == name);
+    let (host, unit) = match (column("host_bytes"), column("host_units")) {
+        (Some(at), None) => (at, 1.0),
+        (None, Some(at)) => (at, UNIT_BYTES),
+        (Some(_), Some(_)) => return Err("line 1: has host_bytes and host_units".to_owned()),
+        (None, None) => return Err(format!("line 1: no host_bytes; columns are {COLUMNS}")),
+    };
+    let needed = |name: &str| {
+        column(name).ok_or_else(|| format!("line 1: no {name}; columns are {COLUMNS}"))
+    };
+    let (time, media) = (needed("time_s")?, needed("media_bytes")?);
+    let mut readings: Vec<CounterReading> = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| error.to_string())?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let number = |at: usize| {
+            let field = record.get(at).unwrap_or_default();
+            let value = field.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
+            value.ok_or_else(|| {
+                format!("line {line}: `{}` is not a number of at least 0: `{field}`", &header[at])
+            })
+        };
+        let reading = CounterReading {
+            time_s: number(time)?,
+            host_bytes: unit * number(host)?,
+            media_bytes: number(media)?,
+        };
+        follow(&mut readings, reading).map_err(|message| format!("line {line}: {message}"))?;
     }
+    Ok(readings)
+}
+
+/// Adds `next` to `readings`, if it may follow the last.
+pub(super) fn follow(
+    readings: &mut Vec<CounterReading>,
+    next: CounterReading,
+) -> Result<(), &'static str> {
+    let wrong = readings.last().and_then(|last| match next {
+        _ if next.time_s <= last.time_s => Some("time_s does not increase"),
+        _ if next.host_bytes < last.host_bytes => Some("the host's counter decreases"),
+        _ if next.media_bytes < last.media_bytes => Some("media_bytes decreases"),
+        _ => None,
+    });
+    readings.push(next);
+    wrong.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -204,6 +212,7 @@ mod tests {
             ("time_s,host_bytes\n", "line 1: no media_bytes"),
             ("time_s,host_bytes,host_units,media_bytes\n", "host_bytes and host_units"),
             (head, "no readings"),
+            ("1764201600\nData Units Written: 5\n", "after line 1 has no bytes of the medium"),
             (&format!("{head}0,0,0\n1,x,1\n"), "line 3: `host_bytes`"),
             (&format!("{head}0,0,0\n1,-1,1\n"), "line 3: `host_bytes`"),
             (&format!("{head}0,0,0\n1,1\n"), "3"),

@@ -8,6 +8,7 @@
 mod amplification;
 mod drive;
 mod log;
+mod printed;
 mod search;
 mod series;
 #[cfg(test)]

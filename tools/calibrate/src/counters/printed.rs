@@ -1,0 +1,235 @@
+//! Readings of counters as nvme-cli and smartctl print them, one after the other, each after its
+//! time.
+
+use super::log::{CounterReading, follow};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+/// Bytes of NVMe's "data unit", of an ATA sector, and of the unit of NAND writes.
+const UNIT_BYTES: f64 = 512_000.0;
+const SECTOR_BYTES: f64 = 512.0;
+const GIB: f64 = 1_073_741_824.0;
+
+/// The log that a counter is in. Of several, the last counts: host bytes of the placement log are
+/// as exact as its media bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Smart,
+    Ocp,
+    Placement,
+}
+
+/// A counter: words that its line contains, and the bytes of a unit.
+struct Counter {
+    words: &'static str,
+    of_host: bool,
+    source: Source,
+    unit: f64,
+}
+
+const fn counter(words: &'static str, of_host: bool, source: Source, unit: f64) -> Counter {
+    Counter { words, of_host, source, unit }
+}
+
+/// Counters in the texts of `nvme fdp stats`, `nvme ocp smart-add-log`, `nvme smart-log`, `smartctl`.
+const COUNTERS: [Counter; 6] = [
+    counter("(hbmw)", true, Source::Placement, 1.0),
+    counter("(mbmw)", false, Source::Placement, 1.0),
+    counter("physical media units written", false, Source::Ocp, 1.0),
+    counter("data units written", true, Source::Smart, UNIT_BYTES),
+    counter("logical sectors written", true, Source::Smart, SECTOR_BYTES),
+    counter("nand_writes_1gib", false, Source::Smart, GIB),
+];
+
+/// Whether `text` is printed rather than CSV.
+pub(super) fn is_printed(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.to_lowercase().replace('_', " ");
+        COUNTERS.iter().any(|it| line.contains(&it.words.replace('_', " ")))
+    })
+}
+
+/// Whole numbers of a text, without separators of thousands.
+fn numbers(text: &str) -> Vec<f64> {
+    let words = text.split(|letter: char| letter.is_whitespace() || "[](){}".contains(letter));
+    let digits = words.map(|word| word.replace([',', '.', '\u{2019}'], ""));
+    digits.filter_map(|word| word.parse::<u128>().ok()).map(|number| number as f64).collect()
+}
+
+/// The value of `counter` in `line`, in bytes.
+fn value(counter: &Counter, line: &str) -> Option<f64> {
+    let at = line.find(counter.words)? + counter.words.len();
+    let numbers = numbers(line[at..].trim_start_matches([' ', '\t', ':', '-']));
+    let value = match counter.words {
+        // Its two halves, the higher first.
+        "physical media units written" if numbers.len() > 1 => {
+            numbers[0] * 2.0_f64.powi(64) + numbers[1]
+        }
+        // Attributes of smartctl end with the raw value.
+        "nand_writes_1gib" => *numbers.last()?,
+        _ => *numbers.first()?,
+    };
+    Some(value * counter.unit)
+}
+
+/// The value of a line of smartctl's device statistics, which stands before its name.
+fn statistic(line: &str) -> Option<f64> {
+    let (before, _) = line.split_once("logical sectors written")?;
+    Some(*numbers(before).last()? * SECTOR_BYTES)
+}
+
+/// The time that `line` states: seconds since 1970, ISO 8601, or as `date` prints it.
+fn time(line: &str) -> Option<f64> {
+    let line = line.trim();
+    let line = line.strip_prefix("Local Time is:").unwrap_or(line).trim();
+    if let Ok(seconds) = line.parse::<f64>() {
+        return Some(seconds).filter(|it| (1e8..1e11).contains(it));
+    }
+    if let Ok(instant) = line.parse::<jiff::Timestamp>() {
+        return Some(instant.as_second() as f64);
+    }
+    // The zone is left out: only differences count.
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, month, day, clock, rest @ ..] = words.as_slice() else { return None };
+    let year = rest.iter().find(|word| word.len() == 4 && word.parse::<u16>().is_ok())?;
+    let date = DateTime::strptime("%b %d %H:%M:%S %Y", format!("{month} {day} {clock} {year}"));
+    Some(TimeZone::UTC.to_timestamp(date.ok()?).ok()?.as_second() as f64)
+}
+
+/// A reading that is not complete yet; counters with their source.
+#[derive(Default)]
+struct Partial {
+    time: Option<(usize, f64)>,
+    host: Option<(Source, f64)>,
+    media: Option<(Source, f64)>,
+}
+
+impl Partial {
+    fn add(&mut self, line: &str) {
+        for counter in &COUNTERS {
+            let found = match counter.words {
+                "logical sectors written" => statistic(line),
+                _ => value(counter, line),
+            };
+            let slot = if counter.of_host { &mut self.host } else { &mut self.media };
+            if let Some(bytes) = found
+                && slot.is_none_or(|(source, _)| source <= counter.source)
+            {
+                *slot = Some((counter.source, bytes));
+            }
+        }
+    }
+
+    /// Adds the reading to `all`, unless there is no counter.
+    fn complete(self, all: &mut Vec<CounterReading>) -> Result<(), String> {
+        let at = |line: usize| format!("the reading after line {line}");
+        match (self.time, self.host, self.media) {
+            (_, None, None) => Ok(()),
+            (None, ..) => Err("counters before the first time; print `date +%s` before each \
+                               reading"
+                .to_owned()),
+            (Some((line, time_s)), Some((_, host_bytes)), Some((_, media_bytes))) => {
+                let reading = CounterReading { time_s, host_bytes, media_bytes };
+                follow(all, reading).map_err(|message| format!("{}: {message}", at(line)))
+            }
+            (Some((line, _)), None, _) => {
+                Err(format!("{} has no bytes of the host: print `nvme smart-log` too", at(line)))
+            }
+            (Some((line, _)), _, None) => Err(format!(
+                "{} has no bytes of the medium: print `nvme ocp smart-add-log` or `nvme fdp stats` \
+                 too",
+                at(line)
+            )),
+        }
+    }
+}
+
+/// The readings in `text`, in their order.
+///
+/// # Errors
+/// A reading without a time or one of its counters.
+pub(super) fn readings(text: &str) -> Result<Vec<CounterReading>, String> {
+    let mut all = Vec::new();
+    let mut partial = Partial::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(time_s) = time(line) {
+            // smartctl prints the time again.
+            if partial.time.is_some() && partial.host.is_none() && partial.media.is_none() {
+                continue;
+            }
+            std::mem::take(&mut partial).complete(&mut all)?;
+            partial.time = Some((number, time_s));
+        }
+        partial.add(&line.to_lowercase().replace("data_units_written", "data units written"));
+    }
+    partial.complete(&mut all)?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(time_s: f64, host_bytes: f64, media_bytes: f64) -> CounterReading {
+        CounterReading { time_s, host_bytes, media_bytes }
+    }
+
+    #[test]
+    fn the_statistics_of_placement_are_read() {
+        let text = "1764201600\nHost Bytes with Metadata Written (HBMW): 173,768,411,865,088\n\
+                    Media Bytes with Metadata Written (MBMW): 214,255,000,000,000\n\
+                    Media Bytes Erased (MBE): 214,905,000,000,000\n\n1764201660\n\
+                    Host Bytes with Metadata Written (HBMW): 173,768,411,869,184\n\
+                    Media Bytes with Metadata Written (MBMW): 214,255,000,004,096\n";
+        assert!(is_printed(text));
+        let expected = [
+            reading(1_764_201_600.0, 173_768_411_865_088.0, 214_255e9),
+            reading(1_764_201_660.0, 173_768_411_869_184.0, 214_255_000_004_096.0),
+        ];
+        assert_eq!(readings(text).expect("it is complete"), expected);
+    }
+
+    #[test]
+    fn both_logs_of_a_drive_make_a_reading() {
+        let text = "Thu Nov 27 00:00:00 UTC 2025\nSmart Log for NVME device:nvme0 namespace-id:1\n\
+                    data_units_read                     : 203,913,228\n\
+                    data_units_written                  : 64,663,716\n\
+                    SMART Cloud Attributes :-\n\
+                    Physical media units written -               \t1 5\n\
+                    Physical media units read    -               \t0 9\n";
+        let expected = reading(1_764_201_600.0, 64_663_716.0 * 512e3, 18_446_744_073_709_551_621.0);
+        assert_eq!(readings(text).expect("it is complete"), [expected]);
+        let newer = "2025-11-27T00:00:00Z\nData Units Written\t: 64663716 (33.11 TB)\n\
+                     Physical media units written - 7000\n";
+        let expected = reading(1_764_201_600.0, 64_663_716.0 * 512e3, 7_000.0);
+        assert_eq!(readings(newer).expect("it is complete"), [expected]);
+    }
+
+    #[test]
+    fn smartctl_of_nvme_and_sata_drives_is_read() {
+        let nvme = "1764201599\nLocal Time is:                      Thu Nov 27 00:00:00 2025 CET\n\
+                    Data Units Written:                 1.234.567 [632 GB]\n\
+                    Physical media units written - 0 9000\n";
+        let expected = reading(1_764_201_599.0, 1_234_567.0 * 512e3, 9_000.0);
+        assert_eq!(readings(nvme).expect("it is complete"), [expected]);
+        let sata = "1764201599\n\
+            249 NAND_Writes_1GiB        -O--CK   100   100   000    -    12\n\
+            0x01  0x018  6      8589934592  ---  Logical Sectors Written\n";
+        let expected = reading(1_764_201_599.0, 8_589_934_592.0 * 512.0, 12.0 * GIB);
+        assert_eq!(readings(sata).expect("it is complete"), [expected]);
+    }
+
+    #[test]
+    fn readings_that_lack_something_say_where_and_what() {
+        let host = "Data Units Written: 5\n";
+        for (text, words) in [
+            (host.to_owned(), "before the first time"),
+            (format!("1764201599\n{host}"), "after line 1 has no bytes of the medium"),
+            ("1764201599\nPhysical media units written - 5\n".to_owned(), "no bytes of the host"),
+        ] {
+            let error = readings(&text).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(!is_printed("time_s,host_bytes,media_bytes\n1,2,3\n"));
+    }
+}
