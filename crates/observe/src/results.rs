@@ -98,24 +98,26 @@ pub struct RunResults {
     pub violations: Vec<String>,
 }
 
-/// Writes of an application to its store, such as a database, after `run.warmup_requests`.
+/// Writes of an application to its store, such as a database. The first `run.warmup_requests` do
+/// not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Application {
     /// Bytes that the application wrote.
     pub bytes: u64,
     /// Bytes that the store wrote to the system, divided by `bytes`.
     pub write_amplification: Option<f64>,
-    /// `write_amplification` multiplied by that of the flash devices.
+    /// `write_amplification` multiplied by that of the system, where that is one SSD; not after a
+    /// `run.warmup_time`.
     pub total_write_amplification: Option<f64>,
 }
 
 impl Application {
-    /// The writes of an application whose store wrote `store_bytes` to flash devices with this
-    /// write amplification.
-    pub fn new(bytes: u64, store_bytes: u64, of_flash: Option<f64>) -> Self {
+    /// The writes of an application whose store wrote `store_bytes` to a system with this write
+    /// amplification.
+    pub fn new(bytes: u64, store_bytes: u64, of_system: Option<f64>) -> Self {
         let write_amplification = ratio(store_bytes as f64, bytes as f64);
-        let both = write_amplification.zip(of_flash);
-        let total_write_amplification = both.map(|(store, flash)| store * flash);
+        let both = write_amplification.zip(of_system);
+        let total_write_amplification = both.map(|(store, system)| store * system);
         Self { bytes, write_amplification, total_write_amplification }
     }
 }

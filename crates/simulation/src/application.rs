@@ -19,16 +19,19 @@ pub(crate) struct ApplicationWrites(Option<Rc<Cell<Written>>>);
 impl ApplicationWrites {
     /// Counts the writes of `source` after its first `warmup` requests.
     pub fn of(source: Box<dyn Source>, warmup: u64) -> (Box<dyn Source>, Self) {
-        let Some(before) = source.application_bytes() else { return (source, Self(None)) };
+        if source.application_bytes().is_none() {
+            return (source, Self(None));
+        }
         let counted = Rc::new(Cell::new(Written::default()));
-        let metered = Metered { inner: source, warmup, before, store: 0, counted: counted.clone() };
+        let shared = counted.clone();
+        let metered = Metered { inner: source, warmup, before: 0, store: 0, counted: shared };
         (Box::new(metered), Self(Some(counted)))
     }
 
-    /// The result, with the write amplification of the flash devices.
-    pub fn result(&self, of_flash: Option<f64>) -> Option<Application> {
+    /// The result, with the write amplification of the system, where it is known.
+    pub fn result(&self, of_system: Option<f64>) -> Option<Application> {
         let Written { application, store } = self.0.as_ref()?.get();
-        Some(Application::new(application, store, of_flash))
+        Some(Application::new(application, store, of_system))
     }
 }
 

@@ -146,7 +146,10 @@ pub fn run(
         },
     )?;
     let results = &mut output.results;
-    results.application = writes.result(results.totals.write_amplification);
+    let is_one_device = scenario.components[scenario.system].children.is_empty();
+    let of_system = results.totals.write_amplification;
+    let of_system = of_system.filter(|_| is_one_device && scenario.run.warmup_time.is_zero());
+    results.application = writes.result(of_system);
     Ok(output)
 }
 

@@ -12,7 +12,7 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Lba, Op, Request, SECTOR_BYTES, Source, Stream};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Placement handles of the engines.
 const SMALL: u8 = 1;
@@ -66,17 +66,25 @@ impl Buckets {
     }
 }
 
-/// A large object in the cache.
+/// Place of a large object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Nowhere,
+    /// In memory, for the next region.
+    Buffer,
+    /// In a region, at a place among its objects.
+    Region(u32, u32),
+}
+
+/// A large object that lookups may find.
 #[derive(Clone, Copy, Default)]
 struct Held {
-    /// Its region + 1; 0 where it is not in the cache.
-    region: u32,
-    /// Its place among the objects of the region.
-    place: u32,
+    place: Place,
     hit: bool,
 }
 
-/// Regions of large objects.
+/// Regions of large objects. Objects are followed where there are lookups.
 struct Regions {
     start: u64,
     /// Sectors of a region, and of a write to it.
@@ -84,12 +92,15 @@ struct Regions {
     block: u32,
     object_sectors: u32,
     per_region: usize,
-    /// By key.
+    /// By key; empty without lookups.
     held: Vec<Held>,
-    /// Keys of each region, in order of their place.
+    /// Keys of each region, in order of their place; empty without lookups.
     keys: Vec<Vec<u32>>,
-    /// Regions in order of the victims.
-    order: VecDeque<u32>,
+    /// Regions in order of the victims, by the time of their last write or use.
+    order: BTreeMap<u64, u32>,
+    /// By region.
+    times: Vec<u64>,
+    clock: u64,
     lru: bool,
     reinserts: bool,
     /// Objects for the next region, in memory.
@@ -97,44 +108,51 @@ struct Regions {
 }
 
 impl Regions {
-    fn read(&mut self, key: u64) -> Option<Request> {
+    /// The outcome of a lookup: a miss, a hit in memory, or a read.
+    fn look_up(&mut self, key: u64) -> Option<Option<Request>> {
         let held = self.held.get_mut(key as usize)?;
-        let region = held.region.checked_sub(1)?;
         held.hit = true;
-        let within = u64::from(held.place) * u64::from(self.object_sectors);
-        if self.lru
-            && let Some(at) = self.order.iter().position(|of| *of == region)
-        {
-            self.order.remove(at);
-            self.order.push_back(region);
+        match held.place {
+            Place::Nowhere => None,
+            Place::Buffer => Some(None),
+            Place::Region(region, place) => {
+                if self.lru {
+                    self.touch(region);
+                }
+                let within = u64::from(place) * u64::from(self.object_sectors);
+                let lba = self.start + u64::from(region) * u64::from(self.sectors) + within;
+                Some(Some(Request::new(Op::Read, Lba(lba), self.object_sectors)))
+            }
         }
-        let lba = self.start + u64::from(region) * u64::from(self.sectors) + within;
-        Some(Request::new(Op::Read, Lba(lba), self.object_sectors))
+    }
+
+    /// Makes `region` the last victim.
+    fn touch(&mut self, region: u32) {
+        let time = std::mem::replace(&mut self.times[region as usize], self.clock);
+        self.order.remove(&time);
+        self.order.insert(self.clock, region);
+        self.clock += 1;
+    }
+
+    fn add_to_buffer(&mut self, key: u32) {
+        self.buffer.push(key);
+        if let Some(held) = self.held.get_mut(key as usize) {
+            *held = Held { place: Place::Buffer, hit: false };
+        }
     }
 
     /// Adds an object; the writes of a region when the buffer is full.
     fn insert(&mut self, key: u32, out: &mut VecDeque<Request>, flags: Flags) {
-        self.buffer.push(key);
+        self.add_to_buffer(key);
         if self.buffer.len() < self.per_region {
             return;
         }
-        let region = self.order.pop_front().expect("a device has regions");
-        self.order.push_back(region);
+        let region = *self.order.first_key_value().expect("there is a region").1;
+        self.touch(region);
         let objects = std::mem::take(&mut self.buffer);
-        let old = std::mem::take(&mut self.keys[region as usize]);
-        for (place, key) in (0..).zip(old) {
-            let held = &mut self.held[key as usize];
-            if (held.region, held.place) == (region + 1, place) {
-                if self.reinserts && held.hit && self.buffer.len() + 1 < self.per_region {
-                    self.buffer.push(key);
-                }
-                *held = Held::default();
-            }
+        if !self.held.is_empty() {
+            self.replace_objects(region, objects);
         }
-        for (place, key) in (0..).zip(&objects) {
-            self.held[*key as usize] = Held { region: region + 1, place, hit: false };
-        }
-        self.keys[region as usize] = objects;
         let start = self.start + u64::from(region) * u64::from(self.sectors);
         let mut written = 0;
         while written < self.sectors {
@@ -143,6 +161,26 @@ impl Regions {
             out.push_back(Request { flags, ..Request::new(Op::Write, lba, sectors) });
             written += sectors;
         }
+    }
+
+    /// Notes that a region has these `objects`; keeps what was hit of those before.
+    fn replace_objects(&mut self, region: u32, objects: Vec<u32>) {
+        let old = std::mem::take(&mut self.keys[region as usize]);
+        for (place, key) in (0..).zip(old) {
+            let held = self.held[key as usize];
+            if held.place != Place::Region(region, place) {
+                continue;
+            }
+            self.held[key as usize] = Held::default();
+            if self.reinserts && held.hit && self.buffer.len() + 1 < self.per_region {
+                self.add_to_buffer(key);
+            }
+        }
+        for (place, key) in (0..).zip(&objects) {
+            let place = Place::Region(region, place);
+            self.held[*key as usize] = Held { place, hit: false };
+        }
+        self.keys[region as usize] = objects;
     }
 }
 
@@ -160,11 +198,26 @@ struct Cache {
     pending: VecDeque<Request>,
     application_bytes: u64,
     stream: Stream,
+    /// Requests of the application have ceased to reach the device.
+    stuck: bool,
 }
+
+/// Most requests of the application in a row that do not reach the device.
+const ROUNDS_MAX: u64 = 10_000_000;
 
 impl Cache {
     fn flags(&self, handle: u8) -> Flags {
         if self.by_engine { Flags::NONE.with_handle(handle) } else { Flags::NONE }
+    }
+
+    /// The application's requests up to the next that reaches the device.
+    fn advance(&mut self) {
+        let mut rounds = 0;
+        while self.pending.is_empty() && !self.stuck {
+            self.serve();
+            rounds += 1;
+            self.stuck = rounds > ROUNDS_MAX;
+        }
     }
 
     fn serve(&mut self) {
@@ -173,11 +226,11 @@ impl Cache {
         let keys = if is_small { &self.small_keys } else { &self.large_keys };
         let key = keys.draw(&mut self.stream);
         if is_lookup {
-            let read = match is_small {
-                true => self.small.holds(key).then(|| self.small.request(Op::Read, key)),
-                false => self.large.read(key),
+            let found = match is_small {
+                true => self.small.holds(key).then(|| Some(self.small.request(Op::Read, key))),
+                false => self.large.look_up(key),
             };
-            if read.is_some() {
+            if let Some(read) = found {
                 self.pending.extend(read);
                 return;
             }
@@ -201,12 +254,18 @@ impl Cache {
 
 impl Generator for Cache {
     fn draw(&mut self) -> Request {
-        loop {
-            if let Some(request) = self.pending.pop_front() {
-                return request;
-            }
-            self.serve();
-        }
+        let request = self.pending.pop_front().expect("asked for its end before");
+        self.advance();
+        request
+    }
+
+    fn end(&self) -> Option<Result<(), String>> {
+        self.stuck.then(|| {
+            Err(format!(
+                "{ROUNDS_MAX} requests in a row did not reach the device: objects are in memory, or \
+                 not admitted; use more keys (`large_keys`), smaller regions, or more `admission`"
+            ))
+        })
     }
 
     fn application_bytes(&self) -> Option<u64> {
@@ -231,7 +290,8 @@ hybridsim_config::params! {
         small_keys: u64 = Kind::Count { min: 1, max: u32::MAX as u64 - 1 }, default "100000000",
             "Keys of small objects.";
         large_keys: u64 = Kind::Count { min: 1, max: 1 << 30 }, default "1000000",
-            "Keys of large objects. The simulator needs 12 bytes of memory for each.";
+            "Keys of large objects. With lookups the simulator needs 16 bytes of memory for each, and \
+             4 for each in the cache.";
         theta: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0.9",
             "Exponent of the power law of requests for keys: 0 is uniform.";
         lookups: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",
@@ -244,11 +304,11 @@ hybridsim_config::params! {
         large_object: u64 = Kind::Bytes, default "\"16KiB\"", "Bytes of a large object.";
         region: u64 = Kind::Bytes, default "\"16MiB\"",
             "Bytes of a region of large objects, which is filled in memory.";
-        eviction: Eviction = Kind::Choice(Eviction::NAMES), default "\"fifo\""
+        eviction: Eviction = Kind::Choice(Eviction::NAMES), default "\"lru\""
             needs &[Needs::above_zero("lookups")],
             "The region that is overwritten: the one written (`fifo`) or used (`lru`) least \
              recently.";
-        reinsertion: bool = Kind::Flag, default "true" needs &[Needs::above_zero("lookups")],
+        reinsertion: bool = Kind::Flag, default "false" needs &[Needs::above_zero("lookups")],
             "Whether large objects that were hit are kept when their region is overwritten.";
         block: u64 = Kind::Bytes, default "\"1MiB\"", "Bytes of a write of a region.";
         engine_handles: bool = Kind::Flag, default "false",
@@ -292,15 +352,18 @@ impl Parameters {
 
     fn regions(&self, area: Region, sizes: &Sectors) -> Regions {
         let regions = (area.sectors / u64::from(sizes.region)) as u32;
+        let followed = |count: usize| if self.lookups > 0.0 { count } else { 0 };
         Regions {
             start: area.start,
             sectors: sizes.region,
             block: sizes.block,
             object_sectors: sizes.object,
             per_region: (sizes.region / sizes.object) as usize,
-            held: vec![Held::default(); self.large_keys as usize],
-            keys: vec![Vec::new(); regions as usize],
-            order: (0..regions).collect(),
+            held: vec![Held::default(); followed(self.large_keys as usize)],
+            keys: vec![Vec::new(); followed(regions as usize)],
+            order: (0..regions).map(|region| (u64::from(region), region)).collect(),
+            times: (0..u64::from(regions)).collect(),
+            clock: u64::from(regions),
             lru: self.eviction == Eviction::Lru,
             reinserts: self.reinsertion,
             buffer: Vec::new(),
@@ -326,7 +389,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
     let span = Region::new(input, &params.span, u64::from(sizes.region), &mut problems);
     let small = (span.sectors as f64 * params.small_area) as u64 / u64::from(sizes.bucket)
         * u64::from(sizes.bucket);
-    let large = span.sectors - small;
+    let large = (span.sectors - small) / u64::from(sizes.bucket) * u64::from(sizes.bucket);
     if small == 0 && params.small_requests > 0.0 {
         problems.push(Problem::new("small_area", "has no bucket for requests of small objects"));
     }
@@ -339,7 +402,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
         let message = format!("at most {REGIONS_MAX} regions and {HELD_MAX} small objects");
         problems.push(Problem::new("span", message));
     }
-    let cache = problems.is_empty().then(|| Cache {
+    let mut cache = problems.is_empty().then(|| Cache {
         small: params.buckets(Region { start: span.start + large, sectors: small }, sizes.bucket),
         large: params.regions(Region { start: span.start, sectors: large }, &sizes),
         small_requests: params.small_requests,
@@ -352,7 +415,11 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
         pending: VecDeque::new(),
         application_bytes: 0,
         stream: input.stream("requests"),
+        stuck: false,
     });
+    if let Some(cache) = &mut cache {
+        cache.advance();
+    }
     build_workload(input, &params.arrivals, cache, Limits::NONE, None, problems)
 }
 
@@ -442,19 +509,41 @@ mod tests {
                 per_region: 2,
                 held: vec![Held::default(); 10],
                 keys: vec![Vec::new(); 3],
-                order: (0..3).collect(),
+                order: (0..3).map(|region| (u64::from(region), region)).collect(),
+                times: vec![0, 1, 2],
+                clock: 3,
                 lru,
                 reinserts,
                 buffer: Vec::new(),
             };
             let mut out = VecDeque::new();
             (0..6).for_each(|key| regions.insert(key, &mut out, Flags::NONE));
-            assert_eq!(regions.read(1).map(|read| read.lba), Some(Lba(4)));
+            let read = regions.look_up(1).expect("a hit").expect("in a region");
+            assert_eq!(read.lba, Lba(4));
             out.clear();
             (6..8).for_each(|key| regions.insert(key, &mut out, Flags::NONE));
             assert_eq!(out.iter().map(|write| write.lba.0).collect::<Vec<_>>(), [victim]);
-            assert!(regions.read(7).is_some() && regions.read(8).is_none());
+            assert!(regions.look_up(7).is_some() && regions.look_up(8).is_none());
             assert_eq!(regions.buffer == [1], kept, "what was hit waits for the next region");
+            assert_eq!(regions.look_up(1) == Some(None), kept, "and is found there");
         }
+    }
+
+    #[test]
+    fn a_cache_that_is_all_in_memory_ends_with_an_error() {
+        let registry = registry();
+        let text = "requests = 10\nlookups = 1.0\nsmall_requests = 0\nlarge_keys = 5";
+        let settings = settings(Parameters::PARAMS, text);
+        let input = GeneratorInput {
+            settings: &settings,
+            registry: &registry,
+            seed: 1,
+            path: "workload",
+            capacity_sectors: 1 << 20,
+            may_be_endless: false,
+        };
+        let mut source = build(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let error = source.next().expect_err("no request reaches the device");
+        assert!(error.contains("`large_keys`"), "{error}");
     }
 }

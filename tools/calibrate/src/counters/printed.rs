@@ -10,8 +10,8 @@ const UNIT_BYTES: f64 = 512_000.0;
 const SECTOR_BYTES: f64 = 512.0;
 const GIB: f64 = 1_073_741_824.0;
 
-/// The log that a counter is in. Of several, the last counts: host bytes of the placement log are
-/// as exact as its media bytes.
+/// The log that a counter is in. A later one replaces an earlier one: the host bytes of the
+/// placement log are as exact as its media bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Smart,
@@ -49,51 +49,61 @@ pub(super) fn is_printed(text: &str) -> bool {
     })
 }
 
-/// Whole numbers of a text, without separators of thousands.
-fn numbers(text: &str) -> Vec<f64> {
-    let words = text.split(|letter: char| letter.is_whitespace() || "[](){}".contains(letter));
-    let digits = words.map(|word| word.replace([',', '.', '\u{2019}'], ""));
-    digits.filter_map(|word| word.parse::<u128>().ok()).map(|number| number as f64).collect()
+/// The whole number at the start of `text`, without separators of thousands.
+fn number(text: &str) -> Option<f64> {
+    let end = text.find(['[', '(']).unwrap_or(text.len());
+    let is_separator = |letter: char| letter.is_whitespace() || ",.'\u{2019}".contains(letter);
+    let digits: String = text[..end].chars().filter(|letter| !is_separator(*letter)).collect();
+    digits.parse::<u128>().ok().map(|number| number as f64)
 }
 
 /// The value of `counter` in `line`, in bytes.
 fn value(counter: &Counter, line: &str) -> Option<f64> {
-    let at = line.find(counter.words)? + counter.words.len();
-    let numbers = numbers(line[at..].trim_start_matches([' ', '\t', ':', '-']));
+    let (before, after) = line.split_once(counter.words)?;
+    let after = after.trim_start();
     let value = match counter.words {
-        // Its two halves, the higher first.
-        "physical media units written" if numbers.len() > 1 => {
-            numbers[0] * 2.0_f64.powi(64) + numbers[1]
+        // Its two halves, the higher first, after a dash.
+        "physical media units written" => {
+            let halves: Vec<&str> = after.strip_prefix('-')?.split_whitespace().collect();
+            match halves[..] {
+                [one] => number(one)?,
+                [high, low] => number(high)? * 2.0_f64.powi(64) + number(low)?,
+                _ => return None,
+            }
         }
         // Attributes of smartctl end with the raw value.
-        "nand_writes_1gib" => *numbers.last()?,
-        _ => *numbers.first()?,
+        "nand_writes_1gib" => number(after.split_whitespace().next_back()?)?,
+        // Its device statistics have page, offset, size, value and flags before the name.
+        "logical sectors written" => number(before.split_whitespace().nth(3)?)?,
+        _ => number(after.strip_prefix(':')?)?,
     };
     Some(value * counter.unit)
 }
 
-/// The value of a line of smartctl's device statistics, which stands before its name.
-fn statistic(line: &str) -> Option<f64> {
-    let (before, _) = line.split_once("logical sectors written")?;
-    Some(*numbers(before).last()? * SECTOR_BYTES)
-}
+/// The time that smartctl states in its output.
+const OF_SMARTCTL: &str = "Local Time is:";
 
-/// The time that `line` states: seconds since 1970, ISO 8601, or as `date` prints it.
+/// The time that `line` states: seconds since 1970, ISO 8601, or as `date` prints it. The zone of
+/// the last is left out.
 fn time(line: &str) -> Option<f64> {
     let line = line.trim();
-    let line = line.strip_prefix("Local Time is:").unwrap_or(line).trim();
+    let line = line.strip_prefix(OF_SMARTCTL).unwrap_or(line).trim();
     if let Ok(seconds) = line.parse::<f64>() {
         return Some(seconds).filter(|it| (1e8..1e11).contains(it));
     }
     if let Ok(instant) = line.parse::<jiff::Timestamp>() {
         return Some(instant.as_second() as f64);
     }
-    // The zone is left out: only differences count.
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, month, day, clock, rest @ ..] = words.as_slice() else { return None };
     let year = rest.iter().find(|word| word.len() == 4 && word.parse::<u16>().is_ok())?;
-    let date = DateTime::strptime("%b %d %H:%M:%S %Y", format!("{month} {day} {clock} {year}"));
-    Some(TimeZone::UTC.to_timestamp(date.ok()?).ok()?.as_second() as f64)
+    let (format, half) = match rest.iter().find(|word| ["AM", "PM"].contains(word)) {
+        Some(half) => ("%b %d %I:%M:%S %Y %p", *half),
+        None => ("%b %d %H:%M:%S %Y", ""),
+    };
+    let text = format!("{month} {day} {clock} {year} {half}");
+    let date = DateTime::strptime(format, text.trim_end()).ok()?;
+    Some(TimeZone::UTC.to_timestamp(date).ok()?.as_second() as f64)
 }
 
 /// A reading that is not complete yet; counters with their source.
@@ -107,10 +117,7 @@ struct Partial {
 impl Partial {
     fn add(&mut self, line: &str) {
         for counter in &COUNTERS {
-            let found = match counter.words {
-                "logical sectors written" => statistic(line),
-                _ => value(counter, line),
-            };
+            let found = value(counter, line);
             let slot = if counter.of_host { &mut self.host } else { &mut self.media };
             if let Some(bytes) = found
                 && slot.is_none_or(|(source, _)| source <= counter.source)
@@ -153,8 +160,9 @@ pub(super) fn readings(text: &str) -> Result<Vec<CounterReading>, String> {
     let mut partial = Partial::default();
     for (number, line) in (1..).zip(text.lines()) {
         if let Some(time_s) = time(line) {
-            // smartctl prints the time again.
-            if partial.time.is_some() && partial.host.is_none() && partial.media.is_none() {
+            // The reading may have its time, and other counters.
+            let is_complete = partial.host.is_some() && partial.media.is_some();
+            if line.trim().starts_with(OF_SMARTCTL) && partial.time.is_some() && !is_complete {
                 continue;
             }
             std::mem::take(&mut partial).complete(&mut all)?;
@@ -217,6 +225,23 @@ mod tests {
             0x01  0x018  6      8589934592  ---  Logical Sectors Written\n";
         let expected = reading(1_764_201_599.0, 8_589_934_592.0 * 512.0, 12.0 * GIB);
         assert_eq!(readings(sata).expect("it is complete"), [expected]);
+    }
+
+    #[test]
+    fn logs_of_several_tools_and_languages_make_a_reading() {
+        let text = "Thu Nov 27 01:00:00 PM UTC 2025\nPhysical media units written - 0 9000\n\
+                    Local Time is:    Thu Nov 27 14:00:01 2025 CET\n\
+                    Data Units Written:                 64\u{202f}663\u{202f}716 [33,1 TB]\n\
+                    Thu Nov 27 01:01:00 PM UTC 2025\nPhysical media units written - 0 9500\n\
+                    Data Units Written:                 64'663'717 [33.1 TB]\n\
+                    Physical Media Units Written - TLC : 484533969\n\
+                    \u{20} - SLC : 12271117\n\
+                    0x01  0x018  6               -  ---  Logical Sectors Written\n";
+        let expected = [
+            reading(1_764_248_400.0, 64_663_716.0 * 512e3, 9_000.0),
+            reading(1_764_248_460.0, 64_663_717.0 * 512e3, 9_500.0),
+        ];
+        assert_eq!(readings(text).expect("it is complete"), expected);
     }
 
     #[test]

@@ -46,7 +46,11 @@ struct Store {
     /// Extents of the log, and its sectors that have been written.
     log: (Vec<u32>, u64),
     pending: VecDeque<Request>,
+    /// Sectors of the load that are not written yet.
+    loading: u64,
     application_bytes: u64,
+    /// Entries in files and memory before the last flush.
+    stored: u64,
     full: bool,
 }
 
@@ -121,22 +125,23 @@ impl Store {
         self.space.release(extents);
     }
 
-    /// All keys in order, as a sorted load writes them.
+    /// Queues the writes of all keys in order, a sorted load.
     fn load(&mut self, keys: u32) -> Option<()> {
         let (mut files, mut from) = (Vec::new(), 0);
-        let handle = FLUSHED + self.runs.len().max(2) as u8;
+        let handle = FLUSHED + if self.runs.is_empty() { 2 } else { self.runs.len() as u8 };
         while from < keys {
             let to = keys.min(from.saturating_add(self.file_entries as u32));
             let (file, writes) = self.write_file((from..to).collect(), handle)?;
+            self.loading += self.sectors(file.keys.len());
             self.pending.extend(writes);
             files.push(file);
             from = to;
         }
         match self.runs.last_mut() {
             Some(last) => *last = files,
-            None => self.runs.push(files),
+            None if self.style.splits() => self.runs.push(files),
+            None => self.runs.extend(files.into_iter().map(|file| vec![file])),
         }
-        self.application_bytes += u64::from(keys) * self.entry_bytes;
         Some(())
     }
 
@@ -157,6 +162,7 @@ impl Store {
         let filled = self.memtable.len() == self.memtable_entries;
         self.write_log(filled);
         if filled {
+            self.stored = self.runs.iter().map(entries).sum::<u64>() + self.memtable.len() as u64;
             self.flush()?;
             while let Some(step) = self.style.next(&self.runs) {
                 self.apply(step)?;
@@ -272,17 +278,19 @@ impl Store {
 impl Generator for Store {
     fn draw(&mut self) -> Request {
         let request = self.pending.pop_front().expect("asked for its end before");
+        let loaded = u64::from(request.sectors).min(self.loading);
+        self.loading -= loaded;
+        self.application_bytes += loaded * SECTOR_BYTES;
         self.advance();
         request
     }
 
     fn end(&self) -> Option<Result<(), String>> {
-        let entries: u64 = self.runs.iter().map(entries).sum();
         (self.full && self.pending.is_empty()).then(|| {
             Err(format!(
-                "the store's files, of {} bytes, and those of a compaction need more than its \
-                 span: give it a larger one (`span`) or fewer `keys`",
-                entries * self.entry_bytes
+                "the store has {} bytes of entries, and with the new files of a compaction needs more \
+                 than its span: give it a larger one (`span`) or fewer `keys`",
+                self.stored * self.entry_bytes
             ))
         })
     }
@@ -291,6 +299,9 @@ impl Generator for Store {
         Some(self.application_bytes)
     }
 }
+
+/// Requests of a load wait in memory.
+const BLOCK_SECTORS_MIN: u32 = 8;
 
 hybridsim_config::params! {
     struct Parameters includes {
@@ -324,6 +335,9 @@ impl Parameters {
     /// The store, without its style; adds problems.
     fn store(&self, input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> Option<Store> {
         let block = sectors_of("block", self.block, problems);
+        if block < BLOCK_SECTORS_MIN {
+            problems.push(Problem::new("block", "must be at least 4 KiB"));
+        }
         let log = self.log.map_or(0, |bytes| sectors_of("log", bytes, problems));
         let extent_sectors = sectors_of("extent", self.extent, problems);
         let span = Region::new(input, &self.span, u64::from(extent_sectors), problems);
@@ -357,7 +371,9 @@ impl Parameters {
             memtable: Vec::new(),
             log: (Vec::new(), 0),
             pending: VecDeque::new(),
+            loading: 0,
             application_bytes: 0,
+            stored: 0,
             full: false,
         })
     }

@@ -104,13 +104,30 @@ fn a_store_that_outgrows_its_span_ends_with_an_error() {
     }
     let end = store.end().expect("ended").expect_err("no space");
     assert!(end.contains("`span`"), "{end}");
+    let bytes: u64 = end.split(' ').find_map(|word| word.parse().ok()).expect("a size");
+    assert!(bytes >= 100_000 << 10, "{end}");
+}
+
+#[test]
+fn a_fifo_store_gives_up_its_load_file_by_file() {
+    let mut store = small(STYLES[2]);
+    assert_eq!(store.runs.len(), 16);
+    while store.runs.len() == 16 {
+        store.draw();
+    }
+    let left: u64 = store.runs.iter().map(entries).sum();
+    assert!((11 << 10..=12 << 10).contains(&left), "{left} entries of 12 MiB");
 }
 
 #[test]
 fn a_sorted_load_is_written_once_and_keys_in_order_are_moved() {
-    let store = small(STYLES[0]);
-    let load: u64 = store.pending.iter().map(|request| u64::from(request.sectors)).sum();
-    assert_eq!(load * SECTOR_BYTES, store.application_bytes);
+    let mut store = small(STYLES[0]);
+    assert_eq!(store.application_bytes, 0);
+    for _ in 0..store.pending.len() - 1 {
+        store.draw();
+    }
+    let last = store.pending[0];
+    assert_eq!(store.application_bytes + last.bytes(), 16_384 << 10, "the load, and nothing else");
     let mut store = small(STYLES[0]);
     let place = store.runs.len() - 2;
     let file = File { keys: vec![20_000], extents: vec![99] };

@@ -2,6 +2,7 @@
 //! merged, so that there are fewer.
 
 use super::{Compaction, CompactionEntry, EntrySize, Run, Step, entries};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::Description;
 
@@ -12,7 +13,7 @@ hybridsim_config::params! {
         merge_files: Option<u64> = Kind::Count { min: 2, max: 1 << 20 }, optional,
             "Merges this many new files or more into one where that is cheap per file; none are \
              merged if absent.";
-        merge_bytes: u64 = Kind::Bytes, default "\"64MiB\"",
+        merge_bytes: u64 = Kind::Bytes, default "\"128MiB\"" needs &[Needs::given("merge_files")],
             "Most bytes that a merge may write for each file that it saves.";
     }
 }

@@ -37,13 +37,13 @@ struct Leveled {
     params: Parameters,
     base_entries: u64,
     /// For each level, the last key that was merged into the next.
-    cursors: Vec<u32>,
+    cursors: Vec<Option<u32>>,
 }
 
 fn build(settings: &Settings, entry: EntrySize) -> Built<dyn Compaction> {
     let params = Parameters::from_settings(settings);
     let base_entries = entry.entries(params.base);
-    let cursors = vec![0; params.levels as usize];
+    let cursors = vec![None; params.levels as usize];
     Ok(Box::new(Leveled { params, base_entries, cursors }))
 }
 
@@ -75,7 +75,11 @@ impl Leveled {
                 size /= multiplier;
             }
             // A level that holds data is used.
-            first = first.min(levels.iter().position(|run| !run.is_empty()).unwrap_or(last));
+            let holds_data = levels.iter().position(|run| !run.is_empty()).unwrap_or(last);
+            while first > holds_data {
+                first -= 1;
+                size /= multiplier;
+            }
         }
         // A level smaller than the files that are merged into it would be rewritten for little.
         let target = |level: usize| {
@@ -88,7 +92,7 @@ impl Leveled {
     /// The file of `run` to merge into `next`.
     fn pick(&self, level: usize, run: &Run, next: &Run) -> usize {
         let files = run.iter().enumerate();
-        let after = |file: &File| file.keys.first() > Some(&self.cursors[level]);
+        let after = |file: &File| file.keys.first() > self.cursors[level].as_ref();
         let picked = match self.params.priority {
             // Many are full; those of some keys must not be preferred.
             Priority::Largest => {
@@ -129,7 +133,7 @@ impl Compaction for Leveled {
         if score0 >= 1.0 && fullest.is_none_or(|(_, score)| score0 >= score) {
             return Some(Self::flush_level0(level0, &levels[first], level0.len() + first));
         }
-        let (level, _) = fullest.filter(|(_, score)| *score > 1.0)?;
+        let (level, _) = fullest.filter(|(_, score)| *score >= 1.0)?;
         let (run, next) = (&levels[level], &levels[level + 1]);
         let file = self.pick(level, run, next);
         let mut keys = bounds(run[file..=file].iter())?;
@@ -144,7 +148,7 @@ impl Compaction for Leveled {
                 (files, keys) = (wider, all);
             }
         }
-        self.cursors[level] = keys.1;
+        self.cursors[level] = Some(keys.1);
         let place = level0.len() + level;
         let mut from = vec![(place, files)];
         from.extend((!rewritten.is_empty()).then_some((place + 1, rewritten)));
@@ -175,7 +179,7 @@ mod tests {
             dynamic: true,
             priority,
         };
-        Leveled { params, base_entries: 10, cursors: vec![0; 2] }
+        Leveled { params, base_entries: 10, cursors: vec![None; 2] }
     }
 
     fn file(keys: Range<u32>) -> File {
@@ -201,7 +205,7 @@ mod tests {
         for (priority, place, files) in [
             (Priority::Largest, 1, 6..9),
             (Priority::LeastOverlap, 0, 0..2),
-            (Priority::RoundRobin, 1, 6..9),
+            (Priority::RoundRobin, 0, 0..2),
         ] {
             let step = leveled(priority).next(&[full(), last()]);
             let from = vec![(0, place..place + 1), (1, files)];

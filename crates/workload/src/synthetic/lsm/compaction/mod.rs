@@ -29,7 +29,7 @@ pub(super) fn entries(run: &Run) -> u64 {
 /// The next change of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Merges files into one run. A single file is moved there, unless it is merged with others.
+    /// Merges files into one run. A single file is moved, not rewritten.
     Merge {
         /// Runs by their place in the list, and the files of each.
         from: Vec<(usize, Range<usize>)>,
@@ -58,8 +58,7 @@ pub trait Compaction {
         0
     }
 
-    /// Whether files that a merge writes to the run at `to` have the target size at most; otherwise
-    /// they become one file.
+    /// Whether a merge writes files of the target size at most; otherwise it writes one file.
     fn splits(&self) -> bool {
         true
     }
