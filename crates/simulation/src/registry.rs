@@ -17,6 +17,7 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);
     registry.add_all(hybridsim_workload::synthetic::lsm::COMPACTIONS);
     registry.add_all(hybridsim_workload::trace::ENTRIES);
+    registry.add_all(hybridsim_workload::trace::serving::ENTRIES);
     registry.add_all(hybridsim_workload::write::ENTRIES);
     registry.add_samples(include_str!("samples.toml"));
     registry

@@ -10,6 +10,7 @@ mod export;
 mod generate;
 mod import;
 mod inspect;
+mod kv;
 mod mrc;
 mod new;
 mod optimize;
@@ -56,6 +57,9 @@ enum Command {
     Optimize(optimize::OptimizeArgs),
     /// Plan which devices and cache serve a trace: sizes, policies, life of flash, cost per year
     Plan(plan::PlanArgs),
+    /// Key-value caches of language models on flash: hit ratio, wear, cost
+    #[command(subcommand)]
+    Kv(kv::KvCommand),
     /// Reproduce published figures and measurements of drives
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
@@ -322,6 +326,8 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::WriteAmplification(args) => write_amplification::run(registry, &args),
         Command::Optimize(args) => optimize::optimize(&args),
         Command::Plan(args) => plan::plan(registry, &args),
+        Command::Kv(kv::KvCommand::Plan(args)) => kv::plan(registry, &args),
+        Command::Kv(kv::KvCommand::Generate(args)) => kv::generate(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
         #[cfg(unix)]

@@ -25,6 +25,7 @@ const TITLES: [(&str, &str); 19] = [
     ("replacement", "Cache replacement policies"),
     ("scheduler", "I/O schedulers"),
     ("seek-model", "Seek models"),
+    ("serving-format", "Formats of serving traces"),
     ("stage", "Stages of SSD controllers"),
     ("throttle", "Throttles of SSDs"),
     ("timing", "Timing models of flash"),

@@ -1,5 +1,6 @@
 //! The commands for traces: check, info and convert.
 
+use super::kv;
 use super::output::{Exit, Failure, note, print, unwritable};
 use super::progress::{Progress, When};
 use hybridsim_config::check::Checker;
@@ -14,6 +15,7 @@ use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};
 use hybridsim_workload::shape::volumes::VOLUME_BYTES_MAX;
+use hybridsim_workload::trace::serving::{self, ServingTrace};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions, OpenTrace};
 use hybridsim_workload::write::{self, ConvertError, WriterEntry};
 use serde_json::json;
@@ -154,6 +156,11 @@ pub(super) fn warn(path: &Path, warnings: &[Warning]) {
 
 /// Reads a trace to its end, which finds what is wrong with it, and says how much there was.
 pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(trace) = serving(registry, &args.open)? {
+        warn(&args.open.file, &trace.warnings);
+        let (path, count) = (args.open.file.display(), trace.requests.len());
+        return print(&format!("{path}: {count} requests as {}, read to the end", trace.format));
+    }
     let mut reader = open(registry, &args.open)?;
     let progress = Progress::new(args.open.progress, "reading");
     let result = count(&mut reader, &progress);
@@ -181,7 +188,26 @@ fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError>
     }
 }
 
+/// The serving trace of `args`, if it is one: by its format, or by its content.
+fn serving(registry: &Registry, args: &OpenArgs) -> Result<Option<ServingTrace>, Failure> {
+    let skip = args.skip_bad_lines;
+    let is_named =
+        args.format.as_deref().map(|format| kv::serving_options(registry, Some(format), skip));
+    match is_named {
+        Some(Ok(options)) => Ok(Some(serving::read(&args.file, &options)?)),
+        // The error of a format that is none is that of block traces.
+        Some(Err(_)) => Ok(None),
+        None => {
+            let options = kv::serving_options(registry, None, skip)?;
+            Ok(serving::open(&args.file, &options)?)
+        }
+    }
+}
+
 pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
+    if let Some(trace) = serving(registry, &args.open)? {
+        return kv::info(&args.open.file, &trace, args.json);
+    }
     let mut reader = open(registry, &args.open)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {

@@ -9,10 +9,12 @@ mod profiler;
 mod quantiles;
 mod reuse;
 mod rows;
+mod serving;
 
 pub use footprint::{BlockKey, sample_hash, sampled};
 pub use profiler::{Profiler, block_numbers, blocks, profile};
 pub use reuse::{SlotSet, StackDistances};
+pub use serving::ServingProfile;
 
 use crate::block_events::BlockEvents;
 use serde::Serialize;

@@ -4,9 +4,9 @@ use super::{Distribution, Profile};
 use hybridsim_engine::SimDuration;
 
 /// A label, and a value with unit.
-type LabelledValue = (String, String);
+pub type LabelledValue = (String, String);
 
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| count >> shift > 0) {
         Some((shift, unit)) => format!("{:.2} {unit}", count as f64 / (1u64 << shift) as f64),
@@ -14,7 +14,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -27,7 +27,7 @@ fn time(ns: f64) -> String {
     SimDuration::from_ns_f64(ns).to_string()
 }
 
-fn spread(d: &Distribution) -> String {
+pub(super) fn spread(d: &Distribution) -> String {
     let [p50, p90, p99, max] = [d.p50, d.p90, d.p99, d.max].map(|ns| time(ns as f64));
     let (mean, stddev) = (time(d.mean), time(d.stddev));
     format!("mean {mean}, sd {stddev}, p50 {p50}, p90 {p90}, p99 {p99}, max {max}")

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Bytes of a file that formats examine.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
-/// Maximum length of a line; a file with longer ones is not a text trace.
+/// Maximum length of a line unless a format accepts longer ones; a file with longer ones is not a text trace.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Written by Windows programs at the start of text files.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -70,6 +70,7 @@ pub struct TraceFile {
     end: usize,
     ended: bool,
     failed: Option<TraceError>,
+    line_bytes_max: usize,
 }
 
 /// Counts the compressed bytes read.
@@ -151,7 +152,13 @@ impl TraceFile {
             end: 0,
             ended: false,
             failed: None,
+            line_bytes_max: LINE_BYTES_MAX,
         })
+    }
+
+    /// Accepts lines of up to `bytes` bytes, for formats with lists in a line.
+    pub fn accept_lines(&mut self, bytes: usize) {
+        self.line_bytes_max = bytes;
     }
 
     pub fn path(&self) -> &Path {
@@ -202,7 +209,9 @@ impl TraceFile {
             self.end -= self.start;
             self.start = 0;
         }
-        debug_assert!(self.end < self.buffer.len(), "a record never fills the buffer");
+        if self.end == self.buffer.len() {
+            self.buffer.resize(2 * self.end, 0);
+        }
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(count) => {
@@ -235,7 +244,7 @@ impl TraceFile {
     /// The next line without its line feed, and whether it had one. `line` is its number.
     ///
     /// # Errors
-    /// A line beyond [`LINE_BYTES_MAX`], or damaged compressed data.
+    /// A line beyond the longest that is accepted, or damaged compressed data.
     #[inline]
     pub fn line(&mut self, line: u64) -> TraceResult<Option<(&[u8], bool)>> {
         let mut searched = 0;
@@ -253,10 +262,11 @@ impl TraceFile {
                 let last = without_return(&self.buffer[range]);
                 return Ok((searched > 0).then_some((last, false)));
             }
-            if searched > LINE_BYTES_MAX {
+            let most = self.line_bytes_max;
+            if searched > most {
                 return Err(self.error(
                     SourceLocation::Line(line),
-                    format!("a line of more than {LINE_BYTES_MAX} bytes: not a text trace"),
+                    format!("a line of more than {most} bytes: not a text trace"),
                 ));
             }
             self.fill(SourceLocation::Line(line))?;

@@ -32,6 +32,7 @@ mod number;
 mod oracle_general;
 mod records;
 mod replay_log;
+pub mod serving;
 mod spc;
 mod srt;
 mod systor;
@@ -216,6 +217,10 @@ pub fn open_with(
         if archive != Archive::Tar || !(named.is_some() || certain()) {
             return Err(file.error(SourceLocation::File, archive.message()));
         }
+    }
+    if let (None, Some(serving)) = (named, serving::sniff(&head)) {
+        let message = serving::no_block_trace(serving.description.name);
+        return Err(file.error(SourceLocation::File, message));
     }
     let choice = match named {
         Some(entry) => Ok(Choice {

@@ -90,6 +90,11 @@ impl WarningLog {
         Self { list: Vec::new(), skip_bad, bad: None }
     }
 
+    /// One entry per kind.
+    pub fn into_list(self) -> Vec<Warning> {
+        self.list
+    }
+
     pub fn add(&mut self, location: SourceLocation, message: &str) {
         if let Some(known) = self.list.iter_mut().find(|known| known.message == message) {
             known.count += 1;
