@@ -14,6 +14,10 @@ use serde::Serialize;
 const RUN: usize = 32;
 /// Earlier requests that are compared to find one to continue.
 const CANDIDATES: usize = 48;
+/// A block that more than one in so many requests use is part of a common start.
+const COMMON_SHARE: usize = 20;
+/// Draws of a step that fits the time since the start.
+const DRAWS: usize = 16;
 
 /// A request by what it takes from earlier ones.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +40,6 @@ struct Step {
 pub struct Fitted {
     gaps: Vec<SimDuration>,
     steps: Vec<Step>,
-    /// Numbers of first blocks that new prompts share, by how often.
     block_tokens: u32,
 }
 
@@ -62,13 +65,17 @@ impl LastUse {
 /// How each request of a trace follows from earlier ones.
 fn steps(trace: &ServingTrace) -> Vec<Step> {
     let mut last = LastUse(vec![NO_BLOCK; trace.distinct()]);
+    let mut uses = vec![0; trace.distinct()];
+    trace.references.iter().for_each(|block| uses[*block as usize] += 1);
+    // A start that many prompts share is a system prompt, not a session.
+    let is_common = |block: u32| uses[block as usize] * COMMON_SHARE > trace.requests.len();
     let mut steps: Vec<Step> = Vec::with_capacity(trace.requests.len());
     for (number, request) in trace.requests.iter().enumerate() {
         let blocks = trace.blocks(request);
         let (shared, earlier) = last.shared(blocks);
         let continued = earlier.map(|earlier| (&trace.requests[earlier], &steps[earlier]));
-        // A shared start of one block is a system prompt that many sessions have.
-        let turn = continued.map_or(0, |(_, step)| if shared > 1 { step.turn + 1 } else { 0 });
+        let is_session = shared > 0 && !is_common(blocks[shared - 1]);
+        let turn = continued.map_or(0, |(_, step)| if is_session { step.turn + 1 } else { 0 });
         steps.push(Step {
             since: continued.map(|(earlier, _)| request.at.since(earlier.at)),
             turn,
@@ -110,34 +117,27 @@ impl Fitted {
     /// A trace of `requests` requests.
     pub fn generate(&self, requests: usize, seed: u64) -> ServingTrace {
         let mut stream = Stream::new(seed, "kv-requests");
-        let mut trace =
-            ServingTrace { has_output: true, whole_prompts: true, ..ServingTrace::default() };
-        let mut turns: Vec<u32> = Vec::with_capacity(requests);
+        let mut made = Made {
+            trace: ServingTrace { has_output: true, whole_prompts: true, ..Default::default() },
+            turns: Vec::with_capacity(requests),
+            continued: Vec::with_capacity(requests),
+        };
         let (mut at, mut gap, mut blocks) = (SimTime::ZERO, 0, Vec::new());
-        // Steps that begin anew, for a start without earlier requests.
         for number in 0..requests {
+            if number % RUN == 0 {
+                gap = stream.below(self.gaps.len() as u64) as usize;
+            }
             if number > 0 {
-                at = at + self.gaps[gap % self.gaps.len()];
+                at += self.gaps[gap % self.gaps.len()];
             }
-            gap = if number % RUN == 0 {
-                stream.below(self.gaps.len() as u64) as usize
-            } else {
-                gap + 1
-            };
-            let step = self.steps[stream.below(self.steps.len() as u64) as usize];
-            let earlier = step.since.and_then(|since| earlier(&trace, &turns, at, since, &step));
+            gap += 1;
+            let step = self.step(at, &mut stream);
             blocks.clear();
-            if let Some(earlier) = earlier {
-                let request = trace.requests[earlier];
-                let left_out = (step.of - step.shared.min(step.of)).min(request.blocks);
-                let shared = if step.turn == 0 { step.shared } else { request.blocks - left_out };
-                blocks.extend_from_slice(
-                    &trace.blocks(&request)[..shared.min(request.blocks) as usize],
-                );
+            if let Some(earlier) = step.since.and_then(|since| made.earlier(at, since, &step)) {
+                made.share(earlier, &step, &mut blocks);
             }
-            let next = trace.distinct() as u32;
+            let next = made.trace.distinct() as u32;
             blocks.extend(next..next + step.added);
-            turns.push(step.turn);
             let full = blocks.len().saturating_sub(1) as u64 * u64::from(self.block_tokens);
             let request = ServingRequest {
                 at,
@@ -147,32 +147,61 @@ impl Fitted {
                 first: 0,
                 blocks: 0,
             };
-            trace.push(request, &blocks);
+            made.turns.push(step.turn);
+            made.continued.push(0);
+            made.trace.push(request, &blocks);
         }
-        trace
+        made.trace
+    }
+
+    /// A step whose earlier request is not before the start.
+    fn step(&self, at: SimTime, stream: &mut Stream) -> Step {
+        let mut draw = || self.steps[stream.below(self.steps.len() as u64) as usize];
+        let fits = |step: &Step| step.since.is_none_or(|since| since.as_ns() <= at.as_ns());
+        let step = (0..DRAWS).map(|_| draw()).find(fits);
+        step.unwrap_or_else(|| Step { since: None, ..draw() })
     }
 }
 
-/// The request of `trace` that a request at `at` continues: about `since` earlier, the one whose
-/// length and turn are most like those of the step.
-fn earlier(
-    trace: &ServingTrace,
-    turns: &[u32],
-    at: SimTime,
-    since: SimDuration,
-    step: &Step,
-) -> Option<usize> {
-    let last = trace.requests.len().checked_sub(1)?;
-    let time = SimTime::from_ns(at.as_ns().saturating_sub(since.as_ns()));
-    let middle = trace.requests.partition_point(|request| request.at < time).min(last);
-    let from = middle.saturating_sub(CANDIDATES / 2);
-    let to = (middle + CANDIDATES / 2).min(last);
-    let turn = step.turn.saturating_sub(1);
-    let distance = |number: &usize| {
-        let request = &trace.requests[*number];
-        (turns[*number].abs_diff(turn), request.blocks.abs_diff(step.of), number.abs_diff(middle))
-    };
-    (from..=to).min_by_key(distance)
+/// A trace in the making.
+struct Made {
+    trace: ServingTrace,
+    turns: Vec<u32>,
+    /// By request, how many continue it.
+    continued: Vec<u32>,
+}
+
+impl Made {
+    /// The request that a request at `at` continues: about `since` earlier, the one that the fewest
+    /// continue, of these the one whose turn and length are most like those of the step.
+    fn earlier(&self, at: SimTime, since: SimDuration, step: &Step) -> Option<usize> {
+        let requests = &self.trace.requests;
+        let last = requests.len().checked_sub(1)?;
+        let time = SimTime::from_ns(at.as_ns().saturating_sub(since.as_ns()));
+        let middle = requests.partition_point(|request| request.at < time).min(last);
+        let from = middle.saturating_sub(CANDIDATES / 2);
+        let to = (middle + CANDIDATES / 2).min(last);
+        let turn = step.turn.saturating_sub(1);
+        (from..=to).min_by_key(|&number| {
+            let blocks = requests[number].blocks.abs_diff(step.of);
+            let turns = self.turns[number].abs_diff(turn);
+            (self.continued[number], turns, blocks, number.abs_diff(middle))
+        })
+    }
+
+    /// Appends the blocks that a step takes from an earlier request.
+    fn share(&mut self, earlier: usize, step: &Step, blocks: &mut Vec<u32>) {
+        let request = self.trace.requests[earlier];
+        let left_out = step.of.saturating_sub(step.shared);
+        // A common start has the length it has; the prompt of a session that of the request.
+        let shared = match step.turn {
+            0 => step.shared,
+            _ => request.blocks.saturating_sub(left_out),
+        };
+        let shared = shared.min(request.blocks) as usize;
+        blocks.extend_from_slice(&self.trace.blocks(&request)[..shared]);
+        self.continued[earlier] += u32::from(step.turn > 0);
+    }
 }
 
 /// Properties of a trace that a generated one should have.

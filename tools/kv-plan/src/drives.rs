@@ -42,7 +42,14 @@ pub struct Drive {
     pub warranty_years: f64,
     /// Program/erase cycles that the flash endures.
     pub cycles: f64,
-    pub price: f64,
+    price: f64,
+    /// Equal drives that are striped.
+    #[serde(skip, default = "one")]
+    pub count: u32,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 impl Drives {
@@ -108,17 +115,23 @@ impl Drive {
         Ok(())
     }
 
-    /// Bytes offered to the host.
+    /// Bytes offered to the host, of all drives.
     pub fn capacity(&self) -> u64 {
-        units::bytes(&self.capacity).unwrap_or(0)
+        units::bytes(&self.capacity).unwrap_or(0) * u64::from(self.count)
     }
 
-    /// Sequential rates in bytes per second: reads, writes.
+    /// Sequential rates in bytes per second, of all drives: reads, writes.
     pub fn rates(&self) -> [f64; 2] {
-        [&self.read_rate, &self.write_rate].map(|rate| units::rate(rate).unwrap_or(1) as f64)
+        let rate = |text: &String| units::rate(text).unwrap_or(1) as f64 * f64::from(self.count);
+        [&self.read_rate, &self.write_rate].map(rate)
     }
 
-    /// Bytes of a reclaim unit.
+    /// Price of all drives.
+    pub fn price(&self) -> f64 {
+        self.price * f64::from(self.count)
+    }
+
+    /// Bytes of a reclaim unit, of all drives together.
     pub fn unit_bytes(&self) -> f64 {
         self.capacity() as f64 * (1.0 + self.spare) / f64::from(self.units)
     }
@@ -186,5 +199,8 @@ mod tests {
     fn endurance_is_in_bytes() {
         let drive = &Drives::standard().drive[0];
         assert!((drive.rated_bytes() / 14.03e15 - 1.0).abs() < 0.01, "{}", drive.rated_bytes());
+        let four = Drive { count: 4, ..drive.clone() };
+        assert_eq!(four.rated_bytes(), 4.0 * drive.rated_bytes());
+        assert_eq!((four.price(), four.rates()[0]), (4.0 * drive.price(), 4.0 * drive.rates()[0]));
     }
 }

@@ -136,6 +136,7 @@ pub enum Target {
 impl Target {
     pub fn name(&self) -> String {
         match self {
+            Self::Drive(drive) if drive.count > 1 => format!("{} x {}", drive.count, drive.name),
             Self::Drive(drive) => drive.name.clone(),
             Self::System(path) => path.display().to_string(),
         }
@@ -430,7 +431,7 @@ impl Study<'_> {
         row.life_years_rated = ratio(drive.rated_bytes(), host);
         row.life_years_flash = ratio(drive.flash_bytes(), media);
         let life = row.life_years_rated.unwrap_or(f64::INFINITY).min(options.service_years);
-        let cost = drive.price / life;
+        let cost = drive.price() / life;
         row.cost_per_year = Some(cost);
         row.cost_per_gpu_second = ratio(cost, gpu_seconds * per_year);
     }

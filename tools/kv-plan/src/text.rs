@@ -5,6 +5,7 @@ use hybridsim_report::figures::{binary_size, number};
 use hybridsim_report::sweep::{self, Column, Key, Sweep};
 
 type Value = fn(&Row) -> Option<f64>;
+type Name = (&'static str, fn(&Row) -> String);
 
 /// Name in the page, heading on the terminal, value, whether more is better.
 const COLUMNS: [(&str, &str, Value, bool); 15] = [
@@ -114,7 +115,7 @@ pub fn html(rows: &[Row], options: &StudyOptions, trace: &str, currency: &str) -
     if rows.iter().any(|row| row.cost_per_year.is_some()) {
         notes.push(answer(rows, options, currency));
     }
-    let names: [(&str, fn(&Row) -> String); 4] = [
+    let names: [Name; 4] = [
         ("storage_gib", |row| number(row.storage_bytes as f64 / (1u64 << 30) as f64)),
         ("policy", |row| row.policy.clone()),
         ("write", |row| row.write.clone()),

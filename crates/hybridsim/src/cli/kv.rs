@@ -1,6 +1,6 @@
 //! The commands for key-value caches: the table of policies, sizes and drives, and the generator.
 
-use super::output::{Exit, Failure, note, print, write_file, write_path};
+use super::output::{Exit, Failure, print, write_file, write_path};
 use super::progress::{Progress, When};
 use super::run::prepare;
 use super::trace::{entry_option, warn};
@@ -13,8 +13,8 @@ use hybridsim_kv::model::{ModelShape, Precision};
 use hybridsim_kv::policy::PolicyName;
 use hybridsim_kv::tier::{NoStorage, Tier, TierOptions, WriteMode};
 use hybridsim_kv_plan::{
-    Cell, Drives, LayoutChoice, Row, Study, StudyOptions, TABLE_BYTES_MAX, Target, block_bytes,
-    html, terminal, write_mode,
+    Cell, Drive, Drives, LayoutChoice, Row, Study, StudyOptions, TABLE_BYTES_MAX, Target,
+    block_bytes, html, terminal, write_mode,
 };
 use hybridsim_report::figures::{binary_size, number};
 use hybridsim_report::json::pretty;
@@ -79,6 +79,10 @@ pub struct PlanArgs {
     /// Use only these drives of the table
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
     only: Vec<String>,
+    /// Stripe so many equal drives
+    #[arg(long, value_name = "DRIVES", default_value_t = 1, conflicts_with = "system",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    count: u32,
     /// Serve the requests by the system of this scenario instead of drives of the table, as they
     /// are; may be repeated
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["drives", "only"])]
@@ -252,7 +256,8 @@ fn targets(args: &PlanArgs) -> Result<(Vec<Target>, String), Failure> {
     }
     let used = drives.drive.into_iter();
     let used = used.filter(|drive| args.only.is_empty() || args.only.contains(&drive.name));
-    Ok((used.map(Target::Drive).collect(), drives.currency))
+    let striped = used.map(|drive| Target::Drive(Drive { count: args.count, ..drive }));
+    Ok((striped.collect(), drives.currency))
 }
 
 fn cells(registry: &Registry, args: &PlanArgs, targets: &[Target]) -> Result<Vec<Cell>, Failure> {
