@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Consecutive times between arrivals that are drawn together.
 const RUN: usize = 32;
 /// Earlier requests that are compared to find one to continue.
-const CANDIDATES: usize = 48;
+const CANDIDATES: usize = 96;
 /// A block that more than one in so many requests use is part of a common start.
 const COMMON_SHARE: usize = 20;
 /// Draws of a step that fits the time since the start.
@@ -173,7 +173,7 @@ struct Made {
 
 impl Made {
     /// The request that a request at `at` continues: about `since` earlier, the one that the fewest
-    /// continue, of these the one whose turn and length are most like those of the step.
+    /// continue, of these the one whose length and turn are most like those of the step.
     fn earlier(&self, at: SimTime, since: SimDuration, step: &Step) -> Option<usize> {
         let requests = &self.trace.requests;
         let last = requests.len().checked_sub(1)?;
@@ -185,7 +185,7 @@ impl Made {
         (from..=to).min_by_key(|&number| {
             let blocks = requests[number].blocks.abs_diff(step.of);
             let turns = self.turns[number].abs_diff(turn);
-            (self.continued[number], turns, blocks, number.abs_diff(middle))
+            (self.continued[number], blocks, turns, number.abs_diff(middle))
         })
     }
 

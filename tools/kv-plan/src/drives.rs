@@ -115,6 +115,12 @@ impl Drive {
         Ok(())
     }
 
+    /// So many of these drives, striped.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        Self { count, ..self }
+    }
+
     /// Bytes offered to the host, of all drives.
     pub fn capacity(&self) -> u64 {
         units::bytes(&self.capacity).unwrap_or(0) * u64::from(self.count)

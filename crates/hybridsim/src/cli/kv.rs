@@ -13,8 +13,8 @@ use hybridsim_kv::model::{ModelShape, Precision};
 use hybridsim_kv::policy::PolicyName;
 use hybridsim_kv::tier::{NoStorage, Tier, TierOptions, WriteMode};
 use hybridsim_kv_plan::{
-    Cell, Drive, Drives, LayoutChoice, Row, Study, StudyOptions, TABLE_BYTES_MAX, Target,
-    block_bytes, html, terminal, write_mode,
+    Cell, Drives, LayoutChoice, Row, Study, StudyOptions, TABLE_BYTES_MAX, Target, block_bytes,
+    html, terminal, write_mode,
 };
 use hybridsim_report::figures::{binary_size, number};
 use hybridsim_report::json::pretty;
@@ -256,7 +256,7 @@ fn targets(args: &PlanArgs) -> Result<(Vec<Target>, String), Failure> {
     }
     let used = drives.drive.into_iter();
     let used = used.filter(|drive| args.only.is_empty() || args.only.contains(&drive.name));
-    let striped = used.map(|drive| Target::Drive(Drive { count: args.count, ..drive }));
+    let striped = used.map(|drive| Target::Drive(drive.times(args.count)));
     Ok((striped.collect(), drives.currency))
 }
 

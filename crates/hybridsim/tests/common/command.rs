@@ -39,6 +39,7 @@ latency = "100us"
 "#;
 
 /// Writes a scenario into a folder, and gives its path.
+#[allow(dead_code, reason = "not every test uses it")]
 pub fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     fs::write(&path, text).expect("a writable folder");

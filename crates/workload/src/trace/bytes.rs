@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 /// Bytes of a file that formats examine.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
-/// Maximum length of a line unless a format accepts longer ones; a file with longer ones is not a text trace.
+/// Maximum length of a line unless a format accepts longer ones; a file with longer ones is not a
+/// text trace.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Written by Windows programs at the start of text files.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

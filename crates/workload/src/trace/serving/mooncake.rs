@@ -15,7 +15,8 @@ hybridsim_config::params! {
     struct Parameters {
         block_tokens: Option<u32> = Kind::Count { min: 1, max: 1 << 24 }, optional,
             "Tokens in a block; without it they follow from prompt lengths and numbers of blocks.";
-        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"ms\"", "Unit of `timestamp`.";
+        time_unit: TimeUnit = Kind::Choice(TimeUnit::NAMES), default "\"ms\"",
+            "Unit of `timestamp`.";
     }
 }
 
