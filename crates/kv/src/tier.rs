@@ -47,8 +47,11 @@ const STORAGE: usize = 2;
 pub trait Storage {
     /// A block is written.
     fn write(&mut self, at: SimTime, held: Held);
-    /// The blocks that a request loads.
-    fn load(&mut self, at: SimTime, request: usize, blocks: &[Held]);
+    /// A request loads a block. Blocks that it computes may take the place of the block before the
+    /// load begins.
+    fn load(&mut self, at: SimTime, request: usize, held: Held);
+    /// The loads of a request begin: it has no more of them.
+    fn begin_loads(&mut self, at: SimTime, request: usize);
     /// A block is no longer needed.
     fn discard(&mut self, at: SimTime, held: Held);
 }
@@ -58,7 +61,8 @@ pub struct NoStorage;
 
 impl Storage for NoStorage {
     fn write(&mut self, _: SimTime, _: Held) {}
-    fn load(&mut self, _: SimTime, _: usize, _: &[Held]) {}
+    fn load(&mut self, _: SimTime, _: usize, _: Held) {}
+    fn begin_loads(&mut self, _: SimTime, _: usize) {}
     fn discard(&mut self, _: SimTime, _: Held) {}
 }
 
@@ -111,7 +115,6 @@ pub struct Tier<'a> {
     /// Blocks to be written later, in order of time.
     lazy: VecDeque<(SimTime, u32)>,
     totals: Totals,
-    loads: Vec<Held>,
     expired: Vec<Held>,
 }
 
@@ -148,7 +151,6 @@ impl<'a> Tier<'a> {
             seen: vec![false; trace.distinct()],
             lazy: VecDeque::new(),
             totals: Totals::default(),
-            loads: Vec::new(),
             expired: Vec::new(),
         })
     }
@@ -173,7 +175,6 @@ impl<'a> Tier<'a> {
         let trace = self.trace;
         let request = &trace.requests[number];
         self.pass_time(request.at, storage);
-        self.loads.clear();
         let before = self.totals.used_tokens;
         let mut usable = true;
         for (index, &block) in trace.blocks(request).iter().enumerate() {
@@ -182,17 +183,17 @@ impl<'a> Tier<'a> {
             self.count(request, index, level, usable);
             if level == Some(STORAGE) && usable {
                 let slot = self.storage.slot(block).expect("storage holds it");
-                self.loads.push(Held { block, slot });
+                storage.load(request.at, number, Held { block, slot });
             }
             self.place(block, level, request.at, storage);
         }
         self.totals.requests += 1;
         self.totals.input_tokens += request.input_tokens;
-        if !self.loads.is_empty() {
-            storage.load(request.at, number, &self.loads);
-        }
         let mut used = self.totals.used_tokens;
         used.iter_mut().zip(before).for_each(|(used, before)| *used -= before);
+        if used[STORAGE] > 0 {
+            storage.begin_loads(request.at, number);
+        }
         used
     }
 

@@ -59,9 +59,11 @@ impl Storage for Checked {
         assert_eq!(self.slots.insert(held.slot, held.block), None, "the slot is in use");
         self.written += 1;
     }
-    fn load(&mut self, _: SimTime, _: usize, blocks: &[Held]) {
-        self.loaded += blocks.len() as u64;
+    fn load(&mut self, _: SimTime, _: usize, held: Held) {
+        assert_eq!(self.slots.get(&held.slot), Some(&held.block), "loaded after it was dropped");
+        self.loaded += 1;
     }
+    fn begin_loads(&mut self, _: SimTime, _: usize) {}
     fn discard(&mut self, _: SimTime, held: Held) {
         assert_eq!(self.slots.remove(&held.slot), Some(held.block), "dropped without a write");
         self.dropped += 1;

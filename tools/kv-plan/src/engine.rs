@@ -283,11 +283,14 @@ impl Storage for Engine {
         self.arrived = at;
     }
 
-    fn load(&mut self, at: SimTime, request: usize, blocks: &[Held]) {
-        self.pass_time(at);
+    fn load(&mut self, at: SimTime, request: usize, held: Held) {
         let load = &mut self.loads[request];
         load.arrival = at;
-        blocks.iter().for_each(|held| self.layout.load(*held, &mut load.waiting));
+        self.layout.load(held, &mut load.waiting);
+    }
+
+    fn begin_loads(&mut self, at: SimTime, request: usize) {
+        self.pass_time(at);
         self.waiting += 1;
         self.next_batch(request as u32, at);
         self.arrived = at;
