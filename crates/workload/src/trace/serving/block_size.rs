@@ -50,9 +50,11 @@ impl BlockSize {
         self.whole.narrow(tokens / (blocks + 1) + 1, tokens / blocks);
     }
 
-    /// The number of tokens in a block, if it is determined.
+    /// The number of tokens in a block, if it is determined. Only where no size fits partial blocks
+    /// with names are all blocks whole.
     pub fn size(&self) -> Option<u32> {
-        self.partial.size().or_else(|| self.whole.size())
+        let partial_fits = self.partial.least <= self.partial.most;
+        if partial_fits { self.partial.size() } else { self.whole.size() }
     }
 }
 
