@@ -10,7 +10,7 @@ COMPARE  := $(HYBRIDSIM) compare examples/disk.toml examples/ssd.toml examples/h
 # As recorded on an SSD, slowed down tenfold: still more than a hard disk can serve.
 OVERLOAD := --set workload.times=recorded --set workload.time_scale=10
 
-.PHONY: demo test test-rust test-python develop lint pgo bench docs site pictures wheel image capi clean
+.PHONY: demo test test-rust test-python develop lint pgo bench docs site playground pictures wheel image capi clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid: with recorded think times, then in an open loop
 	$(COMPARE) --out $(DEMO) --force
@@ -43,6 +43,9 @@ docs: ## API documentation of every crate
 
 site: develop ## the manual as a site in site/, with its links checked
 	$(VENV)/bin/python scripts/site.py --program $(VENV)/bin/hybridsim
+
+playground: ## the page that simulates in the browser, in target/playground; `make site` then contains it
+	$(PYTHON) scripts/playground.py
 
 pictures: develop ## make the pictures of the gallery and of README.md again (needs Chromium)
 	$(VENV)/bin/python scripts/pictures.py --program $(VENV)/bin/hybridsim

@@ -18,6 +18,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "target" / "site-pages"
 SITE = ROOT / "site"
+PLAYGROUND = ROOT / "target" / "playground"
 # Pages of the top folder and their names in the site.
 DEVELOPMENT = {
     "ARCHITECTURE.md": "development/architecture.md",
@@ -89,6 +90,15 @@ def keep_offline() -> None:
         path.write_text(path.read_text().replace(address, relative))
 
 
+def add_playground() -> None:
+    """Puts the playground in the place of the page that says how to build it."""
+    if not PLAYGROUND.exists():
+        print("the site has no playground: run `make playground` first")
+        return
+    shutil.rmtree(SITE / "playground")
+    shutil.copytree(PLAYGROUND, SITE / "playground")
+
+
 def check() -> list[str]:
     """Links that lead nowhere, and files from elsewhere."""
     pages = {path: Page(path.read_text()) for path in SITE.rglob("*.html")}
@@ -126,6 +136,7 @@ def main() -> int:
     shutil.rmtree(SITE, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "zensical", "build", "--clean"], cwd=ROOT, check=True)
     keep_offline()
+    add_playground()
     problems = check()
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All whose code decides a result.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "array",
     "cache",
+    "codecs",
     "config",
     "disk",
     "engine",

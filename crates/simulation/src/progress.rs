@@ -4,7 +4,8 @@ use hybridsim_engine::{Arrival, Request, SimTime, Source};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use web_time::Instant;
 
 /// The state of a run, for progress displays.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,7 @@ use hybridsim_observe::{
     Cost, Detail, EndedBy, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, TenantInfo,
     Warmup,
 };
-use std::time::Instant;
+use web_time::Instant;
 
 /// Options of a run.
 #[derive(Default)]

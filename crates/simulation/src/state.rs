@@ -7,7 +7,7 @@
 use hybridsim_engine::{Loader, PreparedStates, Saver, StateError};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -56,7 +56,7 @@ fn pack_into(to: impl Write + Seek, belongs_to: &str, parts: &[&[u8]]) -> io::Re
         parts.iter().map(|part| part.len() as u64).sum::<u64>(),
     ));
     to.write_all(&head.into_bytes())?;
-    let mut encoder = zstd::Encoder::new(&mut to, COMPRESSION_LEVEL)?;
+    let mut encoder = hybridsim_codecs::Encoder::new(&mut to, COMPRESSION_LEVEL)?;
     parts.iter().try_for_each(|part| encoder.write_all(part))?;
     encoder.finish()?;
     to.to.seek(SeekFrom::Start(MAGIC.len() as u64))?;
@@ -117,7 +117,7 @@ fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, 
 /// Allocates no more memory than the file contains.
 fn unzip(packed: impl Read, length: u64) -> Result<Vec<u8>, StateError> {
     let error = |error| StateError(format!("it cannot be unpacked: {error}"));
-    let reader = zstd::Decoder::new(packed).map_err(error)?;
+    let reader = hybridsim_codecs::zstd_reader(BufReader::new(packed)).map_err(error)?;
     let mut state = Vec::new();
     reader.take(length.saturating_add(1)).read_to_end(&mut state).map_err(error)?;
     if state.len() as u64 != length {

@@ -31,7 +31,7 @@ pub struct NativeReader<R: Read> {
     header: Header,
     totals: Option<Totals>,
     digest: blake3::Hasher,
-    decompressor: zstd::bulk::Decompressor<'static>,
+    decompressor: hybridsim_codecs::Decompressor<'static>,
     buffers: ColumnBuffers,
     compressed: Vec<u8>,
     content: Vec<u8>,
@@ -63,7 +63,7 @@ impl<R: Read> NativeReader<R> {
     /// # Errors
     /// If this is not a native trace, or of a newer version, or its header is damaged.
     pub fn new(input: R, path: &Path, bytes_total: Option<u64>) -> TraceResult<Self> {
-        let decompressor = zstd::bulk::Decompressor::new()
+        let decompressor = hybridsim_codecs::Decompressor::new()
             .map_err(|error| TraceError::new(path, SourceLocation::File, error.to_string()))?;
         let mut reader = Self {
             input,
@@ -199,7 +199,7 @@ impl<R: Read> NativeReader<R> {
         }
         let head: [u8; BLOCK_HEADER_BYTES - 4] = buffer[..].try_into().expect("its length");
         let (count, length, compressed) = (word(&head, 0), word(&head, 4), word(&head, 8));
-        let compressed_max = zstd::zstd_safe::compress_bound(BLOCK_BYTES_MAX as usize);
+        let compressed_max = hybridsim_codecs::compress_bound(BLOCK_BYTES_MAX as usize);
         if !(1..=BLOCK_RECORDS_MAX).contains(&count)
             || length > BLOCK_BYTES_MAX
             || compressed as usize > compressed_max

@@ -16,7 +16,7 @@ const LEVEL: i32 = 3;
 pub struct NativeWriter<W: Write> {
     out: W,
     digest: blake3::Hasher,
-    compressor: zstd::bulk::Compressor<'static>,
+    compressor: hybridsim_codecs::Compressor<'static>,
     buffers: ColumnBuffers,
     pending: Vec<Record>,
     names: Vec<String>,
@@ -43,7 +43,7 @@ impl<W: Write> NativeWriter<W> {
         let mut writer = Self {
             out,
             digest: blake3::Hasher::new(),
-            compressor: zstd::bulk::Compressor::new(LEVEL)?,
+            compressor: hybridsim_codecs::Compressor::new(LEVEL)?,
             buffers: ColumnBuffers::default(),
             pending: Vec::with_capacity(BLOCK_RECORDS),
             names: Vec::new(),
@@ -108,7 +108,7 @@ impl<W: Write> NativeWriter<W> {
         if length > BLOCK_BYTES_MAX {
             return Err(invalid("the names of the volumes are too long in total".to_owned()));
         }
-        let compressed_max = zstd::zstd_safe::compress_bound(self.content.len());
+        let compressed_max = hybridsim_codecs::compress_bound(self.content.len());
         self.compressed.clear();
         self.compressed.reserve(compressed_max);
         let compressed = self.compressor.compress_to_buffer(&self.content, &mut self.compressed)?;

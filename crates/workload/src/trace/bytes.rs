@@ -1,9 +1,10 @@
 //! Bytes of a trace file, decompressed on the fly in constant memory.
 
+use super::in_memory;
 use crate::record::{SourceLocation, TraceError, TraceResult};
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -76,7 +77,7 @@ pub struct TraceFile {
 
 /// Counts the compressed bytes read.
 struct CountingReader {
-    file: File,
+    file: Box<dyn Read>,
     read_bytes: Rc<Cell<u64>>,
 }
 
@@ -98,24 +99,29 @@ fn decompressed(
         [0x1f, 0x8b, ..] => {
             (Some("gzip"), Box::new(flate2::bufread::MultiGzDecoder::new(file)) as Box<dyn Read>)
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(file)?;
-            // A frame may ask for a window of gigabytes; 2^27 bytes is what `zstd -d` allows too.
-            decoder.window_log_max(27)?;
-            (Some("zstd"), Box::new(decoder))
-        }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            let stream = liblzma::stream::Stream::new_stream_decoder(
-                256 << 20,
-                liblzma::stream::CONCATENATED,
-            )?;
-            (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(file, stream)))
-        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => (Some("zstd"), hybridsim_codecs::zstd_reader(file)?),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => (Some("xz"), hybridsim_codecs::xz_reader(file)?),
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
             (Some("bzip2"), Box::new(bzip2::bufread::MultiBzDecoder::new(file)))
         }
         _ => (None, Box::new(file)),
     })
+}
+
+/// The bytes at `path` and their number, which is zero for a pipe.
+fn stored(path: &Path) -> Result<(Box<dyn Read>, u64), String> {
+    if let Some(bytes) = in_memory::get(path) {
+        let length = bytes.len() as u64;
+        return Ok((Box::new(Cursor::new(bytes)), length));
+    }
+    let file = File::open(path).map_err(|cause| {
+        format!("cannot be opened: {}; give the path of a trace file", plain(&cause))
+    })?;
+    let meta = file.metadata().map_err(|cause| plain(&cause))?;
+    if meta.is_dir() {
+        return Err("is a directory; name one trace file in it".into());
+    }
+    Ok((Box::new(file), meta.len()))
 }
 
 impl TraceFile {
@@ -125,13 +131,7 @@ impl TraceFile {
     /// Missing file, directory, no permission, an empty file.
     pub fn open(path: &Path) -> TraceResult<Self> {
         let error = |message: String| TraceError::new(path, SourceLocation::File, message);
-        let file = File::open(path).map_err(|cause| {
-            error(format!("cannot be opened: {}; give the path of a trace file", plain(&cause)))
-        })?;
-        let meta = file.metadata().map_err(|cause| error(plain(&cause)))?;
-        if meta.is_dir() {
-            return Err(error("is a directory; name one trace file in it".into()));
-        }
+        let (file, file_bytes) = stored(path).map_err(error)?;
         let read_bytes = Rc::new(Cell::new(0));
         let counted = CountingReader { file, read_bytes: Rc::clone(&read_bytes) };
         let mut file = BufReader::with_capacity(128 * 1024, counted);
@@ -147,7 +147,7 @@ impl TraceFile {
             source,
             compression,
             read_bytes,
-            file_bytes: meta.len(),
+            file_bytes,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,

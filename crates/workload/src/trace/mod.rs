@@ -22,6 +22,7 @@ mod fio;
 mod fiu;
 mod five_columns;
 mod ftrace;
+pub mod in_memory;
 mod lcs;
 mod lines;
 mod msr;

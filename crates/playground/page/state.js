@@ -1,0 +1,40 @@
+"use strict";
+// The state of the page in the fragment of its address: the systems, compressed.
+const pageState = (() => {
+  async function through(bytes, stream) {
+    const changed = new Blob([bytes]).stream().pipeThrough(stream);
+    return new Uint8Array(await new Response(changed).arrayBuffer());
+  }
+
+  const toText = bytes => {
+    let text = "";
+    for (let at = 0; at < bytes.length; at += 8192) {
+      text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+    }
+    return text;
+  };
+
+  const toBytes = base64 => Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
+
+  async function pack(state) {
+    const bytes = new TextEncoder().encode(JSON.stringify(state));
+    const packed = await through(bytes, new CompressionStream("deflate-raw"));
+    return btoa(toText(packed)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+  }
+
+  // The state of a fragment; an error where it is damaged.
+  async function unpack(fragment) {
+    const packed = toBytes(fragment.replace(/-/g, "+").replace(/_/g, "/"));
+    const bytes = await through(packed, new DecompressionStream("deflate-raw"));
+    const state = JSON.parse(new TextDecoder().decode(bytes));
+    const whole = Array.isArray(state.systems) && state.systems.length > 0
+      && state.systems.every(text => typeof text === "string");
+    if (!whole) throw new Error("it has no systems");
+    state.current = Math.min(Math.max(Number(state.current) || 0, 0), state.systems.length - 1);
+    return state;
+  }
+
+  const gunzip = base64 => through(toBytes(base64), new DecompressionStream("gzip"));
+
+  return { pack, unpack, gunzip, toBytes };
+})();
