@@ -27,6 +27,10 @@ DEVELOPMENT = {
 }
 # What zensical would load from elsewhere, and our script that does the same.
 ELSEWHERE = ("https://unpkg.com/iframe-worker/shim", "assets/frame-worker.js")
+# Code blocks at the margin, fenced or indented, and what they run.
+BLOCK = re.compile(r"^```.*\n(?:.*\n)*?```\n|^\n(?:    .*\n)+", re.MULTILINE)
+COMMAND = re.compile(r"hybridsim (?:run|compare) ")
+EXAMPLE = re.compile(r"examples/([\w/-]+)\.toml")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -42,7 +46,27 @@ def gather(program: str) -> None:
     places |= {ROOT / page: PAGES / name for page, name in DEVELOPMENT.items()}
     for source, page in places.items():
         move = functools.partial(moved, source=source, page=page, places=places)
-        page.write_text(LINK.sub(move, page.read_text()))
+        text = LINK.sub(move, page.read_text())
+        page.write_text(with_playground(text, page) if PLAYGROUND.exists() else text)
+
+
+def with_playground(text: str, page: pathlib.Path) -> str:
+    """`text` with a link behind every code block that runs examples, which opens them in a page."""
+    target = pathlib.Path(os.path.relpath(PAGES / "playground" / "index.html", page.parent))
+
+    def unbroken(code: str) -> list[str]:
+        return code.replace("\\\n", " ").splitlines()
+
+    def linked(block: re.Match[str]) -> str:
+        commands = [line for line in unbroken(block[0]) if COMMAND.search(line)]
+        names = dict.fromkeys(name for line in commands for name in EXAMPLE.findall(line))
+        if not names:
+            return block[0]
+        link = f"{target.as_posix()}#example={','.join(names)}"
+        what = "this example" if len(names) == 1 else "these examples"
+        return f"{block[0]}\n[Run {what} in the browser]({link})\n"
+
+    return BLOCK.sub(linked, text)
 
 
 def moved(link: re.Match[str], source: pathlib.Path, page: pathlib.Path, places: dict) -> str:
@@ -120,6 +144,10 @@ def check() -> list[str]:
             anchor = urllib.parse.unquote(parts.fragment)
             if not file.exists():
                 problems.append(f"{name} links to {target}")
+            elif anchor.startswith("example="):
+                for example in anchor.removeprefix("example=").split(","):
+                    if not (ROOT / "examples" / f"{example}.toml").exists():
+                        problems.append(f"{name} runs {example}, which does not exist")
             elif anchor and file in pages and anchor not in pages[file].anchors:
                 problems.append(f"{name} links to {target}, which has no such heading")
     if len(pages) < 40:

@@ -272,14 +272,16 @@ const example = name => (catalogue.examples.find(one => one.name === name) || {}
 async function begin() {
   const fragment = location.hash.slice(1);
   const named = /^example=(.+)$/.exec(fragment);
-  if (named && example(decodeURIComponent(named[1]))) {
-    Object.assign(state, { systems: [example(decodeURIComponent(named[1]))], current: 0 });
+  const texts = named ? decodeURIComponent(named[1]).split(",").map(example).filter(Boolean) : [];
+  if (texts.length > 0) {
+    Object.assign(state, { systems: texts, current: 0 });
   } else {
     Object.assign(state, { systems: compared.map(example), current: 0 });
     try {
-      if (fragment && !named) Object.assign(state, await pageState.unpack(fragment));
+      if (named) say(`There is no example ${named[1]}: these are those of the tutorial.`);
+      else if (fragment) Object.assign(state, await pageState.unpack(fragment));
     } catch (error) {
-      say(`The link is damaged (${error.message}): these are the examples.`);
+      say(`The link is damaged (${error.message}): these are the examples of the tutorial.`);
     }
   }
   editor.value = state.systems[state.current];
