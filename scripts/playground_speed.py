@@ -32,19 +32,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def processor_seconds(browser: chromium.Chromium) -> float:
-    """Processor time of all processes of the browser: a busy computer changes it little."""
-    ticks = 0
-    parents = {browser.process.pid}
-    # A child has a higher number than its parent, unless numbers begin again.
-    for path in sorted(pathlib.Path("/proc").glob("[0-9]*/stat"), key=lambda it: int(it.parts[2])):
+    """Processor time of the page's worker: a busy computer changes it little."""
+    profile, ticks = browser.profile.name.encode(), 0
+    for thread in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*"):
         try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
+            if thread.joinpath("comm").read_text().strip() != "DedicatedWorker":
+                continue
+            if profile in thread.parents[1].joinpath("cmdline").read_bytes():
+                fields = thread.joinpath("stat").read_text().rsplit(")", 1)[1].split()
+                ticks += int(fields[11]) + int(fields[12])
         except OSError:
             continue
-        pid = int(path.parts[2])
-        if pid in parents or int(fields[1]) in parents:
-            parents.add(pid)
-            ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -97,13 +97,12 @@ class Chromium:
             raise RuntimeError(f"{script}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 60) -> typing.Any:
+    def wait(self, script: str, seconds: float = 180) -> None:
         """Waits until the expression is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            value = self.evaluate(script)
-            if value:
-                return value
+            if self.evaluate(f"Boolean({script})"):
+                return
             time.sleep(0.05)
         raise TimeoutError(f"{script} is not true after {seconds} s")
 

@@ -86,8 +86,13 @@ def test_a_stranger_compares_three_systems_with_a_trace_and_shares_the_link(
     browser: chromium.Chromium, tmp_path: pathlib.Path
 ) -> None:
     trace = tmp_path / "mine.csv"
-    lines = (f"{n / 1000},{n * 7919 % 100_000 * 8},8,{n % 2}" for n in range(2000))
-    trace.write_text("time_s,sector,sectors,write\n" + "\n".join(lines) + "\n")
+    # The format of MSR Cambridge: times in steps of 100 ns, bytes.
+    start = 128166372003061629
+    lines = (
+        f"{start + n * 100_000},mine,0,{('Read', 'Write')[n % 2]},{n * 7919 % 99_991 * 4096},4096,0"
+        for n in range(2000)
+    )
+    trace.write_text("\n".join(lines) + "\n")
     assert browser.evaluate("state.systems.length") == 3
     browser.give_file("#file", trace)
     browser.wait("by('status').textContent.includes('mine.csv')")
