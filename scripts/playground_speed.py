@@ -49,7 +49,7 @@ def processor_seconds(browser: chromium.Chromium) -> float:
 def run(browser: chromium.Chromium) -> dict[str, str]:
     """Runs the system shown and returns the data of its result."""
     browser.evaluate("delete document.body.dataset.done; by('run').click()")
-    browser.wait("document.body.dataset.done", 600)
+    browser.wait("document.body?.dataset.done", 600)
     return browser.evaluate("({ ...document.querySelector('#runs li').dataset })")
 
 
@@ -60,7 +60,7 @@ def first_result(command: str) -> tuple[float, float]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with chromium.Chromium(command) as browser:
             browser.open(f"http://127.0.0.1:{server.server_port}/index.html")
-            browser.wait("document.body.dataset.ready")
+            browser.wait("document.body?.dataset.ready")
             run(browser)
             times = browser.evaluate("[document.body.dataset.ready, document.body.dataset.done]")
         server.shutdown()
@@ -94,7 +94,7 @@ def main() -> None:
     for name in EXAMPLES:
         with chromium.Chromium(command) as browser:
             browser.open(f"{(OUT / 'index.html').as_uri()}#example={name}")
-            browser.wait("document.body.dataset.ready")
+            browser.wait("document.body?.dataset.ready")
             # The second run is of code that the browser has optimised.
             times = []
             for _ in range(2):

@@ -28,7 +28,9 @@ class Chromium:
         self.to_read, to_write = os.pipe()
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
         options += ["--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"]
-        options += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND"]
+        # Nothing from outside of this computer.
+        options += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        options += ["--disable-background-networking", "--disable-component-update"]
         # The browser reads descriptor 3 and writes descriptor 4.
         script = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self.process = subprocess.Popen(

@@ -139,7 +139,8 @@ def test_problems_are_shown_at_their_line_and_go_when_they_are_mended(
 
 
 def test_a_run_is_cancelled_and_another_follows(browser: chromium.Chromium) -> None:
-    write(browser, SMALL.replace("requests = 100", "requests = 1000000000"))
+    endless = SMALL.replace("requests = 100", "requests = 1000000000")
+    write(browser, f"{endless}[host]\nmode = \"closed\"\n")
     browser.evaluate("by('run').click()")
     browser.wait("by('status').textContent.includes('requests')")
     browser.evaluate("by('cancel').click()")

@@ -67,9 +67,9 @@ function knob({ key, help, value, range, size, choices }) {
     output.textContent = "";
   } else {
     const [min, max, step] = range || [...size, 1];
-    const at = size ? Math.log2(Number(value) || 2 ** min) : value;
+    const at = size && Number(value) ? Math.log2(Number(value)) : value ?? min;
     input = element("input", { type: "range", min, max, step, value: at });
-    if (size && value) output.textContent = sizeText(Math.round(at));
+    if (size && Number(value)) output.textContent = sizeText(Math.round(at));
   }
   input.id = id;
   const literal = () => {
@@ -86,7 +86,9 @@ function knob({ key, help, value, range, size, choices }) {
     editor.value = text;
     return edited();
   });
-  const note = element("p", { id: `${id}-help`, textContent: help });
+  // The rest of the help is in the reference, and in the tip.
+  const [first] = help.split(". ");
+  const note = element("p", { id: `${id}-help`, title: help, textContent: first });
   const label = element("label", { htmlFor: id, textContent: key.replace(/^component\./, "") });
   return element("div", { className: "knob" }, label, output, input, note);
 }

@@ -5,26 +5,32 @@ use hybridsim_config::registry::Registry;
 use hybridsim_simulation::scenario::Scenario;
 use serde_json::{Value as Json, json};
 
-/// Ranges of sliders: less than what is accepted, so that every position is a useful value.
-const NUMBERS: [(&str, f64, f64, f64); 4] = [
-    ("over_provisioning", 0.02, 1.0, 0.01),
-    ("queue_depth", 1.0, 256.0, 1.0),
-    ("flash_queue_depth", 1.0, 256.0, 1.0),
-    ("read_share", 0.0, 1.0, 0.05),
-];
-/// Ranges of sizes, as powers of two of bytes.
-const SIZES: [(&str, u32, u32); 4] =
-    [("map_unit", 12, 16), ("size", 20, 36), ("write_buffer", 12, 30), ("merge_buffer", 12, 28)];
-/// Choices between entries or words.
-const CHOICES: [&str; 8] = [
-    "ftl",
-    "replacement",
-    "admission",
-    "scheduler",
-    "precondition",
-    "write_policy",
-    "write_cache",
-    "cleanup",
+/// The values that a key is offered with: less than it takes, so that every one is of use.
+enum Offer {
+    /// Least and greatest number, and the step between two.
+    Range(f64, f64, f64),
+    /// Least and greatest size, as powers of two of bytes.
+    Size(u32, u32),
+    /// All entries, words, or `true` and `false`.
+    Choice,
+}
+
+/// Names of keys, the most important first.
+const OFFERS: [(&str, Offer); 14] = [
+    ("over_provisioning", Offer::Range(0.02, 1.0, 0.01)),
+    ("map_unit", Offer::Size(12, 16)),
+    ("ftl", Offer::Choice),
+    ("size", Offer::Size(20, 36)),
+    ("replacement", Offer::Choice),
+    ("admission", Offer::Choice),
+    ("write_policy", Offer::Choice),
+    ("read_share", Offer::Range(0.0, 1.0, 0.05)),
+    ("write_cache", Offer::Choice),
+    ("queue_depth", Offer::Range(1.0, 256.0, 1.0)),
+    ("scheduler", Offer::Choice),
+    ("flash_queue_depth", Offer::Range(1.0, 256.0, 1.0)),
+    ("cleanup", Offer::Choice),
+    ("precondition", Offer::Choice),
 ];
 
 /// The keys of `scenario` that the page offers, with their values.
@@ -43,27 +49,31 @@ pub fn knobs(scenario: &Scenario, registry: &Registry) -> Vec<Json> {
             all.extend(knob(&format!("host.{}", param.name), param, value, registry));
         }
     }
-    all
+    all.sort_by_key(|(rank, _)| *rank);
+    all.into_iter().map(|(_, knob)| knob).collect()
 }
 
-fn knob(key: &str, param: &Param, value: Option<&Value>, registry: &Registry) -> Option<Json> {
+/// The key with its rank, if the page offers it.
+fn knob(
+    key: &str,
+    param: &Param,
+    value: Option<&Value>,
+    registry: &Registry,
+) -> Option<(usize, Json)> {
+    let rank = OFFERS.iter().position(|(name, _)| *name == param.name)?;
     let mut knob = json!({ "key": key, "help": param.help, "value": value.map(Value::word) });
-    match param.kind {
-        Kind::Number { .. } | Kind::Count { .. } => {
-            let (_, min, max, step) = NUMBERS.iter().find(|(name, ..)| *name == param.name)?;
+    match (&OFFERS[rank].1, param.kind) {
+        (Offer::Range(min, max, step), Kind::Number { .. } | Kind::Count { .. }) => {
             knob["range"] = json!([min, max, step]);
         }
-        Kind::Bytes => {
-            let (_, min, max) = SIZES.iter().find(|(name, ..)| *name == param.name)?;
-            knob["size"] = json!([min, max]);
-        }
-        Kind::Entry(category) if CHOICES.contains(&param.name) => {
+        (Offer::Size(min, max), Kind::Bytes) => knob["size"] = json!([min, max]),
+        (Offer::Choice, Kind::Entry(category)) => {
             let names = registry.descriptions(category).map(|entry| entry.name);
             knob["choices"] = json!(names.collect::<Vec<_>>());
         }
-        Kind::Choice(words) if CHOICES.contains(&param.name) => knob["choices"] = json!(words),
-        Kind::Flag if CHOICES.contains(&param.name) => knob["choices"] = json!([true, false]),
+        (Offer::Choice, Kind::Choice(words)) => knob["choices"] = json!(words),
+        (Offer::Choice, Kind::Flag) => knob["choices"] = json!([true, false]),
         _ => return None,
     }
-    Some(knob)
+    Some((rank, knob))
 }
