@@ -14,7 +14,12 @@ const pageState = (() => {
     return text;
   };
 
-  const toBytes = base64 => Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
+  // A loop: `Uint8Array.from` takes half a second longer for the program.
+  function toBytes(base64) {
+    const text = atob(base64), bytes = new Uint8Array(text.length);
+    for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+    return bytes;
+  }
 
   async function pack(state) {
     const bytes = new TextEncoder().encode(JSON.stringify(state));
