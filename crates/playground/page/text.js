@@ -66,7 +66,7 @@ const scenarioText = (() => {
 
   const isWorkload = ({ path }) => path === "workload" || path.startsWith("workload.");
 
-  // `text` with a workload that replays `trace`.
+  // `text` with a workload that replays `trace`, on a device of any size.
   function replay(text, trace) {
     const lines = text.split("\n"), all = tables(lines);
     const end = at => (all[at + 1] || { first: lines.length }).first;
@@ -78,7 +78,7 @@ const scenarioText = (() => {
       const shared = line => several && all[at].path === "host" && /^\s*arbitration/.test(line);
       return block.filter(line => !shared(line));
     });
-    keep.splice(1, 0, ["[workload]", `trace = ${JSON.stringify(trace)}`, ""]);
+    keep.splice(1, 0, ["[workload]", `trace = ${JSON.stringify(trace)}`, "fit = true", ""]);
     return keep.flat().join("\n");
   }
 
