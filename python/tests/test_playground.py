@@ -7,9 +7,8 @@ import collections.abc
 import pathlib
 
 import chromium
-import pytest
-
 import hybridsim
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "target" / "playground" / "index.html"
@@ -110,7 +109,8 @@ def test_a_stranger_compares_three_systems_with_a_trace_and_shares_the_link(
     )
     browser.evaluate("remember()")
     systems, link = browser.evaluate("state.systems"), browser.evaluate("location.href")
-    assert "over_provisioning = 0.3" in systems[1] and "mine.csv" in systems[1]
+    assert "over_provisioning = 0.3" in systems[1]
+    assert "mine.csv" in systems[1]
     browser.open("about:blank")
     browser.open(link)
     browser.wait(READY)
@@ -120,7 +120,9 @@ def test_a_stranger_compares_three_systems_with_a_trace_and_shares_the_link(
     browser.wait("by('status').textContent.includes('mine.csv')")
     press(browser, "compare")
     after = fingerprints(browser)
-    assert after[0] == before[0] and after[1] != before[1] and after[2] == before[2]
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    assert after[2] == before[2]
 
 
 def test_problems_are_shown_at_their_line_and_go_when_they_are_mended(
@@ -140,7 +142,7 @@ def test_problems_are_shown_at_their_line_and_go_when_they_are_mended(
 
 def test_a_run_is_cancelled_and_another_follows(browser: chromium.Chromium) -> None:
     endless = SMALL.replace("requests = 100", "requests = 1000000000")
-    write(browser, f"{endless}[host]\nmode = \"closed\"\n")
+    write(browser, f'{endless}[host]\nmode = "closed"\n')
     browser.evaluate("by('run').click()")
     browser.wait("by('status').textContent.includes('requests')")
     browser.evaluate("by('cancel').click()")
