@@ -71,7 +71,7 @@ def test_examples_have_the_fingerprint_of_the_program(
     browser: chromium.Chromium, path: pathlib.Path
 ) -> None:
     native = hybridsim.run(path)
-    if browser.evaluate("catalogue.sources") != native.label.versions["sources"]:
+    if browser.evaluate("catalogue.sources") != native.versions["sources"]:
         pytest.skip("the playground is of other sources: run `make playground`")
     name = path.relative_to(ROOT / "examples").with_suffix("").as_posix()
     write(browser, browser.evaluate(f"example('{name}')"))
