@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_system_that_does_not_fit_into_a_page_is_refused() {
         let text = "[workload]\ngenerator = { kind = \"uniform\", requests = 1 }\n\
-                    [component.d]\npreset = \"sata-ssd\"\nblocks_per_plane = 60000\n\
+                    [component.d]\npreset = \"sata-ssd\"\nblocks_per_plane = 5000\n\
                     dies_per_channel = 64\n";
         let answer = Engine::new().check(text);
         assert!(answer["text"].as_str().is_some_and(|it| it.contains("3072 MiB")), "{answer}");
