@@ -1,5 +1,6 @@
 //! Components: state machines that receive and send messages.
 
+use crate::device::{Health, Zoned};
 use crate::event::PowerState;
 use crate::inject::Inject;
 use crate::latency::LatencyBreakdown;
@@ -116,6 +117,16 @@ pub trait Component {
     /// others the machine refuses them.
     fn accepts_zone_commands(&self) -> bool {
         false
+    }
+
+    /// Its zones, if it is a device with zones.
+    fn zones(&self) -> Option<&dyn Zoned> {
+        None
+    }
+
+    /// Figures of its flash, if it is a flash device.
+    fn health(&self) -> Option<Health> {
+        None
     }
 
     /// Called once before the first request.

@@ -11,6 +11,7 @@
 
 pub mod component;
 pub mod contents;
+pub mod device;
 pub mod event;
 pub mod fault;
 mod fifo;
@@ -38,6 +39,7 @@ pub use component::{
     PowerFailure, Prepare, Target,
 };
 pub use contents::{Contents, DataPool, DataSlice};
+pub use device::{Health, ZoneInfo, ZoneLayout, ZoneState, Zoned};
 pub use event::{
     CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState,
     RedundancyChange,

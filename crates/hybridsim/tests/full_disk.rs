@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_engine::Flags;
 use hybridsim_serve::contents::{Contents, Data, History, Store};
 use hybridsim_serve::{Clock, Drive, Job, Kind};
 use hybridsim_simulation::registry::standard;
@@ -36,7 +37,8 @@ fn drive(power_may_fail: bool) -> Drive {
 /// Serves one request; returns whether it succeeded, and the first byte of what it read.
 fn serve(drive: &mut Drive, kind: Kind, fua: bool) -> (bool, Option<u8>) {
     let sectors = if kind == Kind::Flush { 0 } else { 8 };
-    drive.receive(Job { client: 0, number: 0, kind, first: 8, sectors, fua }, Instant::now());
+    let flags = if fua { Flags::FUA } else { Flags::NONE };
+    drive.receive(Job { client: 0, number: 0, kind, first: 8, sectors, flags }, Instant::now());
     while drive.outstanding() > 0 {
         drive.advance();
     }

@@ -1,8 +1,8 @@
 //! A client: its handshake, then its requests until it leaves or violates the protocol.
 
-use crate::connection::{Connection, End, KEPT_BYTES_MAX, Serving};
+use crate::connection::{Connection, End, Input, Protocol};
 use crate::contents::{Data, SECTOR};
-use crate::drive::{Job, Kind};
+use crate::drive::{Finished, Job, Kind};
 use crate::exports::Export;
 use crate::nbd::{
     ClientFlags, Command, ErrorCode, Extent, Header, InfoRequest, Opt, OptionError, OptionReply,
@@ -10,7 +10,10 @@ use crate::nbd::{
     parse_option_header, transmission,
 };
 use crate::server::Server;
-use bytes::{Buf, BytesMut};
+use crate::stream::Stream;
+use hybridsim_engine::Flags;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -19,8 +22,6 @@ const DATA_BYTES_MAX: u32 = 32 << 20;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Options of a handshake.
 const OPTIONS_MAX: usize = 128;
-/// Space for what is read from a socket at a time.
-const READ_BYTES: usize = 256 << 10;
 /// Block status descriptors of a reply.
 const EXTENTS_MAX: usize = 4096;
 
@@ -52,9 +53,60 @@ enum Next {
     Transmission(Export),
 }
 
-/// Serves a client to the end of its connection.
-pub async fn serve(connection: Rc<Connection>, server: Rc<Server>) {
-    let mut client = Client { connection: &connection, server: &server, buffer: BytesMut::new() };
+/// A request that the drive is serving.
+struct Serving {
+    /// The client's name for it, which it may use twice.
+    cookie: u64,
+    offset: u64,
+    /// Bytes of data it brought, or will bring.
+    bytes: usize,
+    /// Whether the client expects data.
+    reads: bool,
+}
+
+/// The requests of a connection, and the form of their replies.
+#[derive(Default)]
+struct Replies {
+    /// Whether structured replies have been negotiated.
+    structured: Cell<bool>,
+    serving: RefCell<FxHashMap<u64, Serving>>,
+    begun: Cell<u64>,
+}
+
+impl Replies {
+    /// Numbers a request that the drive will serve.
+    fn begin(&self, request: Serving) -> u64 {
+        let number = self.begun.replace(self.begun.get() + 1);
+        self.serving.borrow_mut().insert(number, request);
+        number
+    }
+
+    fn write(&self, connection: &Connection, cookie: u64, reply: &Reply<'_>) {
+        connection.reply(|out| reply.write(cookie, self.structured.get(), out));
+    }
+}
+
+impl Protocol for Replies {
+    fn finished(&self, connection: &Connection, finished: Finished) {
+        let Some(serving) = self.serving.borrow_mut().remove(&finished.number) else { return };
+        let reply = match &finished.outcome {
+            Ok(bytes) if serving.reads => Reply::Data { offset: serving.offset, bytes },
+            Ok(_) => Reply::Done,
+            Err(message) => Reply::Error(ErrorCode::Io, message),
+        };
+        self.write(connection, serving.cookie, &reply);
+        connection.release(serving.bytes);
+    }
+}
+
+/// Serves the client at the other end of `stream` until its connection ends.
+pub async fn serve(stream: Stream, server: Rc<Server>) {
+    let replies = Rc::new(Replies::default());
+    let Some(connection) = server.connect(stream, Rc::clone(&replies) as Rc<dyn Protocol>) else {
+        return;
+    };
+    let input = Input::new(&connection);
+    let mut client = Client { connection: &connection, server: &server, replies: &replies, input };
     let ended = tokio::select! {
         // After a power failure no further request is read.
         biased;
@@ -70,7 +122,8 @@ pub async fn serve(connection: Rc<Connection>, server: Rc<Server>) {
 struct Client<'a> {
     connection: &'a Connection,
     server: &'a Server,
-    buffer: BytesMut,
+    replies: &'a Replies,
+    input: Input<'a>,
 }
 
 impl<'a> Client<'a> {
@@ -86,11 +139,11 @@ impl<'a> Client<'a> {
 
     async fn handshake(&mut self) -> Result<Option<Session>, End> {
         self.connection.send_now(&greeting());
-        let client = parse_client_flags(self.array().await?).ok_or(End::Violation)?;
+        let client = parse_client_flags(self.input.array().await?).ok_or(End::Violation)?;
         let mut allocation = None;
         for _ in 0..OPTIONS_MAX {
-            let header = parse_option_header(&self.array().await?).ok_or(End::Violation)?;
-            let data = self.take(header.length as usize).await?;
+            let header = parse_option_header(&self.input.array().await?).ok_or(End::Violation)?;
+            let data = self.input.take(header.length as usize).await?;
             let opt = parse_option(header.option, &data);
             let (replies, chosen) = self.answer(opt, client, &mut allocation)?;
             if let Some(replies) = replies {
@@ -104,7 +157,7 @@ impl<'a> Client<'a> {
                 }
                 Next::Transmission(export) => {
                     let of = allocation.is_some_and(|it: String| it == export.name);
-                    let allocation = of && self.connection.structured.get();
+                    let allocation = of && self.replies.structured.get();
                     return Ok(Some(Session { export, allocation }));
                 }
             }
@@ -145,7 +198,7 @@ impl<'a> Client<'a> {
                 }
             }
             Ok(Opt::StructuredReply) => {
-                self.connection.structured.set(true);
+                self.replies.structured.set(true);
                 go_on(vec![OptionReply::Ack])
             }
             Ok(Opt::ListMeta(request)) => go_on(match exports.find(&request.export) {
@@ -156,7 +209,7 @@ impl<'a> Client<'a> {
                 Some(_) => vec![OptionReply::Ack],
             }),
             Ok(Opt::SetMeta(request)) => go_on(match exports.find(&request.export) {
-                _ if !self.connection.structured.get() => {
+                _ if !self.replies.structured.get() => {
                     let message = "negotiate structured replies first";
                     vec![OptionReply::Error(OptionError::Invalid, message)]
                 }
@@ -186,18 +239,18 @@ impl<'a> Client<'a> {
     /// The transmission flags, as negotiated so far.
     fn flags(&self) -> u16 {
         // Without structured replies, a read is never fragmented.
-        FLAGS | if self.connection.structured.get() { transmission::SEND_DF } else { 0 }
+        FLAGS | if self.replies.structured.get() { transmission::SEND_DF } else { 0 }
     }
 
     async fn transmission(&mut self, session: &Session) -> Result<(), End> {
         loop {
             // Requests that are already buffered must not keep other tasks from running.
             tokio::task::consume_budget().await;
-            let header = Header::parse(&self.array().await?).ok_or(End::Violation)?;
-            let refused = match header.command {
+            let header = Header::parse(&self.input.array().await?).ok_or(End::Violation)?;
+            let command = match header.command {
                 Ok(Command::Disconnect) => return Ok(()),
-                Ok(command) => refusal(&header, command, session),
-                Err(_) => Some((ErrorCode::Invalid, "unknown command or flag")),
+                Ok(command) => refusal(&header, command, session).map_or(Ok(command), Err),
+                Err(_) => Err((ErrorCode::Invalid, "unknown command or flag")),
             };
             if header.data > DATA_BYTES_MAX {
                 // The data of the request are not read, so the next request cannot be found.
@@ -205,16 +258,14 @@ impl<'a> Client<'a> {
             }
             let make_room = || self.server.drop_stalled();
             self.connection.wait_for_space(bytes_of(&header), make_room).await;
-            let data = self.take(header.data as usize).await?;
-            // From now on it counts as a request, or no longer.
-            self.connection.received();
-            match (refused, header.command) {
-                (None, Ok(command)) => self.request(session, (&header, command), data),
-                (Some((code, message)), _) => {
-                    self.connection.reply(header.cookie, &Reply::Error(code, message));
-                    self.connection.send();
+            self.connection.expect(bytes_of(&header));
+            let data = self.input.take(header.data as usize).await?;
+            self.connection.arrived(bytes_of(&header));
+            match command {
+                Ok(command) => self.request(session, (&header, command), data),
+                Err((code, message)) => {
+                    self.reply_now(&header, &Reply::Error(code, message));
                 }
-                (None, Err(_)) => {}
             }
             if let Ok(Command::BlockStatus { .. }) = header.command {
                 // It is answered here and may take a while.
@@ -249,17 +300,24 @@ impl<'a> Client<'a> {
             Command::Flush => (Kind::Flush, false),
             Command::BlockStatus { one } => {
                 let extents = self.status(first, sectors, one);
-                self.connection.reply(header.cookie, &Reply::Status(&extents));
-                return self.connection.send();
+                return self.reply_now(header, &Reply::Status(&extents));
             }
-            Command::Disconnect => return,
+            Command::Disconnect => unreachable!("it ended the connection"),
         };
         let (first, sectors) = if kind == Kind::Flush { (0, 0) } else { (first, sectors) };
         let &Header { cookie, offset, .. } = header;
         let (bytes, reads) = (bytes_of(header), kind == Kind::Read);
-        let number = self.connection.begin(Serving { cookie, offset, bytes, reads });
-        let job = Job { client: self.connection.id, number, kind, first, sectors, fua };
+        let number = self.replies.begin(Serving { cookie, offset, bytes, reads });
+        let flags = if fua { Flags::FUA } else { Flags::NONE };
+        let job = Job { client: self.connection.id, number, kind, first, sectors, flags };
         self.server.receive(job, Instant::now());
+    }
+
+    /// Replies to a request that the drive does not see.
+    fn reply_now(&self, header: &Header, reply: &Reply<'_>) {
+        self.replies.write(self.connection, header.cookie, reply);
+        self.connection.release(bytes_of(header));
+        self.connection.send();
     }
 
     /// The block status of a range; at least one descriptor.
@@ -271,34 +329,6 @@ impl<'a> Client<'a> {
             hole: !allocated,
         };
         list.into_iter().map(extent).collect()
-    }
-
-    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what
-    /// was announced.
-    async fn fill(&mut self, count: usize) -> Result<(), End> {
-        while self.buffer.len() < count {
-            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {
-                self.buffer.reserve(READ_BYTES);
-            }
-            self.connection.receive(&mut self.buffer).await?;
-        }
-        Ok(())
-    }
-
-    async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
-        self.fill(count).await?;
-        let bytes = self.buffer.split_to(count).to_vec();
-        if count > KEPT_BYTES_MAX {
-            self.buffer = BytesMut::from(&self.buffer[..]);
-        }
-        Ok(bytes)
-    }
-
-    async fn array<const N: usize>(&mut self) -> Result<[u8; N], End> {
-        self.fill(N).await?;
-        let mut bytes = [0; N];
-        self.buffer.copy_to_slice(&mut bytes);
-        Ok(bytes)
     }
 }
 

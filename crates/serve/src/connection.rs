@@ -1,13 +1,13 @@
-//! The server's side of a connection: replies, the requests outstanding, and memory in use.
+//! The server's side of a connection, whatever its protocol: bytes in, replies out, the requests
+//! outstanding, and memory in use.
 
 use crate::budget::{Budget, STALLED};
 use crate::drive::Finished;
-use crate::nbd::{ErrorCode, Reply};
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
-use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -17,7 +17,9 @@ const REQUESTS_MAX: usize = 256;
 /// Data and replies a connection may have in memory, unless one request alone has more.
 const BYTES_MAX: usize = 64 << 20;
 /// A buffer that had to be larger is released when it has been used.
-pub const KEPT_BYTES_MAX: usize = 1 << 20;
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Space for what is read from a socket at a time.
+const READ_BYTES: usize = 256 << 10;
 
 /// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +35,16 @@ impl From<io::Error> for End {
     }
 }
 
-/// A request that the drive is serving.
-pub struct Serving {
-    /// The client's name for it, which it may use twice.
-    pub cookie: u64,
-    pub offset: u64,
-    /// Bytes of data it brought, or will bring.
-    pub bytes: usize,
-    /// Whether the client expects data.
-    pub reads: bool,
+/// The protocol of a connection: it replies to requests that have ended.
+pub trait Protocol {
+    /// A request of `connection` has ended.
+    fn finished(&self, connection: &Connection, finished: Finished);
 }
 
 /// A connection.
 pub struct Connection {
     pub id: u64,
+    protocol: Rc<dyn Protocol>,
     stream: Stream,
     out: RefCell<BytesMut>,
     /// `out` grew beyond what is kept, and is released when it has been sent.
@@ -54,13 +52,12 @@ pub struct Connection {
     out_grew: Notify,
     /// Requests have ended, or replies have left.
     space: Notify,
-    /// Whether structured replies have been negotiated.
-    pub structured: Cell<bool>,
-    serving: RefCell<FxHashMap<u64, Serving>>,
-    begun: Cell<u64>,
-    /// Data of the requests that the drive is serving.
+    /// Requests that have space, and their data.
+    requests: Cell<usize>,
     bytes: Cell<usize>,
-    /// Data of the request that is being received.
+    /// Data of requests that wait for the budget.
+    waiting: Cell<usize>,
+    /// Data that the client still has to send.
     incoming: Cell<usize>,
     /// Whether the server has decided to end it.
     dropped: Cell<bool>,
@@ -73,18 +70,18 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(id: u64, stream: Stream, budget: Rc<Budget>) -> Self {
+    pub fn new(id: u64, stream: Stream, protocol: Rc<dyn Protocol>, budget: Rc<Budget>) -> Self {
         Self {
             id,
+            protocol,
             stream,
             out: RefCell::default(),
             out_is_large: Cell::new(false),
             out_grew: Notify::new(),
             space: Notify::new(),
-            structured: Cell::new(false),
-            serving: RefCell::default(),
-            begun: Cell::new(0),
+            requests: Cell::new(0),
             bytes: Cell::new(0),
+            waiting: Cell::new(0),
             incoming: Cell::new(0),
             dropped: Cell::new(false),
             budget,
@@ -94,45 +91,64 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection and the budget have space for a request of `bytes`, and takes it.
-    /// `make_room` releases memory of other connections.
+    /// Waits until the connection and the budget have space for a request of `bytes`, and takes it
+    /// until [`Connection::release`]. `make_room` releases memory of other connections.
     pub async fn wait_for_space(&self, bytes: usize, make_room: impl Fn()) {
         loop {
-            let count = self.serving.borrow().len();
-            let used = self.bytes.get() + self.out.borrow().len();
+            let count = self.requests.get();
+            let used = self.bytes.get() + self.waiting.get() + self.out.borrow().len();
             let fits = count == 0 && used == 0 || count < REQUESTS_MAX && used + bytes <= BYTES_MAX;
-            if !fits {
-                self.space.notified().await;
-                continue;
+            if fits {
+                // Taken at once, as other requests may be waiting for space.
+                self.requests.set(count + 1);
+                self.waiting.set(self.waiting.get() + bytes);
+                break;
             }
-            if bytes > 0 {
-                self.budget.room(bytes, make_room).await;
-            }
-            self.incoming.set(bytes);
-            return self.charge();
+            self.space.notified().await;
         }
-    }
-
-    /// The request that [`Connection::wait_for_space`] let in has arrived.
-    pub fn received(&self) {
-        self.incoming.set(0);
-    }
-
-    /// The drive serves `request`. Returns its number.
-    pub fn begin(&self, request: Serving) -> u64 {
-        let number = self.begun.get();
-        self.begun.set(number + 1);
-        self.bytes.set(self.bytes.get() + request.bytes);
+        if bytes > 0 {
+            self.budget.room(bytes, make_room).await;
+        }
+        self.waiting.set(self.waiting.get() - bytes);
+        self.bytes.set(self.bytes.get() + bytes);
         self.charge();
-        self.serving.borrow_mut().insert(number, request);
-        number
+    }
+
+    /// A request of `bytes` no longer needs its space.
+    pub fn release(&self, bytes: usize) {
+        self.requests.set(self.requests.get() - 1);
+        self.bytes.set(self.bytes.get() - bytes);
+        self.charge();
+        self.space.notify_waiters();
+    }
+
+    /// The client has to send `bytes` now.
+    pub fn expect(&self, bytes: usize) {
+        self.incoming.set(self.incoming.get() + bytes);
+    }
+
+    /// `bytes` of those expected have arrived.
+    pub fn arrived(&self, bytes: usize) {
+        self.incoming.set(self.incoming.get().saturating_sub(bytes));
     }
 
     /// Waits until all requests have ended and their replies have left.
     pub async fn finish(&self) {
-        while !self.serving.borrow().is_empty() || !self.out.borrow().is_empty() {
+        while self.requests.get() > 0 || !self.out.borrow().is_empty() {
             self.space.notified().await;
         }
+    }
+
+    /// Waits until the client has taken so much of its replies that further ones may be added.
+    pub async fn wait_for_client(&self) {
+        while self.out.borrow().len() > BYTES_MAX {
+            self.space.notified().await;
+        }
+    }
+
+    /// The server's address, where it is one of the Internet.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.stream.local_address()
     }
 
     /// Reads what the client has sent into `buffer`, at least one byte.
@@ -149,7 +165,7 @@ impl Connection {
 
     /// Accounts for what the connection has in memory.
     fn charge(&self) {
-        let now = self.bytes.get() + self.incoming.get() + self.out.borrow().len();
+        let now = self.bytes.get() + self.out.borrow().len();
         self.budget.change(self.charged.replace(now), now);
     }
 
@@ -165,24 +181,15 @@ impl Connection {
         self.closed.notify_one();
     }
 
-    /// A request has ended: appends its reply.
-    pub fn finished(&self, finished: &Finished) {
-        let Some(serving) = self.serving.borrow_mut().remove(&finished.number) else { return };
-        self.bytes.set(self.bytes.get() - serving.bytes);
-        let reply = match &finished.outcome {
-            Ok(bytes) if serving.reads => Reply::Data { offset: serving.offset, bytes },
-            Ok(_) => Reply::Done,
-            Err(message) => Reply::Error(ErrorCode::Io, message),
-        };
-        self.reply(serving.cookie, &reply);
-        self.charge();
-        self.space.notify_one();
+    /// A request has ended.
+    pub fn finished(&self, finished: Finished) {
+        self.protocol.finished(self, finished);
     }
 
-    /// Appends a reply; [`Connection::send`] sends it.
-    pub fn reply(&self, cookie: u64, reply: &Reply<'_>) {
+    /// Appends what `write` writes; [`Connection::send`] sends it.
+    pub fn reply(&self, write: impl FnOnce(&mut BytesMut)) {
         let mut out = self.out.borrow_mut();
-        reply.write(cookie, self.structured.get(), &mut out);
+        write(&mut out);
         // What has been sent does not count as capacity, so later is too late.
         if out.capacity() > KEPT_BYTES_MAX {
             self.out_is_large.set(true);
@@ -203,6 +210,12 @@ impl Connection {
         }
         drop(out);
         self.charge();
+    }
+
+    /// Lets [`Connection::write_out`] send it, together with what else is appended meanwhile.
+    pub fn send_soon(&self) {
+        self.charge();
+        self.out_grew.notify_one();
     }
 
     /// The first `count` bytes of `out` have been sent.
@@ -235,7 +248,7 @@ impl Connection {
                     self.sent(&mut out, count);
                     drop(out);
                     self.charge();
-                    self.space.notify_one();
+                    self.space.notify_waiters();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Err(End::Left),
@@ -247,5 +260,53 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.budget.change(self.charged.get(), 0);
+    }
+}
+
+/// The bytes that a client has sent and that have not been used.
+pub struct Input<'a> {
+    connection: &'a Connection,
+    buffer: BytesMut,
+}
+
+impl<'a> Input<'a> {
+    pub fn new(connection: &'a Connection) -> Self {
+        Self { connection, buffer: BytesMut::new() }
+    }
+
+    /// Waits until `count` bytes are buffered. Memory grows with what has arrived, not with what
+    /// was announced.
+    async fn fill(&mut self, count: usize) -> Result<(), End> {
+        while self.buffer.len() < count {
+            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 2 {
+                self.buffer.reserve(READ_BYTES);
+            }
+            self.connection.receive(&mut self.buffer).await?;
+        }
+        Ok(())
+    }
+
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// The client has left.
+    pub async fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
+        self.fill(count).await?;
+        let bytes = self.buffer.split_to(count).to_vec();
+        if count > KEPT_BYTES_MAX {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        Ok(bytes)
+    }
+
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// The client has left.
+    pub async fn array<const N: usize>(&mut self) -> Result<[u8; N], End> {
+        self.fill(N).await?;
+        let mut bytes = [0; N];
+        self.buffer.copy_to_slice(&mut bytes);
+        Ok(bytes)
     }
 }

@@ -30,8 +30,7 @@ pub fn converse(
     let server = Rc::new(Server::new(drive, exports, String::new(), Limits::default()));
     let replies = tasks.block_on(&runtime, async {
         let (client, stream) = UnixStream::pair()?;
-        let connection = server.connect(Stream::Unix(stream)).expect("it is the only client");
-        tokio::task::spawn_local(client::serve(connection, Rc::clone(&server)));
+        tokio::task::spawn_local(client::serve(Stream::Unix(stream), Rc::clone(&server)));
         tokio::select! {
             replies = client_of(client, &server, input, piece.max(1)) => replies,
             () = server.run_drive() => Ok(Vec::new()),

@@ -5,10 +5,13 @@ use crate::clock::{Clock, Lateness};
 use crate::contents::{Contents, Data, SECTOR, of_contents};
 use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SimDuration, SimTime};
+use hybridsim_engine::{
+    Component, Fault, Flags, Health, Lba, Op, Request, SimDuration, SimTime, ZoneAction, ZoneInfo,
+    ZoneLayout, Zoned,
+};
 use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::run::{RunError, RunOutput};
-use hybridsim_simulation::session::{Answer, Answered, Session, Submitted};
+use hybridsim_simulation::session::{Answer, Answered, Handles, Session, Submitted};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io;
@@ -28,6 +31,15 @@ pub enum Kind {
     Write(Data),
     Flush,
     Trim,
+    /// Zone management, of one whole zone.
+    Zone(ZoneAction),
+}
+
+impl Kind {
+    /// Whether it changes the data of its range.
+    const fn changes_data(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Trim | Self::Zone(ZoneAction::Reset))
+    }
 }
 
 /// A request of a client, in sectors of the device.
@@ -39,8 +51,8 @@ pub struct Job {
     pub kind: Kind,
     pub first: u64,
     pub sectors: u64,
-    /// Force unit access: durable when it completes.
-    pub fua: bool,
+    /// Properties of the requests to the system: force unit access, a placement handle, an append.
+    pub flags: Flags,
 }
 
 /// The end of a [`Job`]; a read that succeeded has bytes.
@@ -170,6 +182,54 @@ impl Drive {
         self.fault.as_ref()
     }
 
+    /// The zoned devices of the system, with their first sectors.
+    pub fn zoned(&self) -> Vec<(u64, ZoneLayout)> {
+        self.zoned_devices().map(|(first, it)| (first, it.layout())).collect()
+    }
+
+    fn zoned_devices(&self) -> impl Iterator<Item = (u64, &dyn Zoned)> {
+        let place = |end: &mut u64, it: &'_ dyn Component| {
+            let first = *end;
+            *end += it.capacity();
+            Some(first)
+        };
+        let firsts = self.session.devices().scan(0, place);
+        let both = firsts.zip(self.session.devices());
+        both.filter_map(|(first, it)| Some((first, it.zones()?)))
+    }
+
+    /// Zone `zone` of the zoned device number `device`.
+    pub fn zone(&self, device: usize, zone: u64) -> Option<ZoneInfo> {
+        let (_, it) = self.zoned_devices().nth(device)?;
+        (zone < it.layout().zones).then(|| it.zone(zone))
+    }
+
+    /// Open zones of the zoned device number `device`, and open or closed ones.
+    pub fn active_zones(&self, device: usize) -> (u32, u32) {
+        self.zoned_devices().nth(device).map_or((0, 0), |(_, it)| it.active())
+    }
+
+    /// The health of the flash devices: sums, the worst shares and the highest temperature.
+    pub fn health(&self) -> Option<Health> {
+        let all = self.session.devices().filter_map(Component::health);
+        all.reduce(|a, b| Health {
+            programmed_bytes: a.programmed_bytes + b.programmed_bytes,
+            erased_bytes: a.erased_bytes + b.erased_bytes,
+            used: a.used.max(b.used),
+            spare: a.spare.min(b.spare),
+            retired_blocks: a.retired_blocks + b.retired_blocks,
+            free: a.free.min(b.free),
+            erases: [a.erases[0].min(b.erases[0]), a.erases[1].max(b.erases[1])],
+            unit_bytes: a.unit_bytes.max(b.unit_bytes),
+            celsius: [a.celsius, b.celsius].into_iter().flatten().reduce(f64::max),
+        })
+    }
+
+    /// Placement handles of the system's SSDs, if one places data by them.
+    pub fn placement_handles(&self) -> Option<Handles> {
+        self.session.placement_handles()
+    }
+
     /// The first `count` allocated and free ranges, lengths in sectors.
     pub fn extents(&self, first: u64, sectors: u64, count: usize) -> Vec<(u64, bool)> {
         self.contents.extents(first, sectors, count)
@@ -195,11 +255,11 @@ impl Drive {
     /// Whether `job` writes sectors that another is writing, in a history that cannot order them,
     /// or too much is being written already.
     fn must_wait(&self, job: &Job) -> bool {
-        if !self.contents.has_history() || !matches!(job.kind, Kind::Write(_) | Kind::Trim) {
+        if !self.contents.has_history() || !job.kind.changes_data() {
             return false;
         }
         let overlaps = |other: &Job| {
-            matches!(other.kind, Kind::Write(_) | Kind::Trim)
+            other.kind.changes_data()
                 && job.first < other.first + other.sectors
                 && other.first < job.first + job.sectors
         };
@@ -224,8 +284,9 @@ impl Drive {
             Kind::Write(Data::Zeros) => (Op::Write, ZEROS_SECTORS_MAX),
             Kind::Flush => (Op::Flush, 0),
             Kind::Trim => (Op::Trim, job.sectors),
+            Kind::Zone(action) => (Op::Zone(*action), job.sectors),
         };
-        let flags = if job.fua { Flags::FUA } else { Flags::NONE };
+        let flags = job.flags;
         let id = self.jobs_begun;
         self.jobs_begun += 1;
         let (mut at_sector, end) = (job.first, job.first + job.sectors);
@@ -270,14 +331,17 @@ impl Drive {
     fn store(&mut self, kind: &mut Kind, number: u64, first: u64, sectors: u64) -> bool {
         let stored = match (&mut self.contents, &mut *kind) {
             (Contents::Plain(store), Kind::Write(Data::Bytes(bytes))) => store.write(first, bytes),
-            (Contents::Plain(store), Kind::Write(Data::Zeros) | Kind::Trim) => {
-                store.free(first, sectors)
-            }
+            (
+                Contents::Plain(store),
+                Kind::Write(Data::Zeros) | Kind::Trim | Kind::Zone(ZoneAction::Reset),
+            ) => store.free(first, sectors),
             (Contents::History(history), Kind::Write(data)) => {
                 history.write(number + 1, first, sectors, std::mem::replace(data, Data::Zeros));
                 Ok(())
             }
-            (Contents::History(history), Kind::Trim) => history.trim(number + 1, first, sectors),
+            (Contents::History(history), Kind::Trim | Kind::Zone(ZoneAction::Reset)) => {
+                history.trim(number + 1, first, sectors)
+            }
             _ => Ok(()),
         };
         if let Kind::Write(data) = kind {
@@ -412,16 +476,15 @@ impl Drive {
     /// Asks the device to flush, unless it has been asked.
     fn flush_device(&mut self) {
         if self.jobs.values().all(|it| it.job.client != self.own_client) {
-            let job = Job {
-                client: self.own_client,
-                number: 0,
-                kind: Kind::Flush,
-                first: 0,
-                sectors: 0,
-                fua: false,
-            };
-            self.begin(job, self.session.now());
+            self.begin_own(Kind::Flush, 0, 0);
         }
+    }
+
+    /// Begins a job of the server's own.
+    fn begin_own(&mut self, kind: Kind, first: u64, sectors: u64) {
+        let (client, flags) = (self.own_client, Flags::NONE);
+        let job = Job { client, number: 0, kind, first, sectors, flags };
+        self.begin(job, self.session.now());
     }
 
     /// Reads what failed writes left undecided, when that takes much memory.
@@ -431,9 +494,7 @@ impl Drive {
             return;
         }
         for (first, sectors) in history.undecided() {
-            let (client, kind) = (self.own_client, Kind::Read);
-            let job = Job { client, number: 0, kind, first, sectors, fua: false };
-            self.begin(job, self.session.now());
+            self.begin_own(Kind::Read, first, sectors);
         }
     }
 
@@ -450,7 +511,7 @@ impl Drive {
         }
         pending.left -= 1;
         pending.failed |= answer.outcome == Answered::Failed;
-        let (flush, fua) = (pending.flush, pending.job.fua);
+        let (flush, fua) = (pending.flush, pending.job.flags.contains(Flags::FUA));
         let last = pending.left == 0;
         let mut bytes = Vec::new();
         let stored = match (&mut self.contents, &pending.job.kind) {
@@ -599,9 +660,7 @@ impl Drive {
     fn decide_all(&mut self) {
         let Contents::History(history) = &self.contents else { return };
         for (first, sectors) in history.undecided() {
-            let (client, kind) = (self.own_client, Kind::Read);
-            let job = Job { client, number: 0, kind, first, sectors, fua: false };
-            self.begin(job, self.session.now());
+            self.begin_own(Kind::Read, first, sectors);
             while self.outstanding() > 0 && self.fault.is_none() {
                 self.advance();
             }

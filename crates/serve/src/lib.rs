@@ -1,4 +1,4 @@
-//! Serves a simulated system as a network block device.
+//! Serves a simulated system as a network block device, or as NVMe namespaces over TCP.
 //!
 //! One thread does everything: tasks read requests from connections ([`connection`]), hand them to
 //! the drive ([`drive`]), which submits them to the simulated system, and write the replies.
@@ -17,6 +17,7 @@ mod exports;
 mod listen;
 mod lock;
 mod nbd;
+mod nvme;
 mod record;
 mod server;
 mod state;

@@ -4,6 +4,7 @@ use crate::client;
 use crate::control;
 use crate::drive::Drive;
 use crate::exports::Exports;
+use crate::nvme::{self, NQN, Subsystem};
 use crate::server::{Limits, Server};
 use crate::stream::{Address, Listener};
 use std::io;
@@ -23,7 +24,9 @@ pub type OnReady = dyn FnOnce(&[String]);
 
 /// Options of a server.
 pub struct Options {
-    pub addresses: Vec<Address>,
+    /// Addresses for the network block device, and for NVMe over TCP.
+    pub nbd: Vec<Address>,
+    pub nvme: Vec<Address>,
     pub exports: Exports,
     /// Described to clients that list exports.
     pub description: String,
@@ -41,7 +44,7 @@ pub struct Options {
 /// Serves `drive` until the user or the last client ends it.
 ///
 /// # Errors
-/// An address cannot be listened at.
+/// An address cannot be listened at, or an export cannot be a namespace.
 pub fn serve(drive: Drive, options: Options) -> io::Result<Drive> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = LocalSet::new();
@@ -53,21 +56,31 @@ pub fn serve(drive: Drive, options: Options) -> io::Result<Drive> {
 }
 
 async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
-    let Options { addresses, exports, description, limits, once, control, stop, ready } = options;
+    let Options { nbd, nvme, exports, description, limits, once, control, stop, ready } = options;
+    let subsystem = match nvme.is_empty() {
+        false => Some(Subsystem::new(&drive, &exports, &description).map_err(io::Error::other)?),
+        true => None,
+    };
+    let subsystem = subsystem.map(Rc::new);
     let server = Rc::new(Server::new(drive, exports, description, limits));
     let mut names = Vec::new();
     let mut listeners = Vec::new();
-    for address in &addresses {
+    for address in &nbd {
         let listener = Listener::bind(address).await?;
-        names.push(listener.address());
-        listeners.push(listener);
+        names.push(listener.nbd_address());
+        listeners.push((listener, None));
+    }
+    for address in &nvme {
+        let listener = Listener::bind(address).await?;
+        names.push(format!("tcp://{}, subsystem {NQN}", listener.tcp_address()));
+        listeners.push((listener, subsystem.clone()));
     }
     if let Some(address) = &control {
         let listener = Listener::bind(address).await?;
         tokio::task::spawn_local(control::listen(listener, Rc::clone(&server)));
     }
-    for listener in listeners {
-        tokio::task::spawn_local(accept(listener, Rc::clone(&server)));
+    for (listener, subsystem) in listeners {
+        tokio::task::spawn_local(accept(listener, Rc::clone(&server), subsystem));
     }
     ready(&names);
     tokio::select! {
@@ -84,10 +97,15 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-async fn accept(listener: Listener, server: Rc<Server>) {
+/// Accepts connections: for NVMe with a subsystem, for the network block device without.
+async fn accept(listener: Listener, server: Rc<Server>, subsystem: Option<Rc<Subsystem>>) {
     loop {
-        if let Some(connection) = server.connect(listener.next().await) {
-            tokio::task::spawn_local(client::serve(connection, Rc::clone(&server)));
-        }
+        let (stream, server) = (listener.next().await, Rc::clone(&server));
+        match &subsystem {
+            Some(subsystem) => {
+                tokio::task::spawn_local(nvme::serve(stream, server, Rc::clone(subsystem)))
+            }
+            None => tokio::task::spawn_local(client::serve(stream, server)),
+        };
     }
 }

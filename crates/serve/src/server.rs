@@ -1,8 +1,8 @@
 //! The state that all connections share: the drive, whose simulated time passes here.
 
 use crate::budget::Budget;
-use crate::connection::{Connection, End};
-use crate::drive::{Drive, Job, Served};
+use crate::connection::{Connection, End, Protocol};
+use crate::drive::{Drive, Job};
 use crate::exports::Exports;
 use crate::stream::Stream;
 use hybridsim_simulation::faults::FaultOrder;
@@ -46,8 +46,9 @@ pub struct Server {
     /// Requests have been received, or the drive has changed.
     work: Notify,
     left: Notify,
-    served: RefCell<Served>,
     connected: Cell<u64>,
+    refused: Cell<u64>,
+    dropped: Cell<u64>,
     /// Numbers connections; none is used again, as replies may be under way.
     accepted: Cell<u64>,
 }
@@ -63,8 +64,9 @@ impl Server {
             budget: Rc::new(Budget::new(limits.buffer_bytes)),
             work: Notify::new(),
             left: Notify::new(),
-            served: RefCell::default(),
             connected: Cell::new(0),
+            refused: Cell::new(0),
+            dropped: Cell::new(0),
             accepted: Cell::new(0),
         }
     }
@@ -72,22 +74,22 @@ impl Server {
     /// The drive, with what was counted about connections.
     pub fn into_drive(self) -> Drive {
         let mut drive = self.drive.into_inner();
-        let Served { refused_connections, dropped_connections, .. } = self.served.into_inner();
         drive.served.connections = self.connected.get();
-        drive.served.refused_connections = refused_connections;
-        drive.served.dropped_connections = dropped_connections;
+        drive.served.refused_connections = self.refused.get();
+        drive.served.dropped_connections = self.dropped.get();
         drive
     }
 
     /// A client has connected over `stream`; `None` if there are too many.
-    pub fn connect(&self, stream: Stream) -> Option<Rc<Connection>> {
+    pub fn connect(&self, stream: Stream, protocol: Rc<dyn Protocol>) -> Option<Rc<Connection>> {
         if self.connections.borrow().len() >= self.connections_max {
-            self.served.borrow_mut().refused_connections += 1;
+            self.refused.set(self.refused.get() + 1);
             return None;
         }
         let id = self.accepted.get();
         self.accepted.set(id + 1);
-        let connection = Rc::new(Connection::new(id, stream, Rc::clone(&self.budget)));
+        let budget = Rc::clone(&self.budget);
+        let connection = Rc::new(Connection::new(id, stream, protocol, budget));
         self.connections.borrow_mut().insert(id, Rc::clone(&connection));
         Some(connection)
     }
@@ -111,14 +113,14 @@ impl Server {
     /// The connection has ended.
     pub fn disconnected(&self, connection: &Connection, end: End) {
         self.connections.borrow_mut().remove(&connection.id);
-        self.served.borrow_mut().dropped_connections += u64::from(end == End::Violation);
+        self.dropped.set(self.dropped.get() + u64::from(end == End::Violation));
         self.left.notify_one();
     }
 
     /// Ends connections whose clients keep memory that others wait for.
     pub fn drop_stalled(&self) {
         for connection in self.connections.borrow().values().filter(|it| it.is_stalled()) {
-            self.served.borrow_mut().dropped_connections += 1;
+            self.dropped.set(self.dropped.get() + 1);
             connection.drop_now();
         }
     }
@@ -127,6 +129,11 @@ impl Server {
     pub fn receive(&self, job: Job, wall: Instant) {
         self.drive.borrow_mut().receive(job, wall);
         self.work.notify_one();
+    }
+
+    /// Reads figures of the drive.
+    pub fn with_drive<T>(&self, read: impl FnOnce(&Drive) -> T) -> T {
+        read(&self.drive.borrow())
     }
 
     pub fn extents(&self, first: u64, sectors: u64, count: usize) -> Vec<(u64, bool)> {
@@ -185,9 +192,13 @@ impl Server {
     fn deliver(&self) {
         let finished = self.drive.borrow_mut().take_finished();
         let connections = self.connections.borrow();
-        let replies = || finished.iter().filter_map(|it| Some((connections.get(&it.client)?, it)));
-        replies().for_each(|(connection, finished)| connection.finished(finished));
-        replies().for_each(|(connection, _)| connection.send());
+        let clients: Vec<u64> = finished.iter().map(|it| it.client).collect();
+        for it in finished {
+            if let Some(connection) = connections.get(&it.client) {
+                connection.finished(it);
+            }
+        }
+        clients.iter().filter_map(|it| connections.get(it)).for_each(|it| it.send());
     }
 
     fn outstanding(&self) -> usize {

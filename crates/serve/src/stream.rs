@@ -19,6 +19,18 @@ pub enum Address {
 }
 
 impl Address {
+    /// `tcp://` and an address such as `127.0.0.1:4420`.
+    ///
+    /// # Errors
+    /// Fails as [`Address::parse`] does.
+    pub fn parse_nvme(text: &str, anywhere: bool) -> Result<Self, String> {
+        match text.strip_prefix("tcp://").map(|address| Self::parse(address, anywhere)) {
+            Some(Ok(Self::Tcp(address))) => Ok(Self::Tcp(address)),
+            Some(Err(problem)) if problem.contains("--listen-anywhere") => Err(problem),
+            _ => Err(format!("{text}: write tcp:// and an address: tcp://127.0.0.1:4420")),
+        }
+    }
+
     /// `unix:/path`, or an address such as `127.0.0.1:10809`.
     ///
     /// # Errors
@@ -89,14 +101,19 @@ impl Listener {
         })
     }
 
-    /// The address, as clients write it.
-    pub fn address(&self) -> String {
+    /// The address, as clients of the network block device write it.
+    pub fn nbd_address(&self) -> String {
         match self {
             Self::Unix(_, path, _) => format!("nbd+unix:///?socket={}", path.display()),
-            Self::Tcp(listener) => {
-                let address = listener.local_addr().map(|it| it.to_string());
-                format!("nbd://{}", address.unwrap_or_default())
-            }
+            Self::Tcp(_) => format!("nbd://{}", self.tcp_address()),
+        }
+    }
+
+    /// Host and port; empty for a Unix socket.
+    pub fn tcp_address(&self) -> String {
+        match self {
+            Self::Unix(..) => String::new(),
+            Self::Tcp(listener) => listener.local_addr().map_or(String::new(), |it| it.to_string()),
         }
     }
 
@@ -144,6 +161,14 @@ impl Stream {
         match self {
             Self::Unix(stream) => stream.try_write(bytes),
             Self::Tcp(stream) => stream.try_write(bytes),
+        }
+    }
+
+    /// The server's end, where it is an address of the Internet.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(stream) => stream.local_addr().ok(),
         }
     }
 

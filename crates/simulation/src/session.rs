@@ -13,10 +13,12 @@ use crate::progress::OnProgress;
 use crate::run::{self, Assembled, Attachment, Conclusion, RunOutput};
 use crate::scenario::{Scenario, resolve};
 use crate::state::{self, PreconditionCache};
+pub use crate::warnings::Handles;
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    Arrival, ComponentTree, DataSlice, Fault, Op, Request, SimDuration, SimTime, StateError,
+    Arrival, Component, ComponentTree, DataSlice, Fault, Op, Request, SimDuration, SimTime,
+    StateError,
 };
 pub use hybridsim_host::{Answer, Answered};
 use hybridsim_host::{Host, HostOptions, QueuePair, not_completed};
@@ -155,6 +157,16 @@ impl Session {
     /// The time the session has advanced to, since its start.
     pub fn now(&self) -> SimTime {
         self.advanced
+    }
+
+    /// The devices at the leaves of the system.
+    pub fn devices(&self) -> impl Iterator<Item = &dyn Component> {
+        self.assembled.machine.devices()
+    }
+
+    /// Placement handles of the system's SSDs, if one places data by them.
+    pub fn placement_handles(&self) -> Option<Handles> {
+        Handles::of(&self.scenario)
     }
 
     /// Requests submitted that have not ended.

@@ -234,19 +234,36 @@ pub fn idle_handles(scenario: &Scenario) -> Option<String> {
     let generators = scenario.source.generator.iter();
     let all = generators.chain(scenario.tenants.iter().flat_map(|it| &it.source.generator));
     let given = all.map(|generator| greatest_handle(&generator.settings)).max()?;
-    let handles = scenario.components.iter().filter_map(|component| {
-        match component.settings.value("ftl.placement.handles") {
-            Some(Value::Count(handles)) => Some(*handles),
-            _ => None,
-        }
-    });
-    let message = match handles.max() {
+    let message = match Handles::of(scenario).map(|it| it.count.into()) {
         _ if given == 0 => return None,
         None => "no SSD places data by it (ftl = { kind = \"page\", placement = \"handles\" })",
         Some(handles) if given >= handles => "no SSD has as many: raise ftl.placement.handles",
         Some(_) => return None,
     };
     Some(format!("handle = {given} of a generator has no effect: {message}"))
+}
+
+/// Placement handles of an SSD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handles {
+    pub count: u8,
+    /// Whether garbage collection copies the data of each handle to blocks of its own.
+    pub isolates_copies: bool,
+}
+
+impl Handles {
+    /// Those of the SSD of the scenario that has most.
+    pub fn of(scenario: &Scenario) -> Option<Self> {
+        let handles = scenario.components.iter().filter_map(|component| {
+            let value = |name: &str| component.settings.value(name);
+            let Some(Value::Count(count)) = value("ftl.placement.handles") else { return None };
+            let isolation = value("ftl.placement.isolation");
+            let isolates_copies =
+                matches!(isolation, Some(Value::Text(it)) if it == "persistently");
+            Some(Self { count: u8::try_from(*count).ok()?, isolates_copies })
+        });
+        handles.max_by_key(|it| it.count)
+    }
 }
 
 /// The greatest placement handle of a generator and its jobs.

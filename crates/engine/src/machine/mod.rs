@@ -106,6 +106,13 @@ pub struct RunEnd {
 }
 
 impl Machine {
+    /// The components without children, in the order of their addresses where these follow one
+    /// another.
+    pub fn devices(&self) -> impl Iterator<Item = &dyn Component> {
+        let leaves = self.components.iter().zip(&self.core.tree);
+        leaves.filter(|(_, position)| position.children.is_empty()).map(|(it, _)| &**it)
+    }
+
     /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data
     /// versions.
     pub fn new(root: ComponentTree, verify: bool) -> Self {

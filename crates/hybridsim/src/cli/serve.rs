@@ -1,4 +1,4 @@
-//! The command that serves a simulated system as a network block device.
+//! The command that serves a simulated system over the network.
 
 use super::at_least_one;
 use super::output::{Exit, Failure, note, print, unwritable};
@@ -32,8 +32,12 @@ pub struct ServeArgs {
     /// The scenario file, whose workload is ignored; - reads it from standard input
     scenario: PathBuf,
     /// Listen here: unix:/path, or an address such as 127.0.0.1:10809; may be repeated
-    #[arg(long, value_name = "ADDRESS", required = true)]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "nvme")]
     nbd: Vec<String>,
+    /// Listen for NVMe over TCP here: tcp://127.0.0.1:4420; may be repeated. Exports, and zoned
+    /// devices, are namespaces
+    #[arg(long, value_name = "ADDRESS")]
+    nvme: Vec<String>,
     /// Allow addresses that other hosts reach: there is neither encryption nor a password
     #[arg(long)]
     listen_anywhere: bool,
@@ -141,7 +145,9 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     }
     let usage = |message: String| Failure::usage(message);
     let parse = |text: &String| Address::parse(text, args.listen_anywhere).map_err(usage);
-    let addresses = args.nbd.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let nbd = args.nbd.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let parse_nvme = |text: &String| Address::parse_nvme(text, args.listen_anywhere).map_err(usage);
+    let nvme = args.nvme.iter().map(parse_nvme).collect::<Result<Vec<_>, _>>()?;
     let control = args.control.as_ref().map(parse).transpose()?;
     let clock = args.clock()?;
     let _folder = args.out.as_ref().map(|out| run::prepare(out, args.force)).transpose()?;
@@ -170,7 +176,8 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let drive = Drive::new(session, contents, clock, record);
     let title = scenario.title.clone();
     let options = hybridsim_serve::Options {
-        addresses,
+        nbd,
+        nvme,
         exports,
         description: scenario.title.clone(),
         limits: Limits { connections: args.connections, buffer_bytes: args.buffers },

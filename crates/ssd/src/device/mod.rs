@@ -10,6 +10,7 @@ mod drive;
 mod energy;
 mod faults;
 mod ftl_translation;
+mod health;
 mod in_flight;
 mod merge;
 mod params;
@@ -33,9 +34,9 @@ pub use untimed::{Served, Untimed};
 use hybridsim_config::build::BuildInput;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Inject,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Durable, Fault, Health, Inject,
     LatencyBreakdown, LatencyPhase, Loader, Lookahead, Op, PowerFailure, Prepare, Request,
-    RequestId, Saver, SimDuration, SimTime, StateError, Stream,
+    RequestId, Saver, SimDuration, SimTime, StateError, Stream, Zoned,
 };
 use hybridsim_flash::array::Array;
 use hybridsim_flash::event::FlashEvent;
@@ -410,6 +411,14 @@ impl<T: Translation> Component for SsdDevice<T> {
 
     fn accepts_zone_commands(&self) -> bool {
         self.front.has_zones
+    }
+
+    fn zones(&self) -> Option<&dyn Zoned> {
+        self.translation.zones()
+    }
+
+    fn health(&self) -> Option<Health> {
+        Some(self.figures())
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {

@@ -1,7 +1,7 @@
 //! The interfaces of a translation, which serves requests by recording flash operations, and of the
 //! back end, which executes them.
 
-use hybridsim_engine::{Ctx, Injected, Request, SimDuration, SimTime};
+use hybridsim_engine::{Ctx, Injected, Request, SimDuration, SimTime, Zoned};
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
 use hybridsim_flash::ftl::FtlError;
@@ -72,6 +72,11 @@ pub trait Translation: Recovery {
 
     /// The arrays of the device.
     fn arrays(&self) -> [Option<&Array>; 2];
+
+    /// Its zones, if it has zones.
+    fn zones(&self) -> Option<&dyn Zoned> {
+        None
+    }
 
     /// Blocks that it can write next.
     fn free_blocks(&self) -> u32 {

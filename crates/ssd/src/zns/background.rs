@@ -3,10 +3,11 @@
 
 use super::stripe::Stripe;
 use super::translation::{Refresh, ZoneTranslation};
-use super::zone::{Zone, ZoneState};
+use super::zone::Zone;
 use super::{NO_OWNER, NONE};
 use crate::device::FlashBackEnd;
 use hybridsim_engine::SimTime;
+use hybridsim_engine::ZoneState;
 use hybridsim_flash::event::Cause;
 use hybridsim_flash::geometry::{BlockId, Ppn};
 use hybridsim_flash::ops::After;

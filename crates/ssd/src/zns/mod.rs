@@ -9,13 +9,14 @@
 
 mod background;
 mod params;
+mod report;
 mod stripe;
 mod translation;
 mod zone;
 
 pub use params::{ENTRY, ZONE_SECTORS, ZnsParams, build_zns};
 pub use translation::ZnsSsd;
-pub use zone::{STATISTIC_NAMES, ZoneState, is_status};
+pub use zone::{STATISTIC_NAMES, is_status};
 
 use hybridsim_flash::geometry::Lpn;
 

@@ -2,12 +2,12 @@
 //! pages on the flash.
 
 use super::stripe::Stripe;
-use super::zone::{Statistic, Zone, ZoneState, Zones};
+use super::zone::{Statistic, Zone, Zones};
 use super::{NO_OWNER, NONE};
 use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
 use hybridsim_engine::{
     CommonEvent, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request,
-    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction, ZoneState, Zoned,
 };
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
@@ -231,7 +231,7 @@ impl ZoneTranslation {
         }
         let pages = (u64::from(request.sectors) / per_page) as u32;
         let is_append = request.flags.contains(Flags::APPEND);
-        let first = if is_append { self.zones.get(zone).written } else { named };
+        let first = if is_append && named == 0 { self.zones.get(zone).written } else { named };
         self.zones.check_write(zone, first, pages)?;
         if self.has_operation(zone) {
             return Err(Statistic::InvalidTransition);
@@ -435,6 +435,10 @@ impl Translation for ZoneTranslation {
 
     fn back_end(&mut self) -> &mut FlashBackEnd {
         &mut self.back_end
+    }
+
+    fn zones(&self) -> Option<&dyn Zoned> {
+        Some(self)
     }
 
     fn arrays(&self) -> [Option<&Array>; 2] {

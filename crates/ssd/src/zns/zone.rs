@@ -1,24 +1,8 @@
 //! The states of zones, their write pointers, and the limits on open and active zones.
 
 use super::NONE;
+use hybridsim_engine::ZoneState;
 use serde::{Deserialize, Serialize};
-
-/// The state of a zone. Zones that an error makes read-only do not occur.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ZoneState {
-    /// Nothing is written since the last reset.
-    Empty,
-    /// Opened by a write.
-    ImplicitlyOpen,
-    /// Opened by the host.
-    ExplicitlyOpen,
-    /// Active, but not open.
-    Closed,
-    /// Written to its capacity, or finished.
-    Full,
-    /// No flash that is not worn out is left for it.
-    Offline,
-}
 
 crate::statistics! {
     /// A status with which the device fails a request, or another number that it reports.
@@ -100,6 +84,15 @@ impl Zones {
 
     pub fn open_count(&self) -> usize {
         self.open.len()
+    }
+
+    pub const fn active_count(&self) -> u32 {
+        self.active
+    }
+
+    /// Most open zones, and most active ones.
+    pub const fn limits(&self) -> [u32; 2] {
+        [self.limits.open_max, self.limits.active_max]
     }
 
     pub const fn capacity_pages(&self) -> u32 {

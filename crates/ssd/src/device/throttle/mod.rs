@@ -35,6 +35,11 @@ pub trait Throttle {
     /// `request` begins now.
     fn begin(&mut self, now: SimTime, request: &Request);
 
+    /// The temperature, if it is simulated.
+    fn celsius(&self) -> Option<f64> {
+        None
+    }
+
     fn save(&self, to: &mut Saver);
 
     /// # Errors
@@ -86,6 +91,10 @@ pub struct Throttled {
 impl Throttled {
     pub fn new(model: Box<dyn Throttle>) -> Self {
         Self { model, delayed: VecDeque::new(), timer: None }
+    }
+
+    pub(super) fn celsius(&self) -> Option<f64> {
+        self.model.celsius()
     }
 
     pub(super) fn holds_requests(&self) -> bool {

@@ -305,6 +305,10 @@ impl Thermal {
 }
 
 impl Throttle for Thermal {
+    fn celsius(&self) -> Option<f64> {
+        Some(self.state.celsius)
+    }
+
     fn advance(
         &mut self,
         (now, busy_until): (SimTime, SimTime),

@@ -1,0 +1,81 @@
+//! Device data that a host can read besides its sectors: reports of zones, and health.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a zone (NVMe Zoned Namespace Command Set, Zone State Machine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ZoneState {
+    /// Nothing is written since the last reset.
+    Empty,
+    /// Opened by a write.
+    ImplicitlyOpen,
+    /// Opened by the host.
+    ExplicitlyOpen,
+    /// Active, but not open.
+    Closed,
+    /// Written to its capacity, or finished.
+    Full,
+    /// No flash that is not worn out is left for it.
+    Offline,
+}
+
+/// A zone in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// State of the zone.
+    pub state: ZoneState,
+    /// Sectors between the start of the zone and its write pointer.
+    pub written: u64,
+}
+
+/// The zones of a device, in sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneLayout {
+    /// Number of zones.
+    pub zones: u64,
+    /// Distance between the starts of two zones.
+    pub size: u64,
+    /// Sectors of a zone that can be written.
+    pub capacity: u64,
+    /// Writes begin and end at multiples of this.
+    pub page: u64,
+    /// Most zones that are open at a time, if there is a limit.
+    pub open_max: Option<u32>,
+    /// Most zones that are open or closed at a time, if there is a limit.
+    pub active_max: Option<u32>,
+}
+
+/// A device with zones, whose states a host can read without simulated time.
+pub trait Zoned {
+    /// Size and number of the zones.
+    fn layout(&self) -> ZoneLayout;
+
+    /// Zone number `zone`, below the number of zones.
+    fn zone(&self, zone: u64) -> ZoneInfo;
+
+    /// Open zones, and open or closed ones.
+    fn active(&self) -> (u32, u32);
+}
+
+/// Figures of the flash of a device, as its log pages report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Health {
+    /// Bytes programmed since the device was new, without those of preconditioning.
+    pub programmed_bytes: u64,
+    /// Bytes of blocks erased.
+    pub erased_bytes: u64,
+    /// Mean share of the nominal endurance that blocks have used up.
+    pub used: f64,
+    /// Share of the spare blocks that are left.
+    pub spare: f64,
+    /// Blocks that are worn out.
+    pub retired_blocks: u64,
+    /// Share of the blocks that are erased.
+    pub free: f64,
+    /// Fewest and most erases of a block.
+    pub erases: [u32; 2],
+    /// Bytes of a block in every plane, the unit of placement.
+    pub unit_bytes: u64,
+    /// Temperature in °C, where it is simulated.
+    pub celsius: Option<f64>,
+}
