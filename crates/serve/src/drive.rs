@@ -15,6 +15,7 @@ use hybridsim_simulation::session::{Answer, Answered, Handles, Session, Submitte
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// The longest part of a request that writes zeros, in sectors: 4 MiB.
@@ -133,6 +134,8 @@ pub struct Drive {
     /// The power is failing: replies no longer reach clients.
     is_failing: bool,
     own_client: u64,
+    /// Sectors of zoned devices.
+    zoned: Vec<Range<u64>>,
     pub served: Served,
 }
 
@@ -144,6 +147,8 @@ impl Drive {
         record: Option<TraceFile>,
     ) -> Self {
         let served = Served { clock: clock.name(), time_scale: clock.scale(), ..Served::default() };
+        let devices = zoned_devices(&session).map(|(first, it)| (first, it.layout()));
+        let zoned = devices.map(|(first, it)| first..first + it.size * it.zones).collect();
         Self {
             session,
             contents,
@@ -159,6 +164,7 @@ impl Drive {
             is_unsettled: false,
             is_failing: false,
             own_client: u64::MAX,
+            zoned,
             served,
         }
     }
@@ -184,29 +190,18 @@ impl Drive {
 
     /// The zoned devices of the system, with their first sectors.
     pub fn zoned(&self) -> Vec<(u64, ZoneLayout)> {
-        self.zoned_devices().map(|(first, it)| (first, it.layout())).collect()
-    }
-
-    fn zoned_devices(&self) -> impl Iterator<Item = (u64, &dyn Zoned)> {
-        let place = |end: &mut u64, it: &'_ dyn Component| {
-            let first = *end;
-            *end += it.capacity();
-            Some(first)
-        };
-        let firsts = self.session.devices().scan(0, place);
-        let both = firsts.zip(self.session.devices());
-        both.filter_map(|(first, it)| Some((first, it.zones()?)))
+        zoned_devices(&self.session).map(|(first, it)| (first, it.layout())).collect()
     }
 
     /// Zone `zone` of the zoned device number `device`.
     pub fn zone(&self, device: usize, zone: u64) -> Option<ZoneInfo> {
-        let (_, it) = self.zoned_devices().nth(device)?;
+        let (_, it) = zoned_devices(&self.session).nth(device)?;
         (zone < it.layout().zones).then(|| it.zone(zone))
     }
 
     /// Open zones of the zoned device number `device`, and open or closed ones.
     pub fn active_zones(&self, device: usize) -> (u32, u32) {
-        self.zoned_devices().nth(device).map_or((0, 0), |(_, it)| it.active())
+        zoned_devices(&self.session).nth(device).map_or((0, 0), |(_, it)| it.active())
     }
 
     /// The health of the flash devices: sums, the worst shares and the highest temperature.
@@ -525,6 +520,13 @@ impl Drive {
             {
                 history.assume_newest(part.first, part.sectors).map(Ok)
             }
+            // A zoned device writes nothing of what it refuses: there are no data yet.
+            (Contents::Plain(store), Kind::Write(_))
+                if answer.outcome == Answered::Failed
+                    && self.zoned.iter().any(|it| it.contains(&part.first)) =>
+            {
+                store.free(part.first, part.sectors).map(Ok)
+            }
             _ if answer.outcome != Answered::Done => Ok(Ok(())),
             // Not acknowledged, but durable if it was forced.
             (Contents::History(_), Kind::Write(_)) if self.is_failing && !fua => Ok(Ok(())),
@@ -672,4 +674,14 @@ impl Drive {
     pub fn grace(&self) -> Duration {
         self.clock.grace()
     }
+}
+
+/// The zoned devices of a system, with their first sectors.
+fn zoned_devices(session: &Session) -> impl Iterator<Item = (u64, &dyn Zoned)> {
+    let mut end = 0;
+    session.devices().filter_map(move |it| {
+        let first = end;
+        end += it.capacity();
+        Some((first, it.zones()?))
+    })
 }

@@ -25,16 +25,16 @@ impl Queue {
             0x01 => self.controller_data(controller),
             _ if controller.is_discovery => return Err(Status::INVALID_FIELD),
             0x00 if command.nsid == ALL_NAMESPACES => self.common(),
-            0x00 => self.existing(command, Self::namespace_data)?,
+            0x00 => self.namespace_data(self.of(command)?),
             0x02 => self.list(command, |_| true)?,
             0x03 => self.descriptors(self.of(command)?),
             0x05 | 0x06 | 0x07 if set != NVM && set != ZONED => return Err(Status::INVALID_FIELD),
-            0x05 => self.existing(command, |_, it| Ok(specific(it, set)))?,
+            0x05 => specific(self.of(command)?, set),
             0x06 if set == NVM => nvm_limits(),
             // Zone appends are limited as all transfers.
             0x06 => Page::new(PAGE_BYTES),
             0x07 => self.list(command, |it| it.zones.is_some() == (set == ZONED))?,
-            0x08 => self.existing(command, |_, it| Ok(independent(it)))?,
+            0x08 => self.of(command).map(|_| independent())?,
             0x13 => self.controllers(command),
             0x1C => self.command_sets(command)?,
             _ => return Err(Status::INVALID_FIELD),
@@ -44,15 +44,6 @@ impl Queue {
 
     fn of(&self, command: &Command) -> Result<&Namespace, Status> {
         self.subsystem.namespace(command.nsid).ok_or(Status::INVALID_NAMESPACE)
-    }
-
-    /// What `page` says of the namespace of a command; zeros for one that could exist but does not.
-    fn existing(
-        &self,
-        command: &Command,
-        page: impl Fn(&Self, &Namespace) -> Result<Page, Status>,
-    ) -> Result<Page, Status> {
-        page(self, self.of(command)?)
     }
 
     /// Namespaces after the one named, in a list.
@@ -116,8 +107,8 @@ impl Queue {
         let placement = self.subsystem.placement.is_some();
         let flag = |set: bool, bit: u32| u32::from(set) << bit;
         page.u32(96, attributes | 1 << 4 | flag(placement, 19)).u16(340, 1);
-        // Several controllers, namespaces that change, directives.
-        page.u8(76, 2).u32(92, 1 << 8).u16(256, (flag(placement, 5)) as u16);
+        // Several controllers; directives.
+        page.u8(76, 2).u16(256, flag(placement, 5) as u16);
         // Log pages: command effects, extended data, and those of placement.
         page.u8(260, 1 << 1 | 1).u8(261, 1 << 1 | 1 << 2 | 1 << 5).u8(258, 3);
         let bytes: u64 = self.subsystem.namespaces.iter().map(|it| it.sectors * SECTOR_BYTES).sum();
@@ -133,7 +124,7 @@ impl Queue {
         page
     }
 
-    fn namespace_data(&self, of: &Namespace) -> Result<Page, Status> {
+    fn namespace_data(&self, of: &Namespace) -> Page {
         let mut page = self.common();
         page.u64(0, of.blocks());
         let capacity =
@@ -151,7 +142,7 @@ impl Queue {
         page.u8(80, COPY_RANGES_MAX - 1).u16(102, 1);
         page.put(104, of.identifier[0].to_be_bytes()).put(112, of.identifier[1].to_be_bytes());
         page.u32(128, of.block_shift() << 16);
-        Ok(page)
+        page
     }
 
     /// What all namespaces have in common.
@@ -196,10 +187,9 @@ fn nvm_limits() -> Page {
 }
 
 /// The part of the description of a namespace that does not depend on its command set.
-fn independent(of: &Namespace) -> Page {
+fn independent() -> Page {
     let mut page = Page::new(PAGE_BYTES);
-    // Shared; ready.
-    page.u8(1, 1).u16(10, 1).u8(14, 1);
-    debug_assert!(of.id > 0);
+    // Shared; of endurance group 1; ready.
+    page.u8(1, 1).u16(12, 1).u8(14, 1);
     page
 }

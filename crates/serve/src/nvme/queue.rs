@@ -28,8 +28,10 @@ pub const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_SHIFT;
 pub const CAPSULE_BYTES_MAX: usize = 8 << 10;
 /// Time for the handshake of a connection.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
-/// Interval at which the keep-alive timer and the health of the drive are checked.
+/// Interval at which the keep-alive timer is checked.
 const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// The health of the drive, a sum over all blocks, is checked once in so many intervals.
+const HEALTH_EVERY: u32 = 4;
 
 /// The end of a job: bytes of a read, or a message.
 type Ended = Result<Vec<u8>, &'static str>;
@@ -162,7 +164,7 @@ impl Queue {
     /// Returns when the host has been silent for too long, or does not introduce itself.
     async fn watch(self: &Rc<Self>) {
         let began = Instant::now();
-        loop {
+        for interval in (0..HEALTH_EVERY).cycle() {
             tokio::time::sleep(WATCH_EVERY).await;
             match self.controller() {
                 None if began.elapsed() > HANDSHAKE_TIME => return,
@@ -170,7 +172,9 @@ impl Queue {
                     if controller.is_silent() {
                         return;
                     }
-                    self.watch_health(&controller);
+                    if interval == 0 {
+                        self.watch_health(&controller);
+                    }
                 }
                 _ => {}
             }

@@ -207,7 +207,7 @@ impl Smart {
         let health = health.unwrap_or(intact);
         let kelvin = health.celsius.map_or(0, |it| (it + 273.15).round().max(0.0) as u16);
         let spare = (health.spare * 100.0).clamp(0.0, 100.0) as u8;
-        let used = (health.used * 100.0).clamp(0.0, 255.0) as u8;
+        let used = (health.used * 100.0).round().clamp(0.0, 255.0) as u8;
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let critical = bit(spare < SPARE_THRESHOLD, CRITICAL_SPARE)
             | bit(kelvin != 0 && kelvin >= threshold, CRITICAL_TEMPERATURE)

@@ -152,10 +152,14 @@ impl Zones {
 
     /// The status of a write that the device refused although the zone could take it.
     pub fn refused(&self, server: &Server, sector: u64) -> Status {
+        let (open, active) = server.with_drive(|drive| drive.active_zones(self.device));
+        let reaches = |count: u32, most: Option<u32>| most.is_some_and(|most| count >= most);
         match self.info(server, sector / self.layout.size).state {
             ZoneState::Offline => Status::ZONE_OFFLINE,
-            ZoneState::Empty => Status::TOO_MANY_ACTIVE,
-            ZoneState::Closed => Status::TOO_MANY_OPEN,
+            ZoneState::Empty if reaches(active, self.layout.active_max) => Status::TOO_MANY_ACTIVE,
+            ZoneState::Empty | ZoneState::Closed if reaches(open, self.layout.open_max) => {
+                Status::TOO_MANY_OPEN
+            }
             _ => Status::WRITE_FAULT,
         }
     }

@@ -84,7 +84,8 @@ pub struct Queue {
     header_digest: bool,
     data_digest: bool,
     next: u16,
-    id: u16,
+    /// The number of the queue, once connected.
+    id: Option<u16>,
 }
 
 impl Queue {
@@ -93,7 +94,7 @@ impl Queue {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
-        Self { stream, header_digest: false, data_digest: false, next: 0, id: 0 }
+        Self { stream, header_digest: false, data_digest: false, next: 0, id: None }
     }
 
     /// Initializes a connection, with digests if `digests` says so.
@@ -127,7 +128,9 @@ impl Queue {
         let command = Command::new(0x7F, 1).dword(10, u32::from(queue) << 16);
         let command = command.dword(11, entries.into()).dword(12, keep_alive_ms);
         let done = self.call(command, Some(&data), 0);
-        self.id = queue;
+        if done.status == 0 {
+            self.id = Some(queue);
+        }
         (done.status, done.result as u16)
     }
 
@@ -192,7 +195,8 @@ impl Queue {
         if self.data_digest && !data.is_empty() {
             header.extend_from_slice(&crc32c::crc32c(data).to_le_bytes());
         }
-        self.stream.write_all(&header).expect("a socket");
+        // A server that has closed the connection shows when it should reply.
+        drop(self.stream.write_all(&header));
     }
 
     /// Sends a command without waiting. Data up to 8 KiB go into the capsule. `expected` is the
@@ -253,7 +257,8 @@ impl Queue {
                 5 => {
                     let status = u16_at(&header, 22);
                     assert_eq!(status & 1, 0);
-                    assert_eq!(u16_at(&header, 18), self.id, "the queue");
+                    let queue = u16_at(&header, 18);
+                    assert_eq!(queue, self.id.unwrap_or(queue));
                     return Some(Completion {
                         id: u16_at(&header, 20),
                         status: status >> 1 & 0x7FF,

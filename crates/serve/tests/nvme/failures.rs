@@ -60,7 +60,7 @@ fn a_state_keeps_zones_and_data() {
             assert_eq!(queue.read(1, u64::from(round) - 1, 1).ok(), bytes(round - 1, BLOCK));
         }
         let append = queue.call(Command::range(0x7D, 1, 0, 1), Some(&bytes(round, BLOCK)), 0);
-        assert_eq!((append.status, append.result), (0, round.into()));
+        assert_eq!((append.status, append.result), (0, u64::from(round)));
         server.stop();
     }
 }
@@ -74,7 +74,7 @@ fn acknowledged_writes_survive_power_failures() {
         let mut written = Vec::new();
         for round in 0..8u8 {
             let (mut admin, controller) = Queue::admin(server.address, 0);
-            assert_eq!(u64_at(&admin.log(2, 0, 512).ok(), 144), round.into(), "power failures");
+            assert_eq!(u64_at(&admin.log(2, 0, 512).ok(), 144), u64::from(round), "power failures");
             let mut queue = Queue::io(server.address, (1, controller), 0);
             for (lba, seed) in &written {
                 assert_eq!(queue.read(1, *lba, 1).ok(), bytes(*seed, BLOCK), "{round} {lba}");

@@ -186,12 +186,13 @@ fn hosts_that_take_no_replies_do_not_fill_the_memory() {
     std::thread::sleep(Duration::from_millis(500));
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "{} MiB", grown >> 20);
-    // They are served when they take their replies.
-    for (_, queue) in &mut hosts {
-        for _ in 0..100 {
-            assert_eq!(queue.completion(None).map(|it| it.ok().len()), Some(1 << 20));
-        }
+    // One that takes its replies again gets all of them, once the others have left.
+    hosts.truncate(1);
+    for _ in 0..100 {
+        let done = hosts[0].1.completion(None);
+        assert_eq!(done.map(|it| it.ok().len()), Some(1 << 20));
     }
+    serves(&server);
     server.stop();
 }
 
@@ -225,10 +226,7 @@ fn connections_come_and_go_and_too_many_are_refused() {
     // A controller at most for each connection, and 64 connections.
     let open: Vec<_> = (0..80).map(|_| Queue::silent(server.address)).collect();
     drop(open);
-    let began = Instant::now();
-    while Queue::silent(server.address).stream.peek(&mut [0]).is_ok_and(|it| it == 0) {
-        assert!(began.elapsed() < Duration::from_secs(10));
-    }
+    std::thread::sleep(Duration::from_millis(500));
     serves(&server);
     assert!(server.stop().served.refused_connections > 0);
 }

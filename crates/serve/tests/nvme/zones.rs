@@ -51,7 +51,7 @@ fn a_zoned_namespace_is_described() {
     let zoned = admin.identify(5, 1, 2).ok();
     assert_eq!((u32_at(&zoned, 4), u32_at(&zoned, 8), u64_at(&zoned, 2816)), (4, 2, ZONE));
     assert_eq!(admin.identify(3, 1, 0).ok()[24], 2, "the zoned command set");
-    assert_eq!(u64_at(&admin.identify(0x1C, 0, 0).ok(), 0), 5, "NVM and zoned");
+    assert_eq!(u64_at(&admin.identify(0x1C | 0xFFFF << 16, 0, 0).ok(), 0), 5, "NVM and zoned");
     assert_eq!(u32_at(&admin.identify(7, 0, 2).ok(), 0), 1);
     assert_eq!(u32_at(&admin.identify(7, 0, 0).ok(), 0), 0);
     let effects = Command::new(2, u32::MAX).dword(10, 5 | 1023 << 16).dword(14, 2 << 24);

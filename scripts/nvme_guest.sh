@@ -1,0 +1,137 @@
+#!/bin/sh
+# Boots a Linux guest under qemu that connects to a simulated drive by NVMe over TCP with the
+# kernel's own host, and runs nvme-cli and fio in it: scripts/nvme_guest.sh [SCENARIO [OPTIONS...]]
+#
+# Needs hybridsim (or HYBRIDSIM=path) and, from Debian: qemu-system-x86 linux-image-amd64
+# busybox-static cpio fio nvme-cli. MODULES and KERNEL name the modules and image of another kernel.
+# Uses /dev/kvm if it is there; ACCEL=tcg emulates.
+set -eu
+
+hybridsim=${HYBRIDSIM:-hybridsim}
+scenario=${1:-$(dirname "$0")/../examples/zns.toml}
+[ $# -eq 0 ] || shift
+modules=${MODULES:-$(ls -d /lib/modules/*-amd64 2> /dev/null | tail -n 1)}
+kernel=${KERNEL:-/boot/vmlinuz-${modules##*/}}
+PATH=$PATH:/usr/sbin:/sbin
+for needed in qemu-system-x86_64 busybox cpio fio nvme "$kernel" "$modules/kernel/drivers/nvme"; do
+    command -v "$needed" > /dev/null || [ -r "$needed" ] || {
+        echo "skipped: \`$needed\` is missing" >&2
+        exit 77
+    }
+done
+folder=$(mktemp -d)
+server=
+trap 'rm -rf "$folder"; [ -z "$server" ] || kill "$server" 2> /dev/null || true' EXIT
+
+# The root of the guest: busybox, modules, and programs with their libraries.
+root=$folder/root
+mkdir -p "$root/bin" "$root/opt" "$root/dev" "$root/proc" "$root/sys" "$root/mnt" "$root/tmp" \
+    "$root/etc/nvme" "$root/modules"
+cp "$(command -v busybox)" "$root/bin/busybox"
+for program in fio nvme mkfs.f2fs fsck.f2fs blkzone; do
+    path=$(command -v $program) || continue
+    cp "$path" "$root/opt/"
+    ldd "$path" | grep -o '/[^ )]*' | sort -u | while read -r library; do
+        mkdir -p "$root$(dirname "$library")"
+        cp -L "$library" "$root$library"
+    done
+done
+for module in e1000 crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core nvme-fabrics \
+    nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi crc64-rocksoft \
+    crc64_rocksoft_generic zonefs f2fs crc32_generic lz4_compress lz4hc_compress; do
+    find "$modules" -name "$module.ko*" -exec cp {} "$root/modules/" \;
+done
+cat > "$root/init" <<'END'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/opt
+mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
+for file in /modules/*.xz; do [ ! -e "$file" ] || xz -d "$file"; done
+# Dependencies load first: those that miss one are tried again.
+for round in 1 2 3 4 5; do
+    for file in /modules/*.ko; do insmod "$file" 2> /dev/null; done
+done
+ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+port=$(sed -n 's/.*nvme_port=\([0-9]*\).*/\1/p' /proc/cmdline)
+echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
+echo "11111111-2222-3333-4444-555555555555" > /etc/nvme/hostid
+step() {
+    echo "guest: $*"
+    "$@" || { echo "guest: failed: $*"; exit 1; }
+}
+zoned() {
+    step nvme zns id-ns /dev/nvme0n1
+    step nvme zns report-zones /dev/nvme0n1 --descs=4
+    step nvme zns reset-zone /dev/nvme0n1 --select-all
+    # Sequential writes in four zones, and random reads of what was written, with their patterns.
+    step fio --name=zones --filename=/dev/nvme0n1 --zonemode=zbd --direct=1 --ioengine=libaio \
+        --iodepth=4 --rw=write --bs=16k --size=32m --verify=crc32c --minimal
+    if [ -e /opt/mkfs.f2fs ] && [ -e /modules/f2fs.ko ] && [ -n "$WITH_F2FS" ]; then
+        step nvme zns reset-zone /dev/nvme0n1 --select-all
+        step mkfs.f2fs -f -m /dev/nvme0n1
+        step mount -t f2fs /dev/nvme0n1 /mnt
+        step dd if=/dev/urandom of=/mnt/file bs=64k count=64
+        sum=$(md5sum < /mnt/file)
+        step umount /mnt
+        step mount -t f2fs /dev/nvme0n1 /mnt
+        [ "$sum" = "$(md5sum < /mnt/file)" ] || { echo "guest: failed: the file differs"; exit 1; }
+        step umount /mnt
+    fi
+}
+conventional() {
+    step fio --name=random --filename=/dev/nvme0n1 --direct=1 --ioengine=libaio --iodepth=32 \
+        --rw=randrw --bs=4k --size=16m --verify=crc32c --minimal
+    step blkdiscard /dev/nvme0n1
+}
+guest() {
+    echo "guest: $(uname -r)"
+    step nvme discover -t tcp -a 10.0.2.2 -s "$port"
+    step nvme connect -t tcp -a 10.0.2.2 -s "$port" -n nqn.2026-11.local.hybridsim:drive -i 2 $DIGESTS
+    for i in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+    step nvme list
+    step nvme id-ctrl /dev/nvme0
+    step nvme id-ns /dev/nvme0n1
+    step nvme smart-log /dev/nvme0
+    step nvme error-log /dev/nvme0 -e 2
+    step nvme effects-log /dev/nvme0
+    step nvme ocp smart-add-log /dev/nvme0
+    step nvme get-feature /dev/nvme0 -f 7
+    [ ! -e /opt/FDP ] || { step nvme fdp configs /dev/nvme0 -e 1; step nvme fdp stats /dev/nvme0 -e 1; }
+    case $(cat /sys/block/nvme0n1/queue/zoned) in
+        host-managed) zoned ;;
+        *) conventional ;;
+    esac
+    step nvme disconnect-all
+    echo "guest: passed"
+}
+(guest)
+poweroff -f
+END
+sed -i "s/\$DIGESTS/${DIGESTS:-}/; s/\\\$WITH_F2FS/${WITH_F2FS:-}/" "$root/init"
+! grep -q handles "$scenario" || touch "$root/opt/FDP"
+chmod +x "$root/init"
+(cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) > "$folder/initrd"
+
+"$hybridsim" serve "$scenario" --nvme tcp://127.0.0.1:0 --json "$@" \
+    > "$folder/results.json" 2> "$folder/serve.log" &
+server=$!
+port=
+for _ in $(seq 300); do
+    port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\),.*/\1/p' "$folder/serve.log")
+    [ -z "$port" ] || break
+    kill -0 "$server" 2> /dev/null || { cat "$folder/serve.log" >&2; exit 1; }
+    sleep 0.2
+done
+accel=${ACCEL:-kvm:tcg}
+timeout "${GUEST_TIMEOUT:-600}" qemu-system-x86_64 -machine "pc,accel=$accel" -m 1024 \
+    -nographic -no-reboot -nodefaults -serial stdio -kernel "$kernel" -initrd "$folder/initrd" \
+    -append "console=ttyS0 quiet panic=-1 nvme_port=$port" \
+    -netdev user,id=net -device e1000,netdev=net < /dev/null 2>&1 | tee "$folder/console"
+kill -INT "$server" || true
+status=0
+wait "$server" || status=$?
+server=
+cat "$folder/serve.log"
+[ "$status" = 0 ] || exit "$status"
+cp "$folder/results.json" "${RESULTS:-/dev/null}"
+grep -q "guest: passed" "$folder/console"
