@@ -114,6 +114,13 @@ impl Connection {
         self.charge();
     }
 
+    /// Takes space for a request of few `bytes` without waiting.
+    pub fn take_space(&self, bytes: usize) {
+        self.requests.set(self.requests.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+        self.charge();
+    }
+
     /// A request of `bytes` no longer needs its space.
     pub fn release(&self, bytes: usize) {
         self.requests.set(self.requests.get() - 1);
@@ -141,7 +148,7 @@ impl Connection {
 
     /// Waits until the client has taken so much of its replies that further ones may be added.
     pub async fn wait_for_client(&self) {
-        while self.out.borrow().len() > BYTES_MAX {
+        while self.out.borrow().len() > KEPT_BYTES_MAX {
             self.space.notified().await;
         }
     }

@@ -161,7 +161,8 @@ fn exports_are_whole_zones() {
 fn placement_handles_are_described_and_counted() {
     let ftl = "[component.ssd.ftl]\nkind = \"page\"\nplacement = { kind = \"handles\", \
                handles = 4, isolation = \"persistently\" }\n";
-    let server = Server::start(&format!("{SSD}{ftl}"));
+    let ssd = SSD.replace("over_provisioning = 0.5", "over_provisioning = 1.0");
+    let server = Server::start(&format!("{ssd}{ftl}"));
     let (mut admin, controller) = Queue::admin(server.address, 0);
     let mut queue = Queue::io(server.address, (1, controller), 0);
     let identified = admin.identify(1, 0, 0).ok();
@@ -169,7 +170,7 @@ fn placement_handles_are_described_and_counted() {
     let configurations = admin.log(0x20, 1, 16 + 80).ok();
     assert_eq!((configurations[18], configurations[24]), (1 << 7, 4), "valid, four handles");
     let unit = u64_at(&configurations, 32);
-    assert_eq!(unit, 4 * 64 * 4096, "a block of each die");
+    assert_eq!(unit, 8 * 64 * 4096, "a block of each plane");
     assert_eq!(configurations[80], 2, "persistently isolated");
     assert_eq!(admin.log(0x20, 7, 64).status, 2, "another endurance group");
     let get = Command::new(0xA, 0).dword(10, 0x1D).dword(11, 1);
@@ -187,7 +188,7 @@ fn placement_handles_are_described_and_counted() {
     assert_eq!(queue.call(write(0, 9), Some(&data), 0).status, 0);
     let status = queue.call(Command::new(0x12, 1).dword(10, 1).dword(11, 35), None, 144).ok();
     let left = |handle: usize| u64_at(&status, 16 + 32 * handle + 8);
-    assert_eq!((status[14], left(0), left(1), left(2)), (4, 240, 256, 192));
+    assert_eq!((status[14], left(0), left(1), left(2)), (4, 496, 512, 448));
     let statistics = admin.log(0x22, 1, 64).ok();
     let (host, media) = (u64_at(&statistics, 0), u64_at(&statistics, 16));
     assert_eq!((host, media), (80 * 4096, 80 * 4096), "nothing was collected");
