@@ -28,7 +28,7 @@ impl Queue {
             0x00 => self.namespace_data(self.of(command)?),
             0x02 => self.list(command, |_| true)?,
             0x03 => self.descriptors(self.of(command)?),
-            0x05 | 0x06 | 0x07 if set != NVM && set != ZONED => return Err(Status::INVALID_FIELD),
+            0x05..=0x07 if set != NVM && set != ZONED => return Err(Status::INVALID_FIELD),
             0x05 => specific(self.of(command)?, set),
             0x06 if set == NVM => nvm_limits(),
             // Zone appends are limited as all transfers.

@@ -16,6 +16,7 @@ use crate::stream::Stream;
 use hybridsim_engine::Flags;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -366,11 +367,12 @@ impl Queue {
 
     fn add_transfer(&self, transfer: Transfer) -> u16 {
         let mut transfers = self.transfers.borrow_mut();
+        // Fewer than there are numbers, as a queue has few entries.
         loop {
             let number = self.transfers_begun.get();
             self.transfers_begun.set(number.wrapping_add(1));
-            if !transfers.contains_key(&number) {
-                transfers.insert(number, transfer);
+            if let Entry::Vacant(entry) = transfers.entry(number) {
+                entry.insert(transfer);
                 return number;
             }
         }

@@ -173,11 +173,12 @@ impl Zones {
 
 /// Why an action is refused in a state, if it is.
 fn refusal(action: ZoneAction, state: ZoneState) -> Option<Status> {
-    let refused = match (action, state) {
-        (_, ZoneState::Offline) | (ZoneAction::Open, ZoneState::Full) => true,
-        (ZoneAction::Close, ZoneState::Empty | ZoneState::Full) => true,
-        _ => false,
-    };
+    let refused = matches!(
+        (action, state),
+        (_, ZoneState::Offline)
+            | (ZoneAction::Open, ZoneState::Full)
+            | (ZoneAction::Close, ZoneState::Empty | ZoneState::Full)
+    );
     refused.then_some(Status::ZONE_TRANSITION)
 }
 

@@ -82,7 +82,7 @@ fn random_bytes_of_any_length_neither_stop_nor_fill_the_server() {
             for dword in 10..16 {
                 command = command.dword(dword, (random() >> (random() % 64)) as u32);
             }
-            let data = bytes(1, random() as usize % 8192 & !3);
+            let data = bytes(1, (random() as usize % 8192) & !3);
             let data = Some(&data[..]).filter(|it| !it.is_empty() && random() % 2 == 0);
             queue.send(command, data, random() as usize % (2 << 20));
         }
