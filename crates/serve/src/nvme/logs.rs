@@ -167,7 +167,7 @@ impl Queue {
     }
 
     /// Reports critical warnings that are new.
-    pub fn watch_health(&self, controller: &Controller) {
+    pub fn check_health(&self, controller: &Controller) {
         if controller.is_discovery || !controller.is_ready() {
             return;
         }

@@ -30,7 +30,7 @@ pub const CAPSULE_BYTES_MAX: usize = 8 << 10;
 /// Time for the handshake of a connection.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Interval at which the keep-alive timer is checked.
-const WATCH_EVERY: Duration = Duration::from_millis(500);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// The health of the drive, a sum over all blocks, is checked once in so many intervals.
 const HEALTH_EVERY: u32 = 4;
 
@@ -118,7 +118,7 @@ pub async fn serve(stream: Stream, server: Rc<Server>, subsystem: Rc<Subsystem>)
         () = connection.closed.notified() => End::Left,
         stop = queue.run() => queue.stopped(stop).await,
         end = connection.write_out() => end.err().unwrap_or(End::Left),
-        () = queue.watch() => End::Violation,
+        () = queue.supervise() => End::Violation,
     };
     queue.end();
     server.disconnected(&connection, end);
@@ -163,10 +163,10 @@ impl Queue {
     }
 
     /// Returns when the host has been silent for too long, or does not introduce itself.
-    async fn watch(self: &Rc<Self>) {
+    async fn supervise(self: &Rc<Self>) {
         let began = Instant::now();
         for interval in (0..HEALTH_EVERY).cycle() {
-            tokio::time::sleep(WATCH_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
             match self.controller() {
                 None if began.elapsed() > HANDSHAKE_TIME => return,
                 Some(controller) if self.id.get() == 0 => {
@@ -174,7 +174,7 @@ impl Queue {
                         return;
                     }
                     if interval == 0 {
-                        self.watch_health(&controller);
+                        self.check_health(&controller);
                     }
                 }
                 _ => {}

@@ -121,7 +121,7 @@ fn damaged_digests_fail_a_command_or_end_the_connection() {
 }
 
 #[test]
-fn data_that_nobody_asked_for_end_the_connection() {
+fn data_that_were_not_asked_for_end_the_connection() {
     let server = Server::start(SSD);
     let data = bytes(1, 16 * BLOCK);
     for case in 0..5 {
