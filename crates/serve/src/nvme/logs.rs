@@ -153,6 +153,7 @@ impl Queue {
         let Smart { spare, health, .. } = self.figures(controller);
         let counts = &self.subsystem.counts;
         let mut page = Page::new(512);
+        // Reads are those of hosts: the simulated flash counts no others.
         page.u64(0, health.programmed_bytes).u64(16, counts.sectors_read.get() * SECTOR_BYTES);
         // Worn-out blocks: how many, and the share of spare ones that is left.
         page.put(32, health.retired_blocks.to_le_bytes()).u16(38, u16::from(spare));
