@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Titles of the pages of categories, where the category's name alone says little.
-const TITLES: [(&str, &str); 19] = [
+const TITLES: [(&str, &str); 20] = [
     ("admission", "Cache admission policies"),
     ("cleanup", "Cache cleanup policies"),
     ("compaction", "Compaction styles"),

@@ -179,10 +179,10 @@ impl Reading {
             Some(_) => {}
             None => self.size.narrow(tokens, blocks),
         }
-        if let (Some(known), Some(bytes)) = (self.block_bytes, raw.block_bytes) {
-            if known != bytes {
-                return Err(format!("has blocks of {bytes} bytes; before they had {known}"));
-            }
+        if let (Some(known), Some(bytes)) = (self.block_bytes, raw.block_bytes)
+            && known != bytes
+        {
+            return Err(format!("has blocks of {bytes} bytes; before they had {known}"));
         }
         self.block_bytes = self.block_bytes.or(raw.block_bytes);
         let parent = raw.parent.and_then(|name| self.numbers.get(name)).unwrap_or(NO_BLOCK);
