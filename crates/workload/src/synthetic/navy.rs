@@ -263,7 +263,7 @@ impl Generator for Cache {
         self.stuck.then(|| {
             Err(format!(
                 "{ROUNDS_MAX} requests in a row did not reach the device: objects are in memory, or \
-                 not admitted; use more keys (`large_keys`), smaller regions, or more `admission`"
+                 not admitted; give more `large_keys`, smaller regions, or more `admission`"
             ))
         })
     }
@@ -290,8 +290,8 @@ hybridsim_config::params! {
         small_keys: u64 = Kind::Count { min: 1, max: u32::MAX as u64 - 1 }, default "100000000",
             "Keys of small objects.";
         large_keys: u64 = Kind::Count { min: 1, max: 1 << 30 }, default "1000000",
-            "Keys of large objects. With lookups the simulator needs 16 bytes of memory for each, and \
-             4 for each in the cache.";
+            "Keys of large objects. With lookups the simulator needs 16 bytes of memory for \
+             each, and 4 for each in the cache.";
         theta: f64 = Kind::Number { min: 0.0, max: 10.0 }, default "0.9",
             "Exponent of the power law of requests for keys: 0 is uniform.";
         lookups: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0",

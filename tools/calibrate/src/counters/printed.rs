@@ -31,7 +31,8 @@ const fn counter(words: &'static str, of_host: bool, source: Source, unit: f64) 
     Counter { words, of_host, source, unit }
 }
 
-/// Counters in the texts of `nvme fdp stats`, `nvme ocp smart-add-log`, `nvme smart-log`, `smartctl`.
+/// Counters in the texts of `nvme fdp stats`, `nvme ocp smart-add-log`, `nvme smart-log` and
+/// `smartctl`.
 const COUNTERS: [Counter; 6] = [
     counter("(hbmw)", true, Source::Placement, 1.0),
     counter("(mbmw)", false, Source::Placement, 1.0),

@@ -288,8 +288,8 @@ impl Generator for Store {
     fn end(&self) -> Option<Result<(), String>> {
         (self.full && self.pending.is_empty()).then(|| {
             Err(format!(
-                "the store has {} bytes of entries, and with the new files of a compaction needs more \
-                 than its span: give it a larger one (`span`) or fewer `keys`",
+                "the store has {} bytes of entries, and with the new files of a compaction needs \
+                 more than its span: give it a larger one (`span`) or fewer `keys`",
                 self.stored * self.entry_bytes
             ))
         })
