@@ -472,14 +472,18 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """Writes of an application to its store, such as a database, after `run.warmup_requests`."""
+    """Writes of an application to its store, such as a database. The first `run.warmup_requests`
+    do not count.
+    """
 
     bytes: int
     """Bytes that the application wrote."""
     write_amplification: float | None = None
     """Bytes that the store wrote to the system, divided by `bytes`."""
     total_write_amplification: float | None = None
-    """`write_amplification` multiplied by that of the flash devices."""
+    """`write_amplification` multiplied by that of the system, where that is one SSD; not after a
+    `run.warmup_time`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -262,7 +262,7 @@ impl Generator for Cache {
     fn end(&self) -> Option<Result<(), String>> {
         self.stuck.then(|| {
             Err(format!(
-                "{ROUNDS_MAX} requests in a row did not reach the device: objects are in memory, or \
+                "{ROUNDS_MAX} requests in a row did not reach the device: objects are in memory or \
                  not admitted; give more `large_keys`, smaller regions, or more `admission`"
             ))
         })
