@@ -472,9 +472,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """Writes of an application to its store, such as a database. The first `run.warmup_requests`
-    do not count.
-    """
+    """Writes of an application to its store, such as a database; without warm-up requests."""
 
     bytes: int
     """Bytes that the application wrote."""

@@ -98,8 +98,7 @@ pub struct RunResults {
     pub violations: Vec<String>,
 }
 
-/// Writes of an application to its store, such as a database. The first `run.warmup_requests` do
-/// not count.
+/// Writes of an application to its store, such as a database; without warm-up requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Application {
     /// Bytes that the application wrote.

@@ -418,7 +418,8 @@ fn judge(
         let [first, second, made] = values.map(number);
         out += &format!("{label:<34} {first:>12} {second:>12} {made:>12}\n");
     };
-    let rows: [(&str, fn(&Likeness) -> f64); 6] = [
+    type Property = fn(&Likeness) -> f64;
+    let rows: [(&str, Property); 6] = [
         ("requests per second", |it| it.requests_per_s),
         ("input tokens, mean", |it| it.input_tokens_mean),
         ("references to used blocks, %", |it| 100.0 * it.reused),
