@@ -20,6 +20,7 @@ from typing import Any
 from . import _core
 from ._mirror import build
 from ._schema import (
+    Application,
     BitErrors,
     Breakdown,
     Buffer,
@@ -44,6 +45,7 @@ from .errors import Error, path_text
 from .table import HeatMap, Table
 
 __all__ = [
+    "Application",
     "BitErrors",
     "Breakdown",
     "Buffer",
