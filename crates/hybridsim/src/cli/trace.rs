@@ -310,10 +310,11 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
 fn remove_at_interrupt(partial: PathBuf) {
     // Inside another program that has its own handler, that handler stays in place.
     drop(ctrlc::try_set_handler(move || {
+        // A file that is complete stays: the program is about to end by itself.
         if std::fs::remove_file(&partial).is_ok() {
             note("interrupted: nothing was written");
+            std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-        std::process::exit(i32::from(Exit::Interrupted as u8));
     }));
 }
 
