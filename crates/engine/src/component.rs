@@ -119,7 +119,7 @@ pub trait Component {
         false
     }
 
-    /// Its zones, if it is a device with zones.
+    /// The zones of a zoned device.
     fn zones(&self) -> Option<&dyn Zoned> {
         None
     }

@@ -41,7 +41,7 @@ fn bytes_are_conserved_from_the_trace_to_the_drive() {
             let out = level("evicted", at) + level("expired", at) + level("moved", at);
             assert_eq!(level("inserted", at), out + level("held", at), "{row}");
         }
-        // What the tier writes and loads is what the drive is asked to.
+        // The drive writes and reads exactly the blocks of the tier.
         assert_eq!(number(row, "stored_bytes"), level("inserted", 2) * block);
         assert_eq!(number(row, "loaded_bytes"), level("used_blocks", 2) * block);
         assert_eq!(number(row, "device_written_bytes"), number(row, "stored_bytes"), "{row}");

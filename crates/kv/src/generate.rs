@@ -62,7 +62,7 @@ impl LastUse {
     }
 }
 
-/// How each request of a trace follows from earlier ones.
+/// The relation of each request of a trace to earlier ones.
 fn steps(trace: &ServingTrace) -> Vec<Step> {
     let mut last = LastUse(vec![NO_BLOCK; trace.distinct()]);
     let mut uses = vec![0; trace.distinct()];

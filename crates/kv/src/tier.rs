@@ -13,16 +13,16 @@ use hybridsim_workload::trace::serving::{ServingRequest, ServingTrace};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// When a block is written to storage.
+/// The time at which a block is written to storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// When it is computed.
+    /// At once, when it is computed.
     Put,
-    /// When the memory levels evict it.
+    /// At its eviction from the memory levels.
     Evict,
     /// This long after it was computed, if a memory level still holds it.
     Lazy(SimDuration),
-    /// When it is requested for the second time.
+    /// At the second request for it.
     SecondHit,
 }
 

@@ -84,7 +84,7 @@ const KINDS: &[Kind] = &[
     ("Latency", "Zone finish mean", TIME, |run| run.latency_ns.zone_finish.mean),
     ("Flash", "Write amplification", COUNT, |run| run.totals.write_amplification),
     ("Flash", "Store amplification", COUNT, |run| run.application?.write_amplification),
-    ("Flash", "Amplification in all", COUNT, |run| run.application?.total_write_amplification),
+    ("Flash", "Total amplification", COUNT, |run| run.application?.total_write_amplification),
     ("Flash", "Erases", COUNT, |run| run.totals.erases.map(|erases| erases as f64)),
     ("Cache", "Hit ratio", SHARE, |run| run.totals.hit_ratio),
     ("Cache", "Read hit ratio", SHARE, |run| run.totals.read_hit_ratio),

@@ -1,6 +1,6 @@
 //! Writes of an application through the store that a workload models.
 
-use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
+use hybridsim_engine::{Op, Request, Source};
 use hybridsim_observe::results::Application;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,15 +17,15 @@ struct Written {
 pub(crate) struct ApplicationWrites(Option<Rc<Cell<Written>>>);
 
 impl ApplicationWrites {
-    /// Counts the writes of `source` after its first `warmup` requests.
-    pub fn of(source: Box<dyn Source>, warmup: u64) -> (Box<dyn Source>, Self) {
+    /// The writes of the application of `source` after its first `warmup` requests, and the meter
+    /// that counts them.
+    pub fn of(source: &dyn Source, warmup: u64) -> (Self, Option<ApplicationMeter>) {
         if source.application_bytes().is_none() {
-            return (source, Self(None));
+            return (Self(None), None);
         }
         let counted = Rc::new(Cell::new(Written::default()));
-        let shared = counted.clone();
-        let metered = Metered { inner: source, warmup, before: 0, store: 0, counted: shared };
-        (Box::new(metered), Self(Some(counted)))
+        let meter = ApplicationMeter { warmup, before: 0, store: 0, counted: counted.clone() };
+        (Self(Some(counted)), Some(meter))
     }
 
     /// The result, with the write amplification of the system, where it is known.
@@ -35,8 +35,8 @@ impl ApplicationWrites {
     }
 }
 
-struct Metered {
-    inner: Box<dyn Source>,
+/// Counts the writes of a workload with an application.
+pub(crate) struct ApplicationMeter {
     /// Requests left that are not counted.
     warmup: u64,
     /// Bytes of the application in them.
@@ -45,50 +45,16 @@ struct Metered {
     counted: Rc<Cell<Written>>,
 }
 
-impl Source for Metered {
-    fn next(&mut self) -> Result<Option<Arrival>, String> {
-        // Before the request is drawn, since the source then goes on to the one after it.
-        let application = self.inner.application_bytes().unwrap_or(0);
-        let next = self.inner.next()?;
-        if let Some(Arrival { request, .. }) = next {
-            if self.warmup > 0 {
-                self.warmup -= 1;
-                self.before = application;
-            } else {
-                let written = if request.op == Op::Write { request.sectors } else { 0 };
-                self.store += u64::from(written) * SECTOR_BYTES;
-                let application = application - self.before;
-                self.counted.set(Written { application, store: self.store });
-            }
+impl ApplicationMeter {
+    /// Counts `request`; the application had written `application` bytes before it was drawn, since
+    /// a store then goes on to the next.
+    pub fn count(&mut self, application: u64, request: &Request) {
+        if self.warmup > 0 {
+            self.warmup -= 1;
+            self.before = application;
+            return;
         }
-        Ok(next)
-    }
-
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
-
-    fn application_bytes(&self) -> Option<u64> {
-        self.inner.application_bytes()
-    }
-
-    fn has_times(&self) -> bool {
-        self.inner.has_times()
-    }
-
-    fn reads_ahead(&self) -> bool {
-        self.inner.reads_ahead()
-    }
-
-    fn waits(&self) -> bool {
-        self.inner.waits()
-    }
-
-    fn take_back(&mut self) {
-        self.inner.take_back();
-    }
-
-    fn completed(&mut self, request: &Request, now: SimTime) {
-        self.inner.completed(request, now);
+        self.store += if request.op == Op::Write { request.bytes() } else { 0 };
+        self.counted.set(Written { application: application - self.before, store: self.store });
     }
 }

@@ -1,5 +1,6 @@
 //! The progress of a run.
 
+use crate::application::ApplicationMeter;
 use hybridsim_engine::{Arrival, Request, SimTime, Source};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -73,11 +74,18 @@ pub(crate) struct MeteredSource {
     inner: Box<dyn Source>,
     requests: u64,
     progress: WorkloadProgress,
+    application: Option<ApplicationMeter>,
 }
 
 impl MeteredSource {
     pub fn new(inner: Box<dyn Source>, progress: WorkloadProgress) -> Self {
-        Self { inner, requests: 0, progress }
+        Self { inner, requests: 0, progress, application: None }
+    }
+
+    /// Counts the writes of the workload's application as well.
+    #[must_use]
+    pub fn with_application(self, application: Option<ApplicationMeter>) -> Self {
+        Self { application, ..self }
     }
 
     /// Counts `read` more requests; without any so far, the workload has ended too early.
@@ -100,12 +108,24 @@ impl MeteredSource {
 
 impl Source for MeteredSource {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let written = self.application.as_ref().and_then(|_| self.inner.application_bytes());
         let next = self.inner.next()?;
         self.count(usize::from(next.is_some()))?;
+        if let (Some(meter), Some(written), Some(arrival)) = (&mut self.application, written, &next)
+        {
+            meter.count(written, &arrival.request);
+        }
         Ok(next)
     }
 
     fn read(&mut self, count: usize, to: &mut VecDeque<Arrival>) -> Result<bool, String> {
+        if self.application.is_some() {
+            for _ in 0..count {
+                let Some(arrival) = self.next()? else { return Ok(false) };
+                to.push_back(arrival);
+            }
+            return Ok(true);
+        }
         let before = to.len();
         let more = self.inner.read(count, to)?;
         self.count(to.len() - before)?;
@@ -114,10 +134,6 @@ impl Source for MeteredSource {
 
     fn progress(&self) -> Option<f64> {
         self.inner.progress()
-    }
-
-    fn application_bytes(&self) -> Option<u64> {
-        self.inner.application_bytes()
     }
 
     fn reads_ahead(&self) -> bool {

@@ -526,16 +526,16 @@ fn assemble(
     progress: &WorkloadProgress,
 ) -> Result<(ComponentTree, workload::Warnings, Mode, ApplicationWrites), RunError> {
     let Parts { system, submitter, warnings } = parts(scenario, registry)?;
-    let metered = |source, progress: &WorkloadProgress| -> Box<dyn Source> {
-        Box::new(MeteredSource::new(source, progress.clone()))
-    };
+    let metered =
+        |source, progress: &WorkloadProgress| MeteredSource::new(source, progress.clone());
     let mut writes = ApplicationWrites::default();
     let (root, mode) = match submitter {
-        Submitter::One { host, scheduler, source: own } => {
-            let source;
-            (source, writes) = ApplicationWrites::of(own, scenario.run.warmup_requests);
+        Submitter::One { host, scheduler, source } => {
+            let meter;
+            (writes, meter) = ApplicationWrites::of(&*source, scenario.run.warmup_requests);
             let positioner = system.component.positioner();
-            let root = Host::new(host, metered(source, progress), scheduler);
+            let source = metered(source, progress).with_application(meter);
+            let root = Host::new(host, Box::new(source), scheduler);
             let root = root
                 .with_positioner(positioner)
                 .configured_as(resolve::scheduler(scenario, registry));
@@ -546,8 +546,9 @@ fn assemble(
             // The progress shown is that of the first.
             let own = |at: usize| if at == 0 { progress.clone() } else { Default::default() };
             let tenants = tenants.into_iter().enumerate();
-            let tenants =
-                tenants.map(|(at, (options, source))| (options, metered(source, &own(at))));
+            let tenants = tenants.map(|(at, (options, source))| -> (_, Box<dyn Source>) {
+                (options, Box::new(metered(source, &own(at))))
+            });
             let root = TenantHost::new(shared, tenants.collect());
             let mode = if closed { Mode::Closed } else { Mode::Open };
             (ComponentTree::inner("host", root, vec![system]), mode)

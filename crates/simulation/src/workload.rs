@@ -238,10 +238,6 @@ impl Source for Namespace {
         self.inner.progress()
     }
 
-    fn application_bytes(&self) -> Option<u64> {
-        self.inner.application_bytes()
-    }
-
     fn has_times(&self) -> bool {
         self.inner.has_times()
     }

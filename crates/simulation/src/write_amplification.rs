@@ -154,8 +154,8 @@ pub fn count(
         report(&mut on_progress, &RunProgress::preparing(share))
     });
     let progress = WorkloadProgress::default();
-    let (source, writes) = ApplicationWrites::of(source, scenario.run.warmup_requests);
-    let source = MeteredSource::new(source, progress.clone());
+    let (writes, meter) = ApplicationWrites::of(&*source, scenario.run.warmup_requests);
+    let source = MeteredSource::new(source, progress.clone()).with_application(meter);
     let mut counting = Counting {
         ssd: ssd.untimed(&path),
         source,

@@ -64,7 +64,7 @@ impl Drives {
     /// Reads a table.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// A sentence that names the wrong entry.
     pub fn parse(text: &str) -> Result<Self, String> {
         let drives: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         for (at, drive) in drives.drive.iter().enumerate() {

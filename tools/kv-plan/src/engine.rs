@@ -20,7 +20,7 @@ const NO_REQUEST: u32 = u32::MAX;
 /// The scenario of a system without a workload.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problems of the scenario.
 pub fn system(text: String, name: &str, registry: &Registry) -> Result<Scenario, String> {
     let source = SourceText { name: name.to_owned(), text };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };

@@ -99,7 +99,7 @@ pub fn block_bytes(
     }
 }
 
-/// What all cells have in common.
+/// Options common to all cells.
 #[derive(Clone, Debug)]
 pub struct StudyOptions {
     pub block_bytes: u64,

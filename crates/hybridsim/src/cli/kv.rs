@@ -1,6 +1,7 @@
 //! The commands for key-value caches: the table of policies, sizes and drives, and the generator.
 
 use super::output::{Exit, Failure, print, write_file, write_path};
+use super::plan::{above_zero, share};
 use super::progress::{Progress, When};
 use super::run::prepare;
 use super::trace::{entry_option, warn};
@@ -66,7 +67,7 @@ pub struct PlanArgs {
     /// `prefix:` before a name; see `hybridsim list replacement`
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_value = POLICIES)]
     policies: Vec<String>,
-    /// When blocks are written: put, evict, second-hit, lazy:TIME
+    /// Times at which blocks are written: put, evict, second-hit, lazy:TIME
     #[arg(long, value_name = "MODE,MODE", value_delimiter = ',', default_value = "put")]
     writes: Vec<String>,
     /// Sizes of the cache on the drive
@@ -165,19 +166,6 @@ pub struct GenerateArgs {
 
 fn size(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { units::bytes(text) }
-}
-
-fn above_zero(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    match number > 0.0 && number.is_finite() {
-        true => Ok(number),
-        false => Err("must be more than 0".to_owned()),
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = above_zero(text)?;
-    if share <= 1.0 { Ok(share) } else { Err("a share lies between 0 and 1".to_owned()) }
 }
 
 const FORMAT: &[Param] = &[Param::optional(

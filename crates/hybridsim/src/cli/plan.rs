@@ -72,7 +72,7 @@ pub struct PlanArgs {
     progress: When,
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
+pub(super) fn above_zero(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     match number > 0.0 && number.is_finite() {
         true => Ok(number),
@@ -80,7 +80,7 @@ fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = above_zero(text)?;
     if share <= 1.0 { Ok(share) } else { Err("a share lies between 0 and 1".to_owned()) }
 }

@@ -267,7 +267,7 @@ fn table(results: &WriteAmplification) -> String {
         let store = application.write_amplification.map_or_else(none, number);
         let total = application.total_write_amplification.map_or_else(none, number);
         rows.insert(1, ("  of the store", store));
-        rows.insert(2, ("  in all", total));
+        rows.insert(2, ("  total", total));
     }
     let by_pages = results.page_write_amplification.map(number);
     if let Some(pages) = by_pages.filter(|pages| *pages != rows[0].1) {

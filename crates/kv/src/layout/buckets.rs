@@ -3,7 +3,7 @@
 //!
 //! A full bucket whose share of remaining blocks falls to the threshold T is compacted: the
 //! remaining blocks are copied and the bucket is freed. Each frees a share of 1 - T and copies T,
-//! so that 1 / (1 - T) blocks are written for each block of the cache (Mooncake issue 1054).
+//! so that 1 / (1 - T) blocks are written for each block of the cache.
 
 use super::{Layout, LayoutCounts, block_request};
 use crate::level::Held;
@@ -103,7 +103,7 @@ impl Buckets {
         let blocks = std::mem::take(&mut self.blocks[bucket as usize]);
         self.live[bucket as usize] = 0;
         let sectors = self.options.sectors;
-        // What survived is likely to survive longer: it goes where the longest lifetimes go.
+        // Blocks that survived are likely to survive longer.
         let handle = self.open.len() as u8 - 1;
         for block in blocks.into_iter().filter(|block| *block != NONE) {
             out.push(block_request(Op::Read, self.places[block as usize], sectors, 0));

@@ -145,7 +145,7 @@ impl Queue {
         page
     }
 
-    /// What all namespaces have in common.
+    /// Fields common to all namespaces.
     fn common(&self) -> Page {
         let mut page = Page::new(PAGE_BYTES);
         // Shared by controllers; deallocated blocks read as zeros.

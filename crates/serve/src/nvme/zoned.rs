@@ -26,7 +26,7 @@ const REPORT_ZONES_MAX: u64 = 1 << 20;
 struct Traffic {
     writes: u32,
     is_managed: bool,
-    /// Where the next write goes: sectors from the start of the zone.
+    /// Place of the next write, in sectors from the start of the zone.
     next: u64,
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// How a system is served.
+/// Options of a served system.
 #[derive(Clone, Default)]
 pub struct Setup {
     pub system: String,

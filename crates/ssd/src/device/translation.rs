@@ -73,7 +73,7 @@ pub trait Translation: Recovery {
     /// The arrays of the device.
     fn arrays(&self) -> [Option<&Array>; 2];
 
-    /// Its zones, if it has zones.
+    /// The zones of a zoned translation.
     fn zones(&self) -> Option<&dyn Zoned> {
         None
     }

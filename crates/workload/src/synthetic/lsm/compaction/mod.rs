@@ -12,9 +12,9 @@ use std::ops::Range;
 /// A file of a sorted run.
 #[derive(Debug)]
 pub struct File {
-    /// Its keys, sorted.
+    /// Sorted keys.
     pub keys: Vec<u32>,
-    /// Its extents on the device.
+    /// Extents on the device.
     pub extents: Vec<u32>,
 }
 
