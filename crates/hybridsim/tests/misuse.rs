@@ -269,6 +269,30 @@ fn zones_left_open_count_towards_the_open_zones_of_the_device() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_under_nohup_survives_the_end_of_its_terminal() {
+    use std::process::Command;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = scenario(&folder, "long.toml", &small_ssd(256, "none").replace("40000", "900000"));
+    let exit_code = |ignored: &str| {
+        let out = folder.path().join("out.json");
+        let script = format!("{ignored} exec \"$0\" run \"$1\" --json --progress never");
+        let mut child = Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_hybridsim"), &path])
+            .stdout(fs::File::create(&out).expect("one's own folder"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("sh starts");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let id = child.id().to_string();
+        Command::new("kill").args(["-HUP", &id]).status().expect("kill");
+        child.wait().expect("it runs").code()
+    };
+    assert_eq!(exit_code("trap '' HUP;"), Some(0));
+    assert_eq!(exit_code(""), Some(130), "the run is too short to show it");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_conversion_leaves_nothing() {
@@ -293,8 +317,6 @@ fn an_interrupted_conversion_leaves_nothing() {
     while entries() == 0 && child.try_wait().expect("it runs").is_none() {
         std::thread::yield_now();
     }
-    // The handler is installed right after the file is made.
-    std::thread::sleep(std::time::Duration::from_millis(20));
     let id = child.id().to_string();
     Command::new("kill").args(["-INT", &id]).status().expect("kill");
     let status = child.wait().expect("it runs");

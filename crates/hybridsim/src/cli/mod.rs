@@ -10,6 +10,7 @@ mod export;
 mod generate;
 mod import;
 mod inspect;
+mod interrupt;
 mod kv;
 mod mrc;
 mod new;

@@ -2,6 +2,7 @@
 
 use super::columns;
 use super::export::Exports;
+use super::interrupt::on_interrupt;
 use super::output::{Exit, Failure, note, print, report, unwritable, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
@@ -262,8 +263,7 @@ pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
 fn interrupts(wants_json: bool, has_results: Arc<AtomicBool>) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
-    // Inside another program that has its own handler, that handler stays in place.
-    drop(ctrlc::set_handler(move || {
+    on_interrupt(move || {
         let nothing_yet = !has_results.load(Ordering::Relaxed);
         if setter.swap(true, Ordering::Relaxed) || nothing_yet {
             if nothing_yet {
@@ -272,7 +272,7 @@ fn interrupts(wants_json: bool, has_results: Arc<AtomicBool>) -> Arc<AtomicBool>
             }
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-    }));
+    });
     flag
 }
 

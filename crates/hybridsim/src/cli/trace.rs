@@ -1,5 +1,6 @@
 //! The commands for traces: check, info and convert.
 
+use super::interrupt::on_interrupt;
 use super::kv;
 use super::output::{Exit, Failure, note, print, unwritable};
 use super::progress::{Progress, When};
@@ -308,14 +309,13 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
 
 /// Ctrl-C ends the program without the half-written file at `partial`.
 fn remove_at_interrupt(partial: PathBuf) {
-    // Inside another program that has its own handler, that handler stays in place.
-    drop(ctrlc::try_set_handler(move || {
+    on_interrupt(move || {
         // A file that is complete stays: the program is about to end by itself.
         if std::fs::remove_file(&partial).is_ok() {
             note("interrupted: nothing was written");
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-    }));
+    });
 }
 
 /// The writer named by `--to`, or by the file's ending.
