@@ -31,7 +31,7 @@ struct Step {
     shared: u32,
     /// Blocks added.
     added: u32,
-    /// Tokens of the last block.
+    /// Tokens from the last block on.
     last_tokens: u64,
     output_tokens: u64,
 }
@@ -75,6 +75,7 @@ fn steps(trace: &ServingTrace) -> Vec<Step> {
         let (shared, earlier) = last.shared(blocks);
         let continued = earlier.map(|earlier| (&trace.requests[earlier], &steps[earlier]));
         let is_session = shared > 0 && !is_common(blocks[shared - 1]);
+        let before = blocks.len().saturating_sub(1) as u64 * u64::from(request.block_tokens);
         let turn = continued.map_or(0, |(_, step)| if is_session { step.turn + 1 } else { 0 });
         steps.push(Step {
             since: continued.map(|(earlier, _)| request.at.since(earlier.at)),
@@ -82,7 +83,7 @@ fn steps(trace: &ServingTrace) -> Vec<Step> {
             of: continued.map_or(0, |(earlier, _)| earlier.blocks),
             shared: shared as u32,
             added: (blocks.len() - shared) as u32,
-            last_tokens: blocks.len().checked_sub(1).map_or(0, |at| request.tokens_of(at)),
+            last_tokens: request.input_tokens.saturating_sub(before),
             output_tokens: request.output_tokens,
         });
         last.used(blocks, number);
@@ -115,7 +116,10 @@ impl Fitted {
     }
 
     /// A trace of `requests` requests.
-    pub fn generate(&self, requests: usize, seed: u64) -> ServingTrace {
+    ///
+    /// # Errors
+    /// More blocks than have numbers.
+    pub fn generate(&self, requests: usize, seed: u64) -> Result<ServingTrace, String> {
         let mut stream = Stream::new(seed, "kv-requests");
         let mut made = Made {
             trace: ServingTrace { has_output: true, whole_prompts: true, ..Default::default() },
@@ -137,11 +141,12 @@ impl Fitted {
                 made.share(earlier, &step, &mut blocks);
             }
             let next = made.trace.distinct() as u32;
-            blocks.extend(next..next + step.added);
+            let end = next.checked_add(step.added).filter(|end| *end < NO_BLOCK);
+            blocks.extend(next..end.ok_or("the trace would have more than 2^32 blocks")?);
             let full = blocks.len().saturating_sub(1) as u64 * u64::from(self.block_tokens);
             let request = ServingRequest {
                 at,
-                input_tokens: if blocks.is_empty() { 0 } else { full + step.last_tokens },
+                input_tokens: full + step.last_tokens,
                 output_tokens: step.output_tokens,
                 block_tokens: self.block_tokens,
                 first: 0,
@@ -151,7 +156,7 @@ impl Fitted {
             made.continued.push(0);
             made.trace.push(request, &blocks);
         }
-        made.trace
+        Ok(made.trace)
     }
 
     /// A step whose earlier request is not before the start.

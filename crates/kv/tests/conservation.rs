@@ -207,7 +207,7 @@ fn handles_follow_lifetimes_by_position() {
 #[test]
 fn a_generated_trace_is_like_the_one_it_is_fitted_to() {
     let trace = sessions(4000, 3);
-    let made = Fitted::new(&trace).unwrap().generate(4000, 7);
+    let made = Fitted::new(&trace).unwrap().generate(4000, 7).unwrap();
     let (real, like) = (Likeness::of(&trace), Likeness::of(&made));
     let near = |name: &str, one: f64, other: f64, bound: f64| {
         assert!((other / one - 1.0).abs() < bound, "{name}: {other} of {one}");
@@ -215,5 +215,5 @@ fn a_generated_trace_is_like_the_one_it_is_fitted_to() {
     near("rate", real.requests_per_s, like.requests_per_s, 0.02);
     near("tokens", real.input_tokens_mean, like.input_tokens_mean, 0.2);
     near("reuse", real.reused, like.reused, 0.1);
-    assert_eq!(made, Fitted::new(&trace).unwrap().generate(4000, 7));
+    assert_eq!(made, Fitted::new(&trace).unwrap().generate(4000, 7).unwrap());
 }

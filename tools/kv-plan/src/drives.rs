@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 
 const STANDARD: &str = include_str!("drives.toml");
 
-/// The largest table of drives that is read.
-pub const TABLE_BYTES_MAX: u64 = 1 << 20;
-
 /// A table of drives.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -305,5 +305,6 @@ impl Storage for Engine {
         self.requests = requests;
         self.failed = self.failed.take().or(dropped.err());
         self.submit_all(at);
+        self.arrived = at;
     }
 }

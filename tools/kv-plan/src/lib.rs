@@ -11,7 +11,7 @@ mod engine;
 mod study;
 mod text;
 
-pub use drives::{Drive, Drives, TABLE_BYTES_MAX};
+pub use drives::{Drive, Drives};
 pub use engine::SystemCounts;
 pub use study::{Cell, LayoutChoice, Row, Study, StudyOptions, Target, block_bytes, write_mode};
 pub use text::{html, terminal};

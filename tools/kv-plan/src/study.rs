@@ -86,18 +86,28 @@ pub fn block_bytes(
                     lengths, from which no hits follow"
             .to_owned());
     }
+    if trace.span_ns() == 0 {
+        return Err(
+            "all requests of the trace arrive at once: rates need a span of time".to_owned()
+        );
+    }
     let tokens = trace.requests[0].block_tokens;
     if trace.requests.iter().any(|request| request.block_tokens != tokens) {
         return Err("the trace has blocks of several sizes".to_owned());
     }
     match (model, trace.block_bytes) {
-        (Some((model, precision)), _) => Ok(model.token_bytes(precision) * u64::from(tokens)),
+        (Some((model, precision)), _) => {
+            let bytes = model.token_bytes(precision).checked_mul(u64::from(tokens));
+            bytes.ok_or_else(|| "a block of this model is too large".to_owned())
+        }
         (None, Some(bytes)) => Ok(bytes),
         (None, None) => Err("the trace does not state the size of a block; name a model with \
                              --model, such as llama-3-8b"
             .to_owned()),
     }
 }
+
+const BUCKET_BLOCKS_MAX: u64 = 1 << 20;
 
 /// Options common to all cells.
 #[derive(Clone, Debug)]
@@ -299,10 +309,13 @@ impl Study<'_> {
                 if bucket_blocks == 0 {
                     return Err("a block is larger than a bucket".to_owned());
                 }
+                if bucket_blocks > BUCKET_BLOCKS_MAX {
+                    return Err(format!("a bucket has more than {BUCKET_BLOCKS_MAX} blocks"));
+                }
                 let buckets = (blocks / bucket_blocks).min(1 << 30) as u32;
                 let options = BucketsOptions {
                     sectors,
-                    bucket_blocks: bucket_blocks.min(1 << 20) as u32,
+                    bucket_blocks: bucket_blocks as u32,
                     buckets,
                     threshold,
                     handles: device.handles,
@@ -331,7 +344,7 @@ impl Study<'_> {
             self.layout(tier_options.storage_blocks, &device, blocks)
         };
         let is_scaled = matches!(cell.target, Target::Drive(_));
-        let split = (options.request_bytes / SECTOR_BYTES).max(1) as u32;
+        let split = u32::try_from(options.request_bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
         let engine_options = EngineOptions {
             depth: options.depth,
             split: if is_scaled { u32::MAX } else { split },

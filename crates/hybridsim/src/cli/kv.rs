@@ -8,24 +8,27 @@ use super::trace::{entry_option, warn};
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
-use hybridsim_engine::SimDuration;
+use hybridsim_engine::{SECTOR_BYTES, SimDuration};
 use hybridsim_kv::generate::{Fitted, Likeness};
 use hybridsim_kv::model::{ModelShape, Precision};
 use hybridsim_kv::policy::PolicyName;
 use hybridsim_kv::tier::{NoStorage, Tier, TierOptions, WriteMode};
 use hybridsim_kv_plan::{
-    Cell, Drives, LayoutChoice, Row, Study, StudyOptions, TABLE_BYTES_MAX, Target, block_bytes,
-    html, terminal, write_mode,
+    Cell, Drives, LayoutChoice, Row, Study, StudyOptions, Target, block_bytes, html, terminal,
+    write_mode,
 };
 use hybridsim_report::figures::{binary_size, number};
 use hybridsim_report::json::pretty;
 use hybridsim_simulation::parallel::{parallel_map, processors};
+use hybridsim_simulation::text;
 use hybridsim_workload::profile::ServingProfile;
 use hybridsim_workload::trace::OpenOptions;
 use hybridsim_workload::trace::serving::{ServingTrace, read};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// Most requests that are generated, as they are kept in memory.
+const REQUESTS_MAX: i64 = 20_000_000;
 /// Policies of the table unless others are named.
 const POLICIES: &str = "lru,prefix:lru,s3-fifo,w-tinylfu,length-aware";
 
@@ -111,7 +114,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "BLOCKS", value_parser = super::at_least_one)]
     batch: Option<usize>,
     /// Largest request to the system of --system
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size,
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = request_size,
           requires = "system")]
     request_size: u64,
     /// Prompt tokens that a GPU computes per second
@@ -151,8 +154,8 @@ pub struct GenerateArgs {
     #[arg(required_unless_present = "judge")]
     out: Option<PathBuf>,
     /// Requests to generate; default: as many as the trace has
-    #[arg(long, value_name = "COUNT", value_parser = super::at_least_one)]
-    count: Option<usize>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=REQUESTS_MAX))]
+    count: Option<u32>,
     /// Seed of the generator
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -162,6 +165,11 @@ pub struct GenerateArgs {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
+}
+
+fn request_size(text: &str) -> Result<u64, String> {
+    let bytes = units::bytes(text)?;
+    if bytes >= SECTOR_BYTES { Ok(bytes) } else { Err("must be at least 512 bytes".to_owned()) }
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -228,11 +236,8 @@ fn targets(args: &PlanArgs) -> Result<(Vec<Target>, String), Failure> {
         None => Drives::standard(),
         Some(path) => {
             let of = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-            let length = std::fs::metadata(path).map_err(|error| of(error.to_string()))?.len();
-            if length > TABLE_BYTES_MAX {
-                return Err(of("is too long for a table of drives".to_owned()));
-            }
-            let text = std::fs::read_to_string(path).map_err(|error| of(error.to_string()))?;
+            let text = text::read(path, text::SCENARIO_BYTES_MAX);
+            let text = text.map_err(|error| of(error.to_string()))?;
             Drives::parse(&text).map_err(of)?
         }
     };
@@ -369,7 +374,8 @@ pub fn generate(registry: &Registry, args: &GenerateArgs) -> Result<(), Failure>
         return Err(Failure::usage(message));
     }
     let fitted = Fitted::new(&trace).map_err(of_trace)?;
-    let made = fitted.generate(args.count.unwrap_or(trace.requests.len()), args.seed);
+    let count = args.count.map_or(trace.requests.len(), |count| count as usize);
+    let made = fitted.generate(count, args.seed).map_err(Failure::usage)?;
     write_path(out, &mooncake(&made))
 }
 
@@ -398,7 +404,7 @@ fn judge(
 ) -> Result<Result<(), Failure>, String> {
     let count = trace.requests.len();
     let (first, second) = (trace.slice(0, count / 2), trace.slice(count / 2, count));
-    let made = Fitted::new(&first)?.generate(second.requests.len(), args.seed);
+    let made = Fitted::new(&first)?.generate(second.requests.len(), args.seed)?;
     let [fitted, real, made_likeness] = [&first, &second, &made].map(Likeness::of);
     let mut out =
         format!("{:<34} {:>12} {:>12} {:>12}\n", "", "first half", "second half", "generated");

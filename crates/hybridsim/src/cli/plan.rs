@@ -14,6 +14,7 @@ use hybridsim_mrc::{Ask, Curves, Method, Policy};
 use hybridsim_observe::RunResults;
 use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
 use hybridsim_simulation::scenario::Input;
+use hybridsim_simulation::text;
 use hybridsim_sweep::{Outcome, Point};
 use hybridsim_workload::profile::{Profile, profile};
 use hybridsim_workload::trace::{FormatEntry, open_with};
@@ -127,7 +128,8 @@ pub fn plan(registry: &Registry, args: &PlanArgs) -> Result<(), Failure> {
 fn prices(path: Option<&Path>) -> Result<Prices, Failure> {
     let Some(path) = path else { return Ok(Prices::standard()) };
     let of = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| of(error.to_string()))?;
+    let text = text::read(path, text::SCENARIO_BYTES_MAX);
+    let text = text.map_err(|error| of(error.to_string()))?;
     Prices::parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(of)
 }
 

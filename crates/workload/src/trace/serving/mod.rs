@@ -116,20 +116,27 @@ impl ServingTrace {
             ..Self::default()
         };
         let mut numbers = vec![NO_BLOCK; self.distinct()];
-        let (mut next, mut blocks) = (0, Vec::new());
+        let (mut next, mut blocks, mut new) = (0, Vec::new(), Vec::new());
         let start = self.requests.get(from).map_or(SimTime::ZERO, |first| first.at);
         for request in &self.requests[from..to] {
-            blocks.clear();
+            (blocks.clear(), new.clear());
             for &block in self.blocks(request) {
                 let number = &mut numbers[block as usize];
                 if *number == NO_BLOCK {
                     *number = next;
                     next += 1;
+                    new.push(block);
                 }
                 blocks.push(*number);
             }
             let at = SimTime::ZERO + request.at.since(start);
             part.push(ServingRequest { at, ..*request }, &blocks);
+            // A log of events states the parents of blocks outside the group.
+            for &block in &new {
+                let parent = numbers.get(self.parents[block as usize] as usize);
+                let number = numbers[block as usize] as usize;
+                part.parents[number] = parent.copied().unwrap_or(NO_BLOCK);
+            }
         }
         part
     }

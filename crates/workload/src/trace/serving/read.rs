@@ -94,6 +94,10 @@ struct Read {
     parent: u32,
 }
 
+/// Bounds of a trace, which needs some 70 bytes of memory for a request and 4 for a reference.
+const REQUESTS_MAX: usize = 20_000_000;
+const REFERENCES_MAX: usize = 1 << 29;
+
 struct Reading {
     facts: FormatFacts,
     warnings: WarningLog,
@@ -122,7 +126,6 @@ impl Reading {
             }
             events.clear();
             let parsed = parser.parse(line, &mut events);
-            let shown: String = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
             let location = SourceLocation::Line(number);
             let taken = parsed
                 .and_then(|()| events.drain(..).try_for_each(|event| self.take(event, location)));
@@ -132,6 +135,7 @@ impl Reading {
                     self.warnings.add(location, "the last line is truncated; left out");
                 }
                 Err(message) => {
+                    let shown = String::from_utf8_lossy(&line[..line.len().min(60)]);
                     let shown: String = shown.chars().flat_map(char::escape_default).collect();
                     let error = file.error(location, format!("{message} in \"{shown}...\""));
                     self.warnings.bad_record(error, !self.requests.is_empty())?;
@@ -185,6 +189,12 @@ impl Reading {
             return Err(format!("has blocks of {bytes} bytes; before they had {known}"));
         }
         self.block_bytes = self.block_bytes.or(raw.block_bytes);
+        if self.requests.len() >= REQUESTS_MAX || self.references.len() >= REFERENCES_MAX {
+            return Err(format!(
+                "is beyond {REQUESTS_MAX} requests or {REFERENCES_MAX} references, which are kept in \
+                 memory: cut the trace"
+            ));
+        }
         let parent = raw.parent.and_then(|name| self.numbers.get(name)).unwrap_or(NO_BLOCK);
         let first = self.references.len();
         for name in raw.blocks {
