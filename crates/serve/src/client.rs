@@ -1,6 +1,6 @@
 //! A client: its handshake, then its requests until it leaves or violates the protocol.
 
-use crate::connection::{Connection, End, Input, Protocol};
+use crate::connection::{Connection, End, HANDSHAKE_TIME, Input, Protocol};
 use crate::contents::{Data, SECTOR};
 use crate::drive::{Finished, Job, Kind};
 use crate::exports::Export;
@@ -15,11 +15,10 @@ use hybridsim_engine::Flags;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The longest request that carries data; clients learn it in the handshake.
 const DATA_BYTES_MAX: u32 = 32 << 20;
-const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Options of a handshake.
 const OPTIONS_MAX: usize = 128;
 /// Block status descriptors of a reply.

@@ -9,9 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// Time for the handshake of a connection.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Requests of a connection that are served at a time; further ones stay in the socket.
 const REQUESTS_MAX: usize = 256;
 /// Data and replies a connection may have in memory, unless one request alone has more.

@@ -193,6 +193,20 @@ impl Drive {
         zoned_devices(&self.session).map(|(first, it)| (first, it.layout())).collect()
     }
 
+    fn is_zoned(&self, sector: u64) -> bool {
+        self.zoned.iter().any(|it| it.contains(&sector))
+    }
+
+    /// Whether writes or management of zones by this client are outstanding.
+    pub fn changes_zones(&self, client: u64) -> bool {
+        let mut jobs = self.jobs.values().map(|it| &it.job).chain(&self.deferred);
+        jobs.any(|it| {
+            it.client == client
+                && matches!(it.kind, Kind::Write(_) | Kind::Zone(_))
+                && self.is_zoned(it.first)
+        })
+    }
+
     /// Zone `zone` of the zoned device number `device`.
     pub fn zone(&self, device: usize, zone: u64) -> Option<ZoneInfo> {
         let (_, it) = zoned_devices(&self.session).nth(device)?;
@@ -324,6 +338,10 @@ impl Drive {
     /// Stores what a part writes, and takes the bytes out of `kind`. Returns whether that was
     /// possible.
     fn store(&mut self, kind: &mut Kind, number: u64, first: u64, sectors: u64) -> bool {
+        if matches!(self.contents, Contents::Plain(_)) && self.is_zoned(first) {
+            // The device may refuse it: see `answered`.
+            return true;
+        }
         let stored = match (&mut self.contents, &mut *kind) {
             (Contents::Plain(store), Kind::Write(Data::Bytes(bytes))) => store.write(first, bytes),
             (
@@ -500,6 +518,7 @@ impl Drive {
 
     fn answered(&mut self, answer: Answer) {
         let Some(part) = self.parts.remove(&answer.number) else { return };
+        let is_zoned = self.is_zoned(part.first);
         let Some(pending) = self.jobs.get_mut(&part.pending) else { return };
         if self.clock.is_paced() {
             self.clock.replied(part.at, answer.at, Instant::now());
@@ -520,16 +539,15 @@ impl Drive {
             {
                 history.assume_newest(part.first, part.sectors).map(Ok)
             }
-            // A zoned device writes nothing of what it refuses: there are no data yet.
-            (Contents::Plain(store), Kind::Write(_))
-                if answer.outcome == Answered::Failed
-                    && self.zoned.iter().any(|it| it.contains(&part.first)) =>
-            {
-                store.free(part.first, part.sectors).map(Ok)
-            }
             _ if answer.outcome != Answered::Done => Ok(Ok(())),
             // Not acknowledged, but durable if it was forced.
             (Contents::History(_), Kind::Write(_)) if self.is_failing && !fua => Ok(Ok(())),
+            (Contents::Plain(store), Kind::Write(Data::Bytes(bytes))) if is_zoned => {
+                store.write(part.first, bytes).map(Ok)
+            }
+            (Contents::Plain(store), kind) if is_zoned && kind.changes_data() => {
+                store.free(part.first, part.sectors).map(Ok)
+            }
             (contents, Kind::Read) => {
                 bytes = vec![0; part.sectors as usize * SECTOR];
                 match contents {

@@ -32,6 +32,11 @@ pub const OPCODES: [u8; 9] = [
     opcode::DIRECTIVE_RECEIVE,
 ];
 
+/// Whether a command is supported with placement only.
+pub const fn is_placing(opcode: u8) -> bool {
+    matches!(opcode, opcode::DIRECTIVE_SEND | opcode::DIRECTIVE_RECEIVE)
+}
+
 impl Queue {
     pub async fn admin(
         self: &Rc<Self>,
@@ -56,7 +61,7 @@ impl Queue {
                 Ok(Done::result(u64::from(!aborted)))
             }
             opcode::DIRECTIVE_RECEIVE if !controller.is_discovery => self.directives(command),
-            // All directives are enabled as they can be.
+            // Directives cannot be enabled or disabled.
             opcode::DIRECTIVE_SEND if self.subsystem.placement.is_some() => {
                 Err(Status::INVALID_FIELD)
             }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// I/O queues of a controller.
-pub const QUEUES_MAX: u16 = 32;
+pub const QUEUES_MAX: u16 = 16;
 /// Entries of a queue.
 pub const ENTRIES_MAX: u16 = 128;
 /// Entries of the error log.
@@ -68,6 +68,7 @@ pub struct Controller {
 }
 
 const ENABLE: u32 = 1;
+const SHUTDOWN: u32 = 3 << 14;
 const READY: u32 = 1;
 const FAILED: u32 = 2;
 const SHUT_DOWN: u32 = 2 << 2;
@@ -104,6 +105,11 @@ impl Controller {
         }
     }
 
+    /// Whether the configuration `value` asks for a shutdown that has not been asked for.
+    pub fn begins_shutdown(&self, value: u32) -> bool {
+        value & SHUTDOWN != 0 && self.configuration.get() & SHUTDOWN == 0
+    }
+
     /// Whether the configuration is one that the controller supports: pages of 4 KiB, entries of
     /// 64 and 16 bytes, and the NVM or all command sets.
     fn is_valid(&self) -> bool {
@@ -127,7 +133,7 @@ impl Controller {
     /// The property controller status.
     pub fn status(&self) -> u32 {
         let value = self.configuration.get();
-        let shut = if value >> 14 & 3 != 0 { SHUT_DOWN } else { 0 };
+        let shut = if value & SHUTDOWN != 0 { SHUT_DOWN } else { 0 };
         let enabled = match value & ENABLE != 0 {
             true if self.is_valid() => READY,
             true => FAILED,
@@ -155,7 +161,7 @@ impl Controller {
         self.queues.borrow_mut().drain().for_each(|(_, connection)| connection.drop_now());
     }
 
-    /// The host is there.
+    /// Restarts the keep-alive timer.
     pub fn hear(&self) {
         self.heard.set(Instant::now());
     }
@@ -169,7 +175,7 @@ impl Controller {
         self.hear();
     }
 
-    /// Whether the host has been silent for longer than it said.
+    /// Whether the keep-alive timeout has expired.
     pub fn is_silent(&self) -> bool {
         let timeout = self.keep_alive.get();
         !timeout.is_zero() && self.heard.get().elapsed() > timeout
@@ -184,7 +190,7 @@ impl Controller {
         errors.truncate(ERRORS_MAX);
     }
 
-    /// A request for an event: it completes when there is one.
+    /// Queues an asynchronous event request.
     pub fn request_event(&self, id: u16) -> Result<oneshot::Receiver<Outcome>, Status> {
         let mut events = self.events.borrow_mut();
         if events.requests.len() >= EVENT_REQUESTS_MAX {

@@ -7,6 +7,8 @@ use super::pdu::u16_at;
 use super::queue::Queue;
 use super::status::{Done, Outcome, Status};
 use super::subsystem::NQN;
+use crate::drive::Kind;
+use hybridsim_engine::Flags;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,8 +17,6 @@ pub const VERSION: u32 = 0x2_0100;
 /// Any controller of the subsystem.
 const DYNAMIC: u16 = 0xFFFF;
 const CONNECT_BYTES: usize = 1024;
-/// Entries of an admin queue.
-const ADMIN_ENTRIES_MIN: u16 = 2;
 
 mod property {
     pub const CAPABILITIES: u32 = 0x00;
@@ -44,18 +44,19 @@ fn name(bytes: &[u8]) -> Option<String> {
 }
 
 /// Names the field of a connect command, or of its data, that is wrong.
-fn invalid(in_data: bool, at: u64) -> (u64, Status) {
-    (u64::from(in_data) << 16 | at, Status::CONNECT_INVALID)
+fn invalid(in_data: bool, at: u64) -> Outcome {
+    let result = u64::from(in_data) << 16 | at;
+    Ok(Done { status: Status::CONNECT_INVALID, ..Done::result(result) })
 }
 
 impl Queue {
-    pub fn fabrics(self: &Rc<Self>, command: &Command, data: &[u8]) -> Outcome {
+    pub async fn fabrics(self: &Rc<Self>, command: &Command, data: &[u8]) -> Outcome {
         let controller = self.controller();
         match (command.fabrics_type(), controller) {
             (kind::CONNECT, None) => self.connect(command, data),
             (_, None) | (kind::CONNECT, Some(_)) => Err(Status::COMMAND_SEQUENCE),
             (kind::PROPERTY_GET, Some(it)) if self.id.get() == 0 => get(&it, command),
-            (kind::PROPERTY_SET, Some(it)) if self.id.get() == 0 => set(&it, command),
+            (kind::PROPERTY_SET, Some(it)) if self.id.get() == 0 => self.set(&it, command).await,
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -72,20 +73,20 @@ impl Queue {
         let mut host = [0; 16];
         host.copy_from_slice(&data[..16]);
         let wanted = u16_at(data, 16);
-        let subsystem = name(&data[256..512]).ok_or(Status::CONNECT_INVALID)?;
-        let host = Host { id: host, nqn: name(&data[512..768]).ok_or(Status::CONNECT_INVALID)? };
+        let Some(nqn) = name(&data[512..768]) else { return invalid(true, 512) };
+        let host = Host { id: host, nqn };
+        let subsystem = name(&data[256..512]).unwrap_or_default();
         let is_discovery = subsystem == discovery::NQN;
         if !is_discovery && subsystem != NQN {
-            return Err(invalid(true, 256).1);
+            return invalid(true, 256);
         }
-        if entries == 0 || entries > ENTRIES_MAX - 1 || (id == 0 && entries + 1 < ADMIN_ENTRIES_MIN)
-        {
-            return Err(invalid(false, 44).1);
+        if entries == 0 || entries > ENTRIES_MAX - 1 {
+            return invalid(false, 44);
         }
         let controller = match id {
             0 => {
                 if wanted != DYNAMIC {
-                    return Err(invalid(true, 16).1);
+                    return invalid(true, 16);
                 }
                 let keep_alive = Duration::from_millis(command.dword(12).into());
                 let number = self.subsystem.number().ok_or(Status::CONNECT_BUSY)?;
@@ -95,15 +96,15 @@ impl Queue {
             }
             id => {
                 let controllers = self.subsystem.controllers.borrow();
-                let it = controllers.get(&wanted).ok_or(invalid(true, 16).1)?;
+                let Some(it) = controllers.get(&wanted) else { return invalid(true, 16) };
                 if it.host != host || it.is_discovery || is_discovery {
-                    return Err(invalid(true, 0).1);
+                    return invalid(true, 0);
                 }
                 if !it.is_ready() {
                     return Err(Status::COMMAND_SEQUENCE);
                 }
                 if id > QUEUES_MAX || !it.add_queue(id, &self.connection) {
-                    return Err(invalid(false, 42).1);
+                    return invalid(false, 42);
                 }
                 Rc::clone(it)
             }
@@ -111,6 +112,21 @@ impl Queue {
         let number = controller.id;
         self.attach(controller, id, entries + 1);
         Ok(Done::result(number.into()))
+    }
+
+    /// Sets a property. The host may lose power once the shutdown that it asks for is complete.
+    async fn set(&self, controller: &Controller, command: &Command) -> Outcome {
+        let (is_long, offset) = (command.dword(10) & 7 == 1, command.dword(11));
+        if is_long || offset != property::CONFIGURATION {
+            return Err(Status::INVALID_FIELD);
+        }
+        let value = command.dword(12);
+        if controller.begins_shutdown(value) && !controller.is_discovery {
+            let flushed = self.job(Kind::Flush, 0, 0, Flags::NONE).await;
+            flushed.map_err(|_| Status::INTERNAL_ERROR)?;
+        }
+        controller.configure(value);
+        Ok(Done::default())
     }
 }
 
@@ -124,13 +140,4 @@ fn get(controller: &Controller, command: &Command) -> Outcome {
         _ => return Err(Status::INVALID_FIELD),
     };
     Ok(Done::result(value))
-}
-
-fn set(controller: &Controller, command: &Command) -> Outcome {
-    let (is_long, offset) = (command.dword(10) & 7 == 1, command.dword(11));
-    if is_long || offset != property::CONFIGURATION {
-        return Err(Status::INVALID_FIELD);
-    }
-    controller.configure(command.dword(12));
-    Ok(Done::default())
 }

@@ -109,10 +109,9 @@ impl Queue {
         page.u32(96, attributes | 1 << 4 | flag(placement, 19)).u16(340, 1);
         // Several controllers; directives.
         page.u8(76, 2).u16(256, flag(placement, 5) as u16);
-        // Log pages: command effects, extended data, and those of placement.
-        page.u8(260, 1 << 1 | 1).u8(261, 1 << 1 | 1 << 2 | 1 << 5).u8(258, 3);
-        let bytes: u64 = self.subsystem.namespaces.iter().map(|it| it.sectors * SECTOR_BYTES).sum();
-        page.u64(280, bytes);
+        // Log pages: command effects and extended data.
+        page.u8(260, 1 << 1 | 1).u8(261, 1 << 1 | 1 << 2).u8(258, 3);
+        page.u64(280, self.subsystem.bytes());
         page.u8(512, 0x66).u8(513, 0x44).u32(516, self.subsystem.namespaces.len() as u32);
         // Compare, dataset management, write zeroes, timestamp, verify, copy.
         page.u16(520, 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8);
@@ -181,7 +180,7 @@ fn specific(of: &Namespace, set: u8) -> Page {
 /// Limits of the NVM command set.
 fn nvm_limits() -> Page {
     let mut page = Page::new(PAGE_BYTES);
-    // Verify is limited as transfers are; ranges of dataset management are not, beyond 256.
+    // Verify is limited as transfers are; dataset management has no limit but 256 ranges.
     page.u8(0, TRANSFER_SHIFT);
     page
 }

@@ -39,6 +39,11 @@ pub const COMMANDS: [(u8, bool); 9] = [
     (opcode::COPY, true),
 ];
 
+/// Whether a command is supported with placement only.
+pub const fn is_placing(opcode: u8) -> bool {
+    opcode == opcode::IO_RECEIVE
+}
+
 /// Those that zoned namespaces have besides.
 pub const ZONED_COMMANDS: [(u8, bool); 3] =
     [(opcode::ZONE_SEND, true), (opcode::ZONE_RECEIVE, false), (opcode::APPEND, true)];

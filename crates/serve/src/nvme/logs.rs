@@ -77,7 +77,7 @@ impl Queue {
             }
             // No namespace changes while the server runs.
             id::CHANGED => Page::new(4096),
-            id::EFFECTS => effects((command.dword(14) >> 24) as u8)?,
+            id::EFFECTS => self.effects((command.dword(14) >> 24) as u8)?,
             id::ENDURANCE if group == 1 => self.endurance(controller),
             id::OCP => self.ocp(controller),
             0x20..=0x23 if group == 1 => {
@@ -132,19 +132,39 @@ impl Queue {
         page
     }
 
+    /// The commands that are supported, and whether they change data.
+    fn effects(&self, set: u8) -> Result<Page, Status> {
+        let zoned: &[(u8, bool)] = match set {
+            0 => &[],
+            2 => &io::ZONED_COMMANDS,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let is_placing = self.subsystem.placement.is_some();
+        let mut page = Page::new(4096);
+        for opcode in admin::OPCODES.iter().filter(|it| is_placing || !admin::is_placing(**it)) {
+            page.u32(usize::from(*opcode) * 4, 1);
+        }
+        let io = io::COMMANDS.iter().filter(|(it, _)| is_placing || !io::is_placing(*it));
+        for (opcode, changes) in zoned.iter().chain(io) {
+            page.u32(1024 + usize::from(*opcode) * 4, 1 | u32::from(*changes) << 1);
+        }
+        Ok(page)
+    }
+
     fn endurance(&self, controller: &Controller) -> Page {
         let smart = self.figures(controller);
         let counts = &self.subsystem.counts;
         let billions = |bytes: u64| bytes.div_ceil(1_000_000_000);
         let of = |sectors: &Cell<u64>| billions(sectors.get() * SECTOR_BYTES);
-        let bytes: u64 = self.subsystem.namespaces.iter().map(|it| it.sectors * SECTOR_BYTES).sum();
         let mut page = Page::new(512);
         // The bit of the temperature is not one of endurance groups.
         page.u8(0, smart.critical & !2).u8(3, smart.spare).u8(4, SPARE_THRESHOLD).u8(5, smart.used);
         page.u64(48, of(&counts.sectors_read)).u64(64, of(&counts.sectors_written));
         page.u64(80, billions(smart.health.programmed_bytes));
         page.u64(96, counts.reads.get()).u64(112, counts.writes.get());
-        page.u64(128, counts.media_errors.get()).u64(144, counts.errors.get()).u64(160, bytes);
+        page.u64(128, counts.media_errors.get())
+            .u64(144, counts.errors.get())
+            .u64(160, self.subsystem.bytes());
         page
     }
 
@@ -162,8 +182,7 @@ impl Queue {
         let cuts = self.server.with_drive(|drive| drive.served.power_cuts);
         page.u16(101, 0).u8(103, 2).u32(112, cuts as u32);
         page.u8(120, (health.free * 100.0) as u8);
-        let bytes: u64 = self.subsystem.namespaces.iter().map(|it| it.sectors * SECTOR_BYTES).sum();
-        page.u64(152, bytes).u16(494, 3).put(496, OCP_GUID);
+        page.u64(152, self.subsystem.bytes()).u16(494, 3).put(496, OCP_GUID);
         page
     }
 
@@ -193,21 +212,4 @@ fn errors(controller: &Controller) -> Page {
         page.u64(at + 16, failed.lba).u32(at + 24, failed.nsid).u8(at + 29, 3);
     }
     page
-}
-
-/// The commands that are supported, and whether they change data.
-fn effects(set: u8) -> Result<Page, Status> {
-    let io: &[(u8, bool)] = match set {
-        0 => &io::COMMANDS,
-        2 => &io::ZONED_COMMANDS,
-        _ => return Err(Status::INVALID_FIELD),
-    };
-    let mut page = Page::new(4096);
-    for opcode in admin::OPCODES {
-        page.u32(usize::from(opcode) * 4, 1);
-    }
-    for (opcode, changes) in io.iter().chain(&io::COMMANDS) {
-        page.u32(1024 + usize::from(*opcode) * 4, 1 | u32::from(*changes) << 1);
-    }
-    Ok(page)
 }

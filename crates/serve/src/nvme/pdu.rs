@@ -7,8 +7,9 @@ use bytes::{BufMut, BytesMut};
 pub const COMMON_BYTES: usize = 8;
 /// Bytes of a digest.
 pub const DIGEST_BYTES: usize = 4;
-/// Bytes of a command, and of a completion.
+/// Bytes of a command.
 pub const COMMAND_BYTES: usize = 64;
+/// Bytes of a completion.
 pub const COMPLETION_BYTES: usize = 16;
 /// Data of one PDU from the host.
 pub const HOST_DATA_BYTES_MAX: u32 = 256 << 10;
@@ -74,7 +75,7 @@ impl Common {
     const fn header_bytes(kind: u8) -> Option<u8> {
         match kind {
             kind::COMMAND => Some((COMMON_BYTES + COMMAND_BYTES) as u8),
-            kind::HOST_DATA | kind::HOST_TERMINATE => Some(24),
+            kind::HOST_DATA => Some(24),
             _ => None,
         }
     }
@@ -86,9 +87,6 @@ impl Common {
         let digests = self.flags & (HEADER_DIGEST | DATA_DIGEST);
         let begin = usize::from(header) + form.header_digest();
         let length = self.length as usize;
-        if self.kind == kind::HOST_TERMINATE {
-            return Ok((0, length.saturating_sub(usize::from(header)).min(128)));
-        }
         if self.header != header || length < begin || digests & !form.flags(true) != 0 {
             return Err(Fatal::Header);
         }
@@ -120,7 +118,7 @@ pub struct Form {
     alignment: u8,
 }
 
-/// Parses the rest of an initialization request; `None` if it cannot be served.
+/// Parses the rest of an initialization request.
 pub fn parse_init(bytes: &[u8; 120]) -> Result<Form, Fatal> {
     let (version, alignment, digests) = (u16_at(bytes, 0), bytes[2], bytes[3]);
     if version != 0 || alignment > 31 || digests & !3 != 0 {
@@ -214,7 +212,7 @@ impl Form {
     }
 }
 
-/// Whether the digest at the end of `header` is that of the rest.
+/// Whether `digest` is the CRC-32C of `bytes`.
 pub fn is_intact(bytes: &[u8], digest: &[u8]) -> bool {
     crc32c::crc32c(bytes) == u32_at(digest, 0)
 }

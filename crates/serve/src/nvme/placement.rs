@@ -159,7 +159,7 @@ impl Placement {
         self.check_handle(command)?;
         let enabled = u8::from(self.reports_invalid.get());
         let data = vec![INVALID_IDENTIFIER, enabled];
-        Ok(Done { result: 1, data })
+        Ok(Done { result: 1, ..Done::data(data) })
     }
 
     /// Enables or disables events, for all handles.

@@ -9,7 +9,8 @@ use super::pdu::{
 };
 use super::status::{Done, Outcome, Status};
 use super::subsystem::{Subsystem, count};
-use crate::connection::{Connection, End, Input, Protocol};
+use crate::budget::STALLED;
+use crate::connection::{Connection, End, HANDSHAKE_TIME, Input, Protocol};
 use crate::drive::{Finished, Job, Kind};
 use crate::server::Server;
 use crate::stream::Stream;
@@ -27,12 +28,12 @@ pub const TRANSFER_SHIFT: u8 = 8;
 pub const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_SHIFT;
 /// Data in the capsule of a command.
 pub const CAPSULE_BYTES_MAX: usize = 8 << 10;
-/// Time for the handshake of a connection.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 /// Interval at which the keep-alive timer is checked.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// The health of the drive, a sum over all blocks, is checked once in so many intervals.
 const HEALTH_EVERY: u32 = 4;
+/// Interval at which the end of outstanding jobs is checked for.
+const SETTLE_EVERY: Duration = Duration::from_millis(5);
 
 /// The end of a job: bytes of a read, or a message.
 type Ended = Result<Vec<u8>, &'static str>;
@@ -87,6 +88,8 @@ pub struct Queue {
     head: Cell<u16>,
     outstanding: Cell<u16>,
     transfers: RefCell<FxHashMap<u16, Transfer>>,
+    /// The time at which data were last asked for, with none on their way, or arrived.
+    data_moved: Cell<Instant>,
     transfers_begun: Cell<u16>,
     tasks: RefCell<JoinSet<()>>,
 }
@@ -109,6 +112,7 @@ pub async fn serve(stream: Stream, server: Rc<Server>, subsystem: Rc<Subsystem>)
         head: Cell::new(0),
         outstanding: Cell::new(0),
         transfers: RefCell::default(),
+        data_moved: Cell::new(Instant::now()),
         transfers_begun: Cell::new(0),
         tasks: RefCell::default(),
     });
@@ -116,10 +120,11 @@ pub async fn serve(stream: Stream, server: Rc<Server>, subsystem: Rc<Subsystem>)
         // After a power failure no further command is read.
         biased;
         () = connection.closed.notified() => End::Left,
-        stop = queue.run() => queue.stopped(stop).await,
+        stop = queue.run() => queue.stopped(stop),
         end = connection.write_out() => end.err().unwrap_or(End::Left),
         () = queue.supervise() => End::Violation,
     };
+    queue.settle().await;
     queue.end();
     server.disconnected(&connection, end);
 }
@@ -134,7 +139,16 @@ impl Queue {
         *self.controller.borrow_mut() = Some(controller);
         self.id.set(id);
         self.size.set(size.min(ENTRIES_MAX));
+        // The first entry is the connect command.
+        self.head.set(1);
         self.server.connected();
+    }
+
+    /// Waits for writes and management of zones, whose order other hosts rely on.
+    async fn settle(&self) {
+        while self.server.with_drive(|drive| drive.changes_zones(self.connection.id)) {
+            tokio::time::sleep(SETTLE_EVERY).await;
+        }
     }
 
     /// Ends the tasks of the queue, and with the admin queue the controller.
@@ -149,8 +163,8 @@ impl Queue {
         }
     }
 
-    /// Says why the connection ends, where the host is at fault.
-    async fn stopped(&self, stop: Stop) -> End {
+    /// Sends a termination request if the host violated the protocol.
+    fn stopped(&self, stop: Stop) -> End {
         match stop {
             Stop::End(end) => end,
             Stop::Fatal(reason, header) => {
@@ -167,6 +181,10 @@ impl Queue {
         let began = Instant::now();
         for interval in (0..HEALTH_EVERY).cycle() {
             tokio::time::sleep(CHECK_EVERY).await;
+            // Other commands do not excuse a host that keeps memory for data it does not send.
+            if !self.transfers.borrow().is_empty() && self.data_moved.get().elapsed() > STALLED {
+                return;
+            }
             match self.controller() {
                 None if began.elapsed() > HANDSHAKE_TIME => return,
                 Some(controller) if self.id.get() == 0 => {
@@ -222,9 +240,11 @@ impl Queue {
         header[..COMMON_BYTES].copy_from_slice(&first);
         let common = Common::parse(&first);
         let fatal = |reason| Stop::Fatal(reason, first.to_vec());
+        if common.kind == kind::HOST_TERMINATE {
+            return Err(Stop::End(End::Left));
+        }
         let (gap, data) = common.check(form).map_err(fatal)?;
         let limit = match common.kind {
-            kind::HOST_TERMINATE => return Err(Stop::End(End::Left)),
             kind::COMMAND => CAPSULE_BYTES_MAX,
             _ => HOST_DATA_BYTES_MAX as usize,
         };
@@ -270,6 +290,7 @@ impl Queue {
         transfer.data.extend_from_slice(data);
         transfer.is_damaged |= is_damaged;
         self.connection.arrived(length);
+        self.data_moved.set(Instant::now());
         if transfer.data.len() == transfer.length {
             let Transfer { data, is_damaged, complete, .. } =
                 transfers.remove(&number).ok_or(Fatal::Header)?;
@@ -367,6 +388,9 @@ impl Queue {
 
     fn add_transfer(&self, transfer: Transfer) -> u16 {
         let mut transfers = self.transfers.borrow_mut();
+        if transfers.is_empty() {
+            self.data_moved.set(Instant::now());
+        }
         // Fewer than there are numbers, as a queue has few entries.
         loop {
             let number = self.transfers_begun.get();
@@ -380,7 +404,7 @@ impl Queue {
 
     async fn dispatch(self: &Rc<Self>, command: &Command, data: Vec<u8>) -> Outcome {
         if command.opcode == FABRICS {
-            return self.fabrics(command, &data);
+            return self.fabrics(command, &data).await;
         }
         let controller = self.controller().ok_or(Status::COMMAND_SEQUENCE)?;
         match self.id.get() {
@@ -400,19 +424,19 @@ impl Queue {
             true => Ok(done),
             false => Err(Status::SGL_LENGTH),
         });
-        let (done, status) = match outcome {
-            Ok(done) => (done, Status::SUCCESS),
-            Err(status) => (Done::default(), status),
+        let done = match outcome {
+            Ok(done) => done,
+            Err(status) => Done { status, ..Done::default() },
         };
         if let Some(controller) = self.controller()
-            && status != Status::SUCCESS
+            && done.status != Status::SUCCESS
         {
             count(&self.subsystem.counts.errors, 1);
             controller.log(Failed {
                 count: 0,
                 queue: self.id.get(),
                 command: command.id,
-                status,
+                status: done.status,
                 lba: if self.id.get() == 0 { 0 } else { command.quad(10) },
                 nsid: command.nsid,
             });
@@ -422,7 +446,7 @@ impl Queue {
             head: self.head.get(),
             queue: self.id.get(),
             command: command.id,
-            status,
+            status: done.status,
         };
         let form = self.form.get();
         self.connection.reply(|out| {

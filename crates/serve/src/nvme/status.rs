@@ -1,7 +1,7 @@
 //! Statuses of completed commands (base specification, status field).
 
 /// A status: its type in bits 10:8, its code in bits 7:0, and from bit 14 on "do not retry".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status(u16);
 
 /// Do not retry: the same command will fail again.
@@ -58,9 +58,11 @@ impl Status {
     }
 }
 
-/// The end of a command that succeeded.
+/// The end of a command that has a result.
 #[derive(Debug, Default)]
 pub struct Done {
+    /// Success, unless a command that failed has a result.
+    pub status: Status,
     /// Dwords 0 and 1 of the completion.
     pub result: u64,
     /// Data for the host.
@@ -69,11 +71,11 @@ pub struct Done {
 
 impl Done {
     pub fn result(result: u64) -> Self {
-        Self { result, data: Vec::new() }
+        Self { result, ..Self::default() }
     }
 
     pub fn data(data: Vec<u8>) -> Self {
-        Self { result: 0, data }
+        Self { data, ..Self::default() }
     }
 }
 

@@ -69,6 +69,11 @@ pub struct Subsystem {
 }
 
 impl Subsystem {
+    /// Bytes of all namespaces.
+    pub fn bytes(&self) -> u64 {
+        self.namespaces.iter().map(|it| it.sectors * SECTOR_BYTES).sum()
+    }
+
     /// The subsystem of `drive`: a namespace for each of `exports`, or for each zoned device.
     ///
     /// # Errors

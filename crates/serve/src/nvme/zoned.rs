@@ -232,7 +232,7 @@ impl Queue {
         if all {
             for zone in 0..zones.layout.zones {
                 if is_selected(action, zones.info(&self.server, zone).state) {
-                    self.act(namespace, zones, (zone, action)).await?;
+                    self.act(namespace, zones, (zone, action), all).await?;
                 }
             }
             return Ok(Done::default());
@@ -245,7 +245,7 @@ impl Queue {
         if !sector.is_multiple_of(zones.layout.size) {
             return Err(Status::INVALID_FIELD);
         }
-        self.act(namespace, zones, (sector / zones.layout.size, action)).await?;
+        self.act(namespace, zones, (sector / zones.layout.size, action), all).await?;
         Ok(Done::default())
     }
 
@@ -254,9 +254,13 @@ impl Queue {
         namespace: &Namespace,
         zones: &Zones,
         (zone, action): (u64, ZoneAction),
+        is_one_of_all: bool,
     ) -> Result<(), Status> {
         let _managing = zones.manage(zone).await;
         let state = zones.info(&self.server, zone).state;
+        if is_one_of_all && !is_selected(action, state) {
+            return Ok(()); // A write that was outstanding has filled it.
+        }
         if let Some(status) = refusal(action, state) {
             return Err(status);
         }

@@ -119,7 +119,8 @@ impl ServingTrace {
         let (mut next, mut blocks, mut new) = (0, Vec::new(), Vec::new());
         let start = self.requests.get(from).map_or(SimTime::ZERO, |first| first.at);
         for request in &self.requests[from..to] {
-            (blocks.clear(), new.clear());
+            blocks.clear();
+            new.clear();
             for &block in self.blocks(request) {
                 let number = &mut numbers[block as usize];
                 if *number == NO_BLOCK {
