@@ -140,3 +140,20 @@ fn a_published_trace_has_its_published_hits_on_every_drive() {
         assert_eq!(row["totals"]["inserted"][2], 227_579);
     }
 }
+
+#[test]
+fn sizes_and_traces_that_give_no_rate_are_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("at-once.jsonl");
+    let line = "{\"timestamp\":0,\"input_length\":512,\"output_length\":1,\"hash_ids\":[1]}\n";
+    std::fs::write(&path, line.repeat(20)).expect("one's own folder");
+    let trace = path.to_str().expect("UTF-8");
+    let format = "{ kind = \"mooncake\", block_tokens = 512 }";
+    let at_once = ["kv", "plan", trace, "--model", "llama-3-8b", "--format", format];
+    refused(&at_once, 3, "arrive at once");
+    let system = ["--system", "examples/kv-storage.toml", "--request-size", "0"];
+    refused(&[&["kv", "plan"], &MODEL[..], &system].concat(), 2, "--request-size");
+    refused(&[&["kv", "plan"], &MODEL[..], &["--drives", "/dev/zero"]].concat(), 2, "MiB");
+    let count = ["--count", "10000000000000000000"];
+    refused(&[&["kv", "generate", TRACE], &count[..]].concat(), 2, "--count");
+}

@@ -249,7 +249,12 @@ function download(name, text, type) {
 
 async function useFile(file) {
   if (!file) return;
-  await simulator.addTrace(file.name, await file.arrayBuffer());
+  try {
+    await simulator.addTrace(file.name, await file.arrayBuffer());
+  } catch (error) {
+    say(`${file.name} cannot be used: ${error.message}`);
+    return;
+  }
   state.systems = state.systems.map(text => scenarioText.replay(text, file.name));
   select(state.current);
   say(`${file.name} is the workload of every system now.`);
@@ -274,7 +279,8 @@ const example = name => (catalogue.examples.find(one => one.name === name) || {}
 async function begin() {
   const fragment = location.hash.slice(1);
   const named = /^example=(.+)$/.exec(fragment);
-  const texts = named ? decodeURIComponent(named[1]).split(",").map(example).filter(Boolean) : [];
+  // Names of examples have no letters that addresses escape.
+  const texts = named ? named[1].split(",").map(example).filter(Boolean) : [];
   if (texts.length > 0) {
     Object.assign(state, { systems: texts, current: 0 });
   } else {

@@ -49,8 +49,9 @@ const simulator = (() => {
   }
 
   async function addTrace(name, bytes) {
+    const answer = await call("trace", name, bytes);
     traces.set(name, bytes);
-    return call("trace", name, bytes);
+    return answer;
   }
 
   return {

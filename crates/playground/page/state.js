@@ -1,10 +1,19 @@
 "use strict";
 // The state of the page in the fragment of its address: the systems, compressed.
 const pageState = (() => {
-  async function through(bytes, stream) {
-    const changed = new Blob([bytes]).stream().pipeThrough(stream);
-    return new Uint8Array(await new Response(changed).arrayBuffer());
+  async function through(bytes, stream, most = Infinity) {
+    const parts = [];
+    let length = 0;
+    for await (const part of new Blob([bytes]).stream().pipeThrough(stream)) {
+      length += part.length;
+      if (length > most) throw new Error("it is too long");
+      parts.push(part);
+    }
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
+
+  // Longer scenarios are files. A short link may hold much more.
+  const BYTES_MAX = 4 << 20;
 
   const toText = bytes => {
     let text = "";
@@ -30,12 +39,13 @@ const pageState = (() => {
   // The state of a fragment; an error where it is damaged.
   async function unpack(fragment) {
     const packed = toBytes(fragment.replace(/-/g, "+").replace(/_/g, "/"));
-    const bytes = await through(packed, new DecompressionStream("deflate-raw"));
+    const bytes = await through(packed, new DecompressionStream("deflate-raw"), BYTES_MAX);
     const state = JSON.parse(new TextDecoder().decode(bytes));
     const whole = Array.isArray(state.systems) && state.systems.length > 0
       && state.systems.every(text => typeof text === "string");
     if (!whole) throw new Error("it has no systems");
-    state.current = Math.min(Math.max(Number(state.current) || 0, 0), state.systems.length - 1);
+    const current = Math.trunc(Number(state.current) || 0);
+    state.current = Math.min(Math.max(current, 0), state.systems.length - 1);
     return state;
   }
 

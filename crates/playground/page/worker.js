@@ -1,6 +1,6 @@
 "use strict";
 // Runs the simulator beside the page. Each message asks for one call and gets one answer.
-let playground = null, memory = null;
+let playground = null, memory = null, opened = null;
 
 const calls = {
   async open(module) {
@@ -25,12 +25,16 @@ const calls = {
 
 onmessage = async ({ data: { id, call, values } }) => {
   try {
-    postMessage({ id, answer: await calls[call](...values) });
+    if (call === "open") opened = calls.open(...values);
+    // Calls may arrive while the program is being instantiated.
+    const first = await opened;
+    if (call === "open") return postMessage({ id, answer: first });
+    return postMessage({ id, answer: await calls[call](...values) });
   } catch (error) {
     // Bad input has answers; after an error the simulator cannot be used any more.
     const memoryOrDefect = "it needs more memory than a page gets (4 GiB), or has a defect";
     const trapped = error instanceof WebAssembly.RuntimeError;
     const text = trapped ? memoryOrDefect : String(error.message || error);
-    postMessage({ id, error: `The simulator ended: ${text}.` });
+    return postMessage({ id, error: `The simulator ended: ${text}.` });
   }
 };

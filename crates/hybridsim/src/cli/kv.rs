@@ -154,7 +154,8 @@ pub struct GenerateArgs {
     #[arg(required_unless_present = "judge")]
     out: Option<PathBuf>,
     /// Requests to generate; default: as many as the trace has
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=REQUESTS_MAX))]
+    #[arg(long, value_name = "COUNT",
+          value_parser = clap::value_parser!(u32).range(1..=REQUESTS_MAX))]
     count: Option<u32>,
     /// Seed of the generator
     #[arg(long, default_value_t = 1)]

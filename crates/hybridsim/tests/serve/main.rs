@@ -13,7 +13,7 @@ mod programs;
 mod server;
 
 use client::{Client, FUA, ONE};
-use common::{SSD, component};
+use common::{SSD, ZNS, component};
 use server::Server;
 use std::io::Write;
 use std::path::Path;
@@ -32,6 +32,18 @@ fn folder() -> tempfile::TempDir {
 
 fn bytes(seed: u8, length: u32) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
+}
+
+#[test]
+fn a_refused_write_of_a_zone_leaves_its_data() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &component("zns", ZNS), &[]);
+    let mut client = Client::open(&server.socket, "", false);
+    let data = bytes(1, 4096);
+    assert_eq!(client.write(0, 0, &data), Ok(vec![]));
+    assert!(client.write(0, 0, &bytes(2, 4096)).is_err(), "not at the write pointer");
+    assert_eq!(client.read(0, 4096), Ok(data));
+    server.stop();
 }
 
 #[test]

@@ -164,6 +164,12 @@ fn wrong_commands_fail_with_the_statuses_of_the_specification() {
     let mut queue = Queue::io(server.address, (1, controller), 0);
     let blocks = u64_at(&admin.identify(0, 1, 0).ok(), 0);
     let block = bytes(1, BLOCK);
+    let mut stranger = Queue::initialize(server.address, 0);
+    let wrong = stranger.connect("nqn.2014-08.org.example:other", (0, 31, 0xFFFF), 0);
+    assert_eq!(wrong, (0x182, 256), "the field of the data that is wrong");
+    let effects = admin.call(Command::new(2, u32::MAX).dword(10, 5 | 1023 << 16), None, 4096).ok();
+    let supported = [2, 0x19, 0x1A].map(|opcode| u32_at(&effects, opcode * 4) & 1);
+    assert_eq!(supported, [1, 0, 0], "no directives without placement");
     assert_eq!(queue.read(1, blocks, 1).status, 0x80);
     assert_eq!(queue.read(1, u64::MAX, 1).status, 0x80);
     assert_eq!(queue.write(1, blocks - 1, &bytes(1, 2 * BLOCK)), 0x80);

@@ -191,8 +191,8 @@ impl Reading {
         self.block_bytes = self.block_bytes.or(raw.block_bytes);
         if self.requests.len() >= REQUESTS_MAX || self.references.len() >= REFERENCES_MAX {
             return Err(format!(
-                "is beyond {REQUESTS_MAX} requests or {REFERENCES_MAX} references, which are kept in \
-                 memory: cut the trace"
+                "is beyond {REQUESTS_MAX} requests or {REFERENCES_MAX} references, which are kept \
+                 in memory: cut the trace"
             ));
         }
         let parent = raw.parent.and_then(|name| self.numbers.get(name)).unwrap_or(NO_BLOCK);
