@@ -63,6 +63,12 @@ impl EventRecord {
         (self.head >> 16) as u8
     }
 
+    /// The component and the event's number in one.
+    #[inline(always)]
+    pub const fn source(&self) -> u32 {
+        self.head as u32 & 0xFF_FFFF
+    }
+
     /// A record with these fields and number `kind`.
     #[inline(always)]
     #[must_use]

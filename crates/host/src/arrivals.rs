@@ -93,10 +93,14 @@ impl Arrivals {
         if self.exhausted {
             return None;
         }
-        self.ahead.pop_front().or_else(|| self.read(ctx))
+        match self.ahead.pop_front() {
+            None => self.read(ctx),
+            arrival => arrival,
+        }
     }
 
     /// As [`Arrivals::pull`], where no request has been read ahead.
+    #[inline(never)]
     fn read(&mut self, ctx: &mut Ctx<'_>) -> Option<Arrival> {
         if self.ahead_end.is_none() {
             self.read_ahead(ctx);

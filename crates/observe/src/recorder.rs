@@ -19,6 +19,7 @@ use hybridsim_disk::DiskEvent;
 use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, SimDuration, SimTime};
 use hybridsim_flash::FlashEvent;
+use std::slice::Iter;
 
 // The kinds that come with every request, some of them with detailed events only.
 const ARRIVED: u8 = kind_of::<CommonEvent>("arrived");
@@ -280,8 +281,10 @@ impl Recorder<'_> {
     /// pictures are included only if they are `DRAWN`.
     fn observe<const DRAWN: bool>(&mut self, events: &[EventRecord]) {
         self.fingerprint.take(events);
-        for record in events {
+        let mut rest = events.iter();
+        while let Some(record) = rest.next() {
             match record.kind() {
+                PROGRAM | READ if !DRAWN => self.add_flash_operations(record, &mut rest),
                 PROGRAM => self.add_kind::<PROGRAM, DRAWN>(record),
                 READ => self.add_kind::<READ, DRAWN>(record),
                 PHASE_TIME => self.add_kind::<PHASE_TIME, DRAWN>(record),
@@ -310,6 +313,33 @@ impl Recorder<'_> {
         if DRAWN && let Some(drawn) = &mut self.drawn {
             drawn.series.add(&record);
             drawn.busy.add(&record);
+        }
+    }
+
+    /// Adds `record`, a read or program of a flash device, and the device's others that follow at
+    /// once: most records of a run are such.
+    #[inline(always)]
+    fn add_flash_operations<'e>(
+        &mut self,
+        mut record: &'e EventRecord,
+        rest: &mut Iter<'e, EventRecord>,
+    ) {
+        let [read, program] = [READ, PROGRAM].map(|kind| record.with_kind(kind).source());
+        let Some((device, from)) = self.counters.component(record.component()) else { return };
+        let mut is_read = record.source() == read;
+        loop {
+            self.invariants.pass_time(record.time);
+            match is_read {
+                true => device.add(&record.with_kind(READ), from),
+                false => device.add(&record.with_kind(PROGRAM), from),
+            }
+            let Some(next) = rest.as_slice().first() else { return };
+            is_read = next.source() == read;
+            if !is_read && next.source() != program {
+                return;
+            }
+            record = next;
+            rest.next();
         }
     }
 

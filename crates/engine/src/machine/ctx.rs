@@ -42,29 +42,50 @@ impl Ctx<'_> {
     ///
     /// A request outside the child's capacity ends the run with a [`Fault::OutOfRange`].
     #[inline]
-    pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
-        let child_index = child as u16;
-        let Link { node: child, base, capacity, target, zone_commands } =
-            self.core.tree[self.node.0 as usize].children[child];
-        let within = request.end().0 <= capacity && request.sectors > 0;
+    pub fn issue(&mut self, child: usize, request: Request, tag: u64) -> RequestId {
+        let link = self.core.tree[self.node.0 as usize].children[child];
+        let within = request.end().0 <= link.capacity && request.sectors > 0;
+        if request.op == Op::Flush || request.is_zone_command() || !within {
+            return self.issue_special((child, link), request, tag, within);
+        }
+        let id = self.admit((child, link), request, tag);
+        self.core.inbox.push(Message::Request(id));
+        id
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, (index, link): (usize, Link), mut request: Request, tag: u64) -> RequestId {
+        let Link { node: child, base, .. } = link;
+        request.lba = request.lba.offset(base);
+        let (issued, child_index) = (self.core.now, index as u16);
+        self.core.admit(Sent { request, tag, base, issued, child, child_index })
+    }
+
+    /// Issues a flush, a zone command, or a request that is not `within` the child's capacity.
+    #[inline(never)]
+    fn issue_special(
+        &mut self,
+        (child, link): (usize, Link),
+        mut request: Request,
+        tag: u64,
+        within: bool,
+    ) -> RequestId {
         let deliver = request.op == Op::Flush || within;
         if !deliver {
             let fault = Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
-                capacity,
-                device: self.core.tree[child.0 as usize].path.clone(),
+                capacity: link.capacity,
+                device: self.core.tree[link.node.0 as usize].path.clone(),
             };
             self.core.fault.get_or_insert(fault);
         }
-        if target && request.op == Op::Flush {
+        if link.target && request.op == Op::Flush {
             // A flush has no range; its address selects the target.
             request.lba = Lba(0);
         }
-        request.lba = request.lba.offset(base);
-        let id =
-            self.core.admit(Sent { request, tag, base, issued: self.core.now, child, child_index });
-        if request.is_zone_command() && !zone_commands {
+        let id = self.admit((child, link), request, tag);
+        if request.is_zone_command() && !link.zone_commands {
             self.refuse_zone_command(id);
         } else if deliver {
             // Otherwise the run ends: components never receive a request outside their capacity.
@@ -239,6 +260,13 @@ impl Ctx<'_> {
     #[inline(always)]
     pub fn emit(&mut self, event: impl Event) {
         self.core.events.push(EventRecord::new(self.core.now, self.node, event));
+    }
+
+    /// Emits `events` in this order.
+    #[inline]
+    pub fn emit_all<const N: usize>(&mut self, events: [impl Event; N]) {
+        let (now, node) = (self.core.now, self.node);
+        self.core.events.extend(events.map(|event| EventRecord::new(now, node, event)));
     }
 
     /// As [`Ctx::emit`], for an event that was encoded before; only its fields count.

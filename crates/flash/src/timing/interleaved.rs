@@ -112,7 +112,8 @@ impl Interleaved {
                 return;
             }
         }
-        let end = self.schedule(op, *ready);
+        let mut end = *ready;
+        self.schedule(op, &mut end);
         self.request.idle_from = self.request.idle_from.max(end.at);
         if op.cause == Cause::Host && end.at >= result.at {
             *result = end;
@@ -123,8 +124,8 @@ impl Interleaved {
         let mut result = ready;
         self.op_ends.clear();
         for op in ops {
-            let from = op.after.index().map_or(ready, |index| self.op_ends[index]);
-            let end = self.schedule(op, from);
+            let mut end = op.after.index().map_or(ready, |index| self.op_ends[index]);
+            self.schedule(op, &mut end);
             self.request.idle_from = self.request.idle_from.max(end.at);
             if op.cause == Cause::Host && end.at >= result.at {
                 result = end;
@@ -274,21 +275,45 @@ impl Interleaved {
         Execution { begin, at, waited }
     }
 
-    /// Schedules `op`, which can begin at `from`.
+    /// Schedules `op`, which can begin at `ready`; afterwards `ready` is its end.
     #[inline]
-    pub(super) fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+    pub(super) fn schedule(&mut self, op: &FlashOp, ready: &mut Milestone) {
         if op.kind == OpKind::Copy
             && let Some((read, program)) = split_copy(op, &self.geometry)
         {
-            let read_done = self.schedule(&read, from);
-            return self.schedule(&program, read_done);
+            self.schedule(&read, ready);
+            return self.schedule(&program, ready);
         }
         let cells = self.cells(op);
         let copy_back = self.copy_back_time(op, &cells);
-        let Execution { begin, at, waited } = self.execute(op, from.at, (copy_back, &cells));
+        let executed = self.execute(op, ready.at, (copy_back, &cells));
+        let Execution { begin, at, .. } = executed;
+        if serves_request(op.cause) {
+            let die = &self.dies[op.die.0 as usize];
+            let gc = die.gc_until.min(begin).since(die.gc_from.max(ready.at));
+            ready.latency.gc += gc;
+            ready.latency.queue += begin.since(ready.at) - gc;
+            self.add_phases(op, &mut ready.latency, executed.waited, (copy_back, &cells));
+            self.dies[op.die.0 as usize].free = at;
+        } else {
+            ready.latency.gc += at.since(ready.at);
+            self.occupy_for_gc(op, begin, at);
+        }
+        self.interconnect.busy.die(op, begin, at);
+        ready.at = at;
+    }
+
+    /// Adds what `op` spends between its begin and its end, of which it `waited` for the channel.
+    #[inline(always)]
+    fn add_phases(
+        &self,
+        op: &FlashOp,
+        latency: &mut Latency,
+        waited: SimDuration,
+        (copy_back, cells): (Option<SimDuration>, &CellTimes),
+    ) {
         let OperationTimes { command, data_command, page_transfer, .. } = self.times;
-        let CellTimes { read, program, erase } = cells;
-        let mut latency = from.latency;
+        let CellTimes { read, program, erase } = *cells;
         latency.queue += waited;
         if op.retries > 0 && copy_back.is_none() {
             latency.read += self.slow.retries(op, &self.times);
@@ -318,32 +343,6 @@ impl Interleaved {
                 }
             },
         }
-        self.occupy(op, from, begin, at, latency)
-    }
-
-    #[inline]
-    fn occupy(
-        &mut self,
-        op: &FlashOp,
-        from: Milestone,
-        begin: SimTime,
-        at: SimTime,
-        mut latency: Latency,
-    ) -> Milestone {
-        let die = &self.dies[op.die.0 as usize];
-        if serves_request(op.cause) {
-            let wait = begin.since(from.at);
-            let gc = die.gc_until.min(begin).since(die.gc_from.max(from.at));
-            latency.gc += gc;
-            latency.queue += wait - gc;
-        } else {
-            latency = from.latency;
-            latency.gc += at.since(from.at);
-            self.occupy_for_gc(op, begin, at);
-        }
-        self.dies[op.die.0 as usize].free = at;
-        self.interconnect.busy.die(op, begin, at);
-        Milestone { at, latency }
     }
 }
 

@@ -85,9 +85,7 @@ impl TimingModel for Serial {
         if matches!(request.op, Op::Read | Op::Write) && !ops.is_empty() {
             at = at.through_ram(times.ram);
         }
-        for op in ops {
-            at = self.dies.schedule(op, at);
-        }
+        ops.iter().for_each(|op| self.dies.schedule(op, &mut at));
         self.dies.request.received = at;
     }
 

@@ -13,6 +13,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_engine::SimDuration;
 use hybridsim_engine::schedule::{Head, HeadTarget, Positioner, Queued, Scheduler};
+use slab::Slab;
 use std::collections::VecDeque;
 
 hybridsim_config::params! {
@@ -178,7 +179,7 @@ pub const ROT_OPT: SchedulerEntry = entry(
     RotOpt::PARAMS,
     |settings| {
         let RotOpt { window: Window { window }, slack } = RotOpt::from_settings(settings);
-        Ok(Box::new(ShortestRotation { queue: VecDeque::new(), window, slack }))
+        Ok(Box::new(ShortestRotation { queue: Waiting::default(), window, slack }))
     },
 );
 
@@ -307,10 +308,34 @@ fn seek_and_rotation(head: &Head<'_>, item: &Queued) -> (u64, u64) {
     (seek.as_ns(), (both - seek).as_ns())
 }
 
+/// Waiting requests in order of arrival. One is removed from among the oldest by moving the places
+/// of those before it, not the requests.
+#[derive(Debug, Default)]
+struct Waiting {
+    places: VecDeque<u32>,
+    requests: Slab<Queued>,
+}
+
+impl Waiting {
+    fn push(&mut self, item: Queued) {
+        self.places.push_back(self.requests.insert(item) as u32);
+    }
+
+    /// The requests up to number `end`, the first `skipped` left out.
+    fn oldest(&self, skipped: usize, end: usize) -> impl Iterator<Item = &Queued> {
+        let end = end.min(self.places.len());
+        self.places.range(skipped.min(end)..end).map(|place| &self.requests[*place as usize])
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Queued> {
+        self.places.remove(at).map(|place| self.requests.remove(place as usize))
+    }
+}
+
 /// Requests in order of arrival; the cheapest of the first `window` is dispatched.
 #[derive(Debug)]
 pub struct ShortestFirst {
-    queue: VecDeque<Queued>,
+    queue: Waiting,
     /// Head positions required for the first of them: looked up once, compared at each decision.
     targets: Vec<HeadTarget>,
     window: usize,
@@ -320,12 +345,12 @@ pub struct ShortestFirst {
 impl ShortestFirst {
     /// Compares the oldest `window` requests by `cost`.
     pub fn new(window: usize, cost: Cost) -> Self {
-        Self { queue: VecDeque::new(), targets: Vec::new(), window, cost }
+        Self { queue: Waiting::default(), targets: Vec::new(), window, cost }
     }
 
     /// Position of the first request in the window that `device` reaches first.
     fn nearest(&mut self, device: &dyn Positioner, head: &Head<'_>) -> Option<usize> {
-        for item in self.queue.iter().take(self.window).skip(self.targets.len()) {
+        for item in self.queue.oldest(self.targets.len(), self.window) {
             let Some(target) = device.target(&item.request) else {
                 return self
                     .cheapest(|item| device.positioning(head.now, head.last, &item.request));
@@ -338,14 +363,14 @@ impl ShortestFirst {
     /// Position of the first request in the window that costs least.
     #[inline(always)]
     fn cheapest<T: Ord>(&self, cost: impl Fn(&Queued) -> T) -> Option<usize> {
-        let window = self.queue.iter().take(self.window).enumerate();
+        let window = self.queue.oldest(0, self.window).enumerate();
         window.min_by_key(|(_, item)| cost(item)).map(|(at, _)| at)
     }
 }
 
 impl Scheduler for ShortestFirst {
     fn push(&mut self, item: Queued) {
-        self.queue.push_back(item);
+        self.queue.push(item);
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
@@ -361,7 +386,7 @@ impl Scheduler for ShortestFirst {
     }
 
     fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.places.len()
     }
 
     hybridsim_engine::saves!();
@@ -370,18 +395,18 @@ impl Scheduler for ShortestFirst {
 /// Requests in order of arrival; the shortest rotation among the quick ones is dispatched.
 #[derive(Debug)]
 struct ShortestRotation {
-    queue: VecDeque<Queued>,
+    queue: Waiting,
     window: usize,
     slack: f64,
 }
 
 impl Scheduler for ShortestRotation {
     fn push(&mut self, item: Queued) {
-        self.queue.push_back(item);
+        self.queue.push(item);
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let window = || self.queue.iter().take(self.window);
+        let window = || self.queue.oldest(0, self.window);
         let costs = || window().map(|item| seek_and_rotation(head, item)).enumerate();
         let sum = |(seek, rotation): (u64, u64)| seek.saturating_add(rotation);
         let best = costs().map(|(_, cost)| sum(cost)).min()?;
@@ -392,7 +417,7 @@ impl Scheduler for ShortestRotation {
     }
 
     fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.places.len()
     }
 
     hybridsim_engine::saves!();

@@ -236,7 +236,7 @@ impl<T: Translation> SsdDevice<T> {
     }
 
     /// Reports busy intervals and free blocks after a request, and sets the idle timer.
-    #[inline]
+    #[inline(always)]
     fn report_after(&mut self, ctx: &mut Ctx<'_>) {
         self.translation.back_end().report_busy(ctx, false);
         self.report_free_blocks(ctx);

@@ -202,7 +202,8 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
         self.has_times() || self.limits.until == SimTime::NEVER
     }
 
-    #[inline]
+    // Inlined into `read`, so that no arrival is passed through memory as a result.
+    #[inline(always)]
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         if self.requests >= self.limits.requests || self.sectors_left == 0 {
             return Ok(None);
@@ -233,7 +234,7 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
             request.sectors = sectors as u32;
             self.sectors_left -= sectors;
         }
-        if request.op == Op::Write {
+        if request.op == Op::Write && self.flags != Flags::NONE {
             request.flags = request.flags.with(self.flags);
         }
         self.requests += 1;
