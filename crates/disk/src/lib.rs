@@ -19,6 +19,7 @@ pub mod mems;
 pub mod power;
 pub mod rotation;
 pub mod seek;
+pub mod smr;
 
 pub use event::{DiskCacheOutcome, DiskEvent};
 
@@ -26,4 +27,4 @@ use hybridsim_config::build::ComponentEntry;
 
 /// The components of this crate.
 pub const ENTRIES: &[ComponentEntry] =
-    &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY];
+    &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY, smr::ENTRY];

@@ -270,9 +270,10 @@ impl ComponentTree {
         self.component.info().loses_writes || self.children.iter().any(Self::loses_writes)
     }
 
-    /// Whether a device with zones can be reached through it.
+    /// Whether it is a device with zones, or one can be reached through it.
     pub fn has_zones(&self) -> bool {
         let zoned_child = || self.children.iter().any(Self::has_zones);
-        self.component.accepts_zone_commands() && (self.children.is_empty() || zoned_child())
+        let component = &self.component;
+        component.zones().is_some() || (component.accepts_zone_commands() && zoned_child())
     }
 }

@@ -31,6 +31,8 @@ pub struct ZoneInfo {
 /// The zones of a device, in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneLayout {
+    /// Sectors before the first zone that can be written anywhere: conventional zones.
+    pub first: u64,
     /// Number of zones.
     pub zones: u64,
     /// Distance between the starts of two zones.
@@ -43,6 +45,8 @@ pub struct ZoneLayout {
     pub open_max: Option<u32>,
     /// Most zones that are open or closed at a time, if there is a limit.
     pub active_max: Option<u32>,
+    /// Whether writes that do not begin at the write pointer are refused.
+    pub in_order_only: bool,
 }
 
 /// A device with zones, whose states a host can read without simulated time.

@@ -33,6 +33,7 @@ pub mod source;
 pub mod state;
 pub mod time;
 pub mod timer;
+pub mod zone_table;
 
 pub use component::{
     Checkpoint, Completion, Component, ComponentInfo, ComponentTree, Lookahead, Outcome,

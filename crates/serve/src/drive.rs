@@ -188,7 +188,7 @@ impl Drive {
         self.fault.as_ref()
     }
 
-    /// The zoned devices of the system, with their first sectors.
+    /// The zoned devices of the system, with the first sectors of their zones.
     pub fn zoned(&self) -> Vec<(u64, ZoneLayout)> {
         zoned_devices(&self.session).map(|(first, it)| (first, it.layout())).collect()
     }
@@ -694,12 +694,13 @@ impl Drive {
     }
 }
 
-/// The zoned devices of a system, with their first sectors.
+/// The zoned devices of a system, with the first sectors of their zones.
 fn zoned_devices(session: &Session) -> impl Iterator<Item = (u64, &dyn Zoned)> {
     let mut end = 0;
     session.devices().filter_map(move |it| {
         let first = end;
         end += it.capacity();
-        Some((first, it.zones()?))
+        let zones = it.zones()?;
+        Some((first + zones.layout().first, zones))
     })
 }

@@ -7,6 +7,7 @@ pub fn standard() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(hybridsim_disk::ENTRIES);
     registry.add_all(hybridsim_disk::seek::ENTRIES);
+    registry.add_all(hybridsim_disk::smr::ENTRIES);
     hybridsim_ssd::register(&mut registry);
     hybridsim_cache::register(&mut registry);
     registry.add_all(hybridsim_hybrid::ENTRIES);

@@ -5,10 +5,10 @@ use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::diagnostic::Diagnostic;
 use hybridsim_config::param::{EntryChoice, Settings};
 use hybridsim_config::units::write_bytes;
-use hybridsim_engine::{ComponentTree, SECTOR_BYTES};
+use hybridsim_engine::zone_table::{ZONE_SECTORS, ZoneStatus};
+use hybridsim_engine::{ComponentTree, SECTOR_BYTES, ZoneLayout};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::{Component, CustomResult};
-use hybridsim_ssd::zns::{ZONE_SECTORS, is_status};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
 use std::ops::Range;
 
@@ -19,11 +19,13 @@ pub fn children(
     component: &ScenarioComponent,
     tree: &ComponentTree,
 ) -> Vec<Diagnostic> {
-    if tree.component.accepts_zone_commands() {
+    if tree.component.accepts_zone_commands() && tree.component.zones().is_none() {
         return Vec::new();
     }
     let zoned = component.children.iter().zip(&tree.children).filter_map(|(&child, tree)| {
-        let device = ZonedDevice::below(scenario, child, tree, 0).into_iter().next()?;
+        let mut devices = ZonedDevice::below(scenario, child, tree, 0).into_iter();
+        // A host-aware disk takes writes anywhere.
+        let device = devices.find(|it| it.layout.in_order_only)?;
         Some((&scenario.components[child], device.component.description.name))
     });
     let diagnostic = |(child, device): (&ScenarioComponent, &str)| {
@@ -45,7 +47,7 @@ pub fn refusals(results: &RunResults) -> String {
     let has_zones = |it: &Component| it.constants.contains_key(ZONE_SECTORS);
     let zoned = results.components.iter().filter(|(_, it)| has_zones(it));
     let refused = |(path, it): (&String, &Component)| {
-        let statuses = it.custom.iter().filter(|(name, _)| is_status(name));
+        let statuses = it.custom.iter().filter(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str()));
         let of = |(name, it): (&String, &CustomResult)| {
             format!("{path} refused {} with {name}", it.count)
         };
@@ -70,7 +72,9 @@ pub fn refusals(results: &RunResults) -> String {
 /// A zoned device, and its sectors in the address space of the system.
 struct ZonedDevice<'a> {
     component: &'a ScenarioComponent,
+    /// Sectors of its zones.
     range: Range<u64>,
+    layout: ZoneLayout,
 }
 
 impl ZonedDevice<'_> {
@@ -86,9 +90,10 @@ impl ZonedDevice<'_> {
         if !tree.has_zones() {
             return Vec::new();
         }
-        if tree.children.is_empty() {
-            let range = start..start + tree.component.capacity();
-            return vec![ZonedDevice { component, range }];
+        if let Some(zones) = tree.component.zones() {
+            let layout = zones.layout();
+            let range = start + layout.first..start + tree.component.capacity();
+            return vec![ZonedDevice { component, range, layout }];
         }
         let mut found = Vec::new();
         for (&child, tree) in component.children.iter().zip(&tree.children) {
@@ -143,7 +148,7 @@ pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     for device in ZonedDevice::below(scenario, scenario.system, system, 0) {
         let loads: Vec<&ZonedLoad<'_>> = all.iter().filter(|it| it.bytes_on(&device) > 0).collect();
-        let sizes = loads.iter().flat_map(|load| sizes(load, &device.component.settings));
+        let sizes = loads.iter().flat_map(|load| sizes(load, &device.layout));
         let found: Vec<Diagnostic> = sizes.chain(limits(&loads, &device)).collect();
         // Devices of one kind have the same problems.
         for it in found {
@@ -157,10 +162,9 @@ pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
 }
 
 /// Sizes of zones that are not the device's.
-fn sizes(load: &ZonedLoad<'_>, device: &Settings) -> Vec<Diagnostic> {
+fn sizes(load: &ZonedLoad<'_>, device: &ZoneLayout) -> Vec<Diagnostic> {
     let ZonedLoad { key, settings: load, .. } = load;
-    let capacity = device.bytes("zone_capacity");
-    let size = device.bytes_opt("zone_size").unwrap_or(capacity);
+    let [size, capacity] = [device.size, device.capacity].map(|it| it * SECTOR_BYTES);
     let ours = load.bytes("zone_size");
     let of_load = [ours, load.bytes_opt("zone_capacity").unwrap_or(ours)];
     let differs = |(name, (ours, theirs)): (&str, (u64, u64))| Diagnostic {
@@ -200,13 +204,19 @@ fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic>
             })
             .sum()
     };
+    let ZoneLayout { open_max, active_max, .. } = device.layout;
     let partly = first.number("fill") < 1.0 && !first.flag("finish");
     let checks = [
-        ("max_active_zones", all(false), "active", "finish zones, or lower `active`"),
-        ("max_open_zones", all(true), "explicitly open", "lower `active`, or do without `open`"),
+        (("max_active_zones", active_max), all(false), "active", "finish zones, or lower `active`"),
+        (
+            ("max_open_zones", open_max),
+            all(true),
+            "explicitly open",
+            "lower `active`, or do without `open`",
+        ),
     ];
-    let beyond = |(limit, count, what, help): (&str, u64, &str, &str)| {
-        let max = device.component.settings.count_opt(limit).filter(|max| count > *max)?;
+    let beyond = |((limit, max), count, what, help): ((&str, Option<u32>), u64, &str, &str)| {
+        let max = max.filter(|max| count > u64::from(*max))?;
         let why = if partly { "; zones left with `fill` below 1 stay active" } else { "" };
         Some(Diagnostic {
             span: None,

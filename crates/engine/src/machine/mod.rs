@@ -106,11 +106,19 @@ pub struct RunEnd {
 }
 
 impl Machine {
-    /// The components without children, in the order of their addresses where these follow one
-    /// another.
+    /// The devices: components with zones of their own, and those without children, in the order of
+    /// their addresses where these follow one another.
     pub fn devices(&self) -> impl Iterator<Item = &dyn Component> {
-        let leaves = self.components.iter().zip(&self.core.tree);
-        leaves.filter(|(_, position)| position.children.is_empty()).map(|(it, _)| &**it)
+        let (mut left, mut found) = (vec![0], Vec::new());
+        while let Some(at) = left.pop() {
+            let (component, children) = (&*self.components[at], &self.core.tree[at].children);
+            if children.is_empty() || component.zones().is_some() {
+                found.push(component);
+            } else {
+                left.extend(children.iter().rev().map(|child| usize::from(child.node.0)));
+            }
+        }
+        found.into_iter()
     }
 
     /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data

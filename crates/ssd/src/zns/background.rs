@@ -68,7 +68,7 @@ impl ZoneTranslation {
     /// Moves a stripe of the zone that is being moved, if there is one. Returns whether there was.
     pub(super) fn refresh_step(&mut self) -> bool {
         let Some(Refresh { zone, to, next }) = self.refresh else { return false };
-        let Zone { group, written, programmed, .. } = *self.zones.get(zone);
+        let Zone { group, written, programmed, .. } = self.zones.get(zone);
         let end = programmed.min(next + self.stripe.geometry.planes() * self.stripe.pages);
         let flash = &mut self.back_end.flash;
         for index in next..end {
@@ -130,7 +130,7 @@ impl ZoneTranslation {
     }
 
     fn fill_zone(&mut self, zone: u32, end: u32, programmed: &mut impl FnMut(&mut FlashBackEnd)) {
-        let Zone { state, written, .. } = *self.zones.get(zone);
+        let Zone { state, written, .. } = self.zones.get(zone);
         let takes_none = matches!(state, ZoneState::Full | ZoneState::Offline);
         if written >= end || takes_none || self.has_operation(zone) {
             return;

@@ -2,12 +2,13 @@
 
 use super::stripe::Stripe;
 use super::translation::{ActionTimes, ZnsSsd, ZoneTranslation};
-use super::zone::{Limits, STATISTIC_NAMES, Zone, Zones};
+use super::zone::{STATISTIC_NAMES, Zones};
 use crate::device::{DriveParams, FrontEnd, TranslationTraits, check_memory};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::zone_table::{ZONE_SECTORS, ZoneLimits};
 use hybridsim_engine::{ComponentInfo, SECTOR_BYTES, SimDuration};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::geometry::Geometry;
@@ -29,8 +30,6 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 
 /// The kind that [`build_zns`] builds.
 const ZNS_KIND: &str = "zns-ssd";
-/// The constant with the sectors of a zone, which only devices with zones have.
-pub const ZONE_SECTORS: &str = "zone_sectors";
 const ZONES: Kind = Kind::Count { min: 1, max: 1 << 24 };
 
 const TIMED: &[Needs] = &[Needs::Provides("timing", TIMES)];
@@ -157,14 +156,14 @@ impl Sizes {
     }
 }
 
-fn limits(params: &ZnsParams, capacity_pages: u32) -> Result<Limits, Vec<Problem>> {
+fn limits(params: &ZnsParams, capacity: u32) -> Result<ZoneLimits, Vec<Problem>> {
     let of = |limit: Option<u32>| limit.unwrap_or(u32::MAX);
     let (open_max, active_max) = (of(params.max_open_zones), of(params.max_active_zones));
     if params.max_open_zones.is_some() && open_max > active_max {
         let message = "must be at most max_active_zones, as open zones are active";
         return Err(vec![Problem::new("max_open_zones", message)]);
     }
-    Ok(Limits { capacity_pages, open_max, active_max })
+    Ok(ZoneLimits { capacity, open_max, active_max })
 }
 
 /// Builds the concrete type.
@@ -249,8 +248,8 @@ impl ZnsParams {
             u64::from(geometry.pages()) / 8 + u64::from(geometry.blocks()) * BYTES_PER_BLOCK
         });
         let zones = Sizes::new(self).map_or(0, |sizes| {
-            let (zone, group) = (size_of::<Zone>() as u64, size_of::<u32>() as u64);
-            u64::from(sizes.zones) * zone + u64::from(sizes.stripe.groups()) * group
+            let group = size_of::<u32>() as u64;
+            u64::from(sizes.zones) * Zones::BYTES + u64::from(sizes.stripe.groups()) * group
         });
         flash + zones
     }

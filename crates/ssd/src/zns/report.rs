@@ -1,20 +1,23 @@
 //! Reports of zones.
 
 use super::translation::ZoneTranslation;
+use hybridsim_engine::zone_table::ZoneLimits;
 use hybridsim_engine::{ZoneInfo, ZoneLayout, Zoned};
 
 impl Zoned for ZoneTranslation {
     fn layout(&self) -> ZoneLayout {
         let page = self.sectors_per_page();
         let limit = |most: u32| (most != u32::MAX).then_some(most);
-        let [open_max, active_max] = self.zones.limits().map(limit);
+        let ZoneLimits { open_max, active_max, .. } = *self.zones.table().limits();
         ZoneLayout {
+            first: 0,
             zones: self.zones.len().into(),
             size: self.zone_sectors,
             capacity: u64::from(self.zones.capacity_pages()) * page,
             page,
-            open_max,
-            active_max,
+            open_max: limit(open_max),
+            active_max: limit(active_max),
+            in_order_only: true,
         }
     }
 
@@ -25,6 +28,6 @@ impl Zoned for ZoneTranslation {
     }
 
     fn active(&self) -> (u32, u32) {
-        (self.zones.open_count() as u32, self.zones.active_count())
+        (self.zones.open_count() as u32, self.zones.table().active_count())
     }
 }

@@ -5,6 +5,7 @@ use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, Zones};
 use super::{NO_OWNER, NONE};
 use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
+use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
     CommonEvent, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request,
     SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction, ZoneState, Zoned,
@@ -101,21 +102,21 @@ impl ZoneTranslation {
     }
 
     /// The zone and the page in it of a sector, where it begins a page.
-    fn place(&self, lba: Lba) -> Result<(u32, u32), Statistic> {
+    fn place(&self, lba: Lba) -> Result<(u32, u32), ZoneStatus> {
         let (zone, within) = (lba.0 / self.zone_sectors, lba.0 % self.zone_sectors);
         if zone >= u64::from(self.zones.len()) || !within.is_multiple_of(self.sectors_per_page()) {
-            return Err(Statistic::InvalidField);
+            return Err(ZoneStatus::InvalidField);
         }
         Ok((zone as u32, (within / self.sectors_per_page()) as u32))
     }
 
     /// The zone that a management request names.
-    fn whole_zone(&self, request: &Request) -> Result<u32, Statistic> {
+    fn whole_zone(&self, request: &Request) -> Result<u32, ZoneStatus> {
         let (zone, page) = self.place(request.lba)?;
         if page != 0 || u64::from(request.sectors) != self.zone_sectors {
-            return Err(Statistic::InvalidField);
+            return Err(ZoneStatus::InvalidField);
         }
-        if self.has_operation(zone) { Err(Statistic::InvalidTransition) } else { Ok(zone) }
+        if self.has_operation(zone) { Err(ZoneStatus::InvalidTransition) } else { Ok(zone) }
     }
 
     pub(super) fn has_operation(&self, zone: u32) -> bool {
@@ -124,8 +125,8 @@ impl ZoneTranslation {
 
     /// Fails a request with `status`, after the overhead of a command and the recorded operations,
     /// and not at the same instant: a host that repeats it at once would stop the time.
-    fn refuse(&mut self, ctx: &mut Ctx<'_>, status: Statistic) -> Outcome {
-        report(ctx, status, 1);
+    fn refuse(&mut self, ctx: &mut Ctx<'_>, status: ZoneStatus) -> Outcome {
+        report(ctx, Statistic::Refused(status), 1);
         let mut timed = self.timed_command(ctx, SimDuration::ZERO);
         if timed.end == ctx.now() {
             let tick = SimDuration::from_ns(1);
@@ -136,8 +137,8 @@ impl ZoneTranslation {
     }
 
     /// Opens a zone, and gives an empty one its flash: records the erases of what is left on it.
-    fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), Statistic> {
-        self.zones.check_open(zone)?;
+    fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), ZoneStatus> {
+        self.zones.table().check_open(zone)?;
         self.abandon_refresh(zone);
         if self.zones.get(zone).group == NONE {
             let group = self.take_group().or_else(|| {
@@ -147,7 +148,7 @@ impl ZoneTranslation {
             });
             let Some(group) = group else {
                 self.zones.take_offline(zone);
-                return Err(Statistic::ZoneIsOffline);
+                return Err(ZoneStatus::ZoneIsOffline);
             };
             self.zones.assign(zone, group);
         }
@@ -209,7 +210,7 @@ impl ZoneTranslation {
             self.back_end.flash.clear();
             let lba = Lba(u64::from(part.lpn.0) * per_page);
             let found = self.place(lba).ok().and_then(|(zone, page)| {
-                let Zone { group, written, .. } = *self.zones.get(zone);
+                let Zone { group, written, .. } = self.zones.get(zone);
                 (page < written).then(|| self.stripe.page(group, page))
             });
             if let Some(page) = found {
@@ -223,18 +224,18 @@ impl ZoneTranslation {
     }
 
     /// Target of a write or an append: zone, first page there, and number of pages.
-    fn target(&self, request: &Request) -> Result<(u32, u32, u32), Statistic> {
+    fn target(&self, request: &Request) -> Result<(u32, u32, u32), ZoneStatus> {
         let per_page = self.sectors_per_page();
         let (zone, named) = self.place(request.lba)?;
         if !u64::from(request.sectors).is_multiple_of(per_page) {
-            return Err(Statistic::InvalidField);
+            return Err(ZoneStatus::InvalidField);
         }
         let pages = (u64::from(request.sectors) / per_page) as u32;
         let is_append = request.flags.contains(Flags::APPEND);
         let first = if is_append && named == 0 { self.zones.get(zone).written } else { named };
-        self.zones.check_write(zone, first, pages)?;
+        self.zones.table().check_write(zone, first, pages)?;
         if self.has_operation(zone) {
-            return Err(Statistic::InvalidTransition);
+            return Err(ZoneStatus::InvalidTransition);
         }
         Ok((zone, first, pages))
     }
@@ -243,7 +244,7 @@ impl ZoneTranslation {
     ///
     /// # Errors
     /// The status it fails with; nothing has been written then.
-    fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), Statistic> {
+    fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), ZoneStatus> {
         let (zone, first, pages) = self.target(request)?;
         let per_page = self.sectors_per_page() as u32;
         let lba = u64::from(zone) * self.zone_sectors + u64::from(first) * u64::from(per_page);
@@ -313,7 +314,7 @@ impl ZoneTranslation {
         }
     }
 
-    fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, Statistic> {
+    fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, ZoneStatus> {
         let before = self.zones.open_count();
         let reset = self.zones.reset(zone)?;
         self.abandon_refresh(zone);
@@ -342,7 +343,7 @@ impl ZoneTranslation {
         self.times.reset + data + end
     }
 
-    fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, Statistic> {
+    fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, ZoneStatus> {
         let before = self.zones.open_count();
         let pads = self.zones.finish(zone)?;
         self.abandon_refresh(zone);
@@ -412,7 +413,7 @@ impl ZoneTranslation {
 
     /// Pads a stripe of a zone, `stripe_pages` on each plane. Returns whether more follow.
     fn pad(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> bool {
-        let Zone { group, programmed, .. } = *self.zones.get(zone);
+        let Zone { group, programmed, .. } = self.zones.get(zone);
         let step = self.stripe.geometry.planes() * self.stripe.pages;
         let end = self.zones.capacity_pages().min((programmed / step + 1) * step);
         for index in programmed..end {
@@ -427,7 +428,7 @@ impl ZoneTranslation {
 
 /// Reports a number of the device's own.
 fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
-    ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
+    ctx.emit(CommonEvent::Custom { name: statistic.number(), value });
 }
 
 impl Translation for ZoneTranslation {
@@ -455,7 +456,7 @@ impl Translation for ZoneTranslation {
         let served = match request.op {
             Op::Zone(action) => return (self.manage(ctx, request, action), Ok(())),
             Op::Write => self.write(ctx, request),
-            Op::Read if self.is_offline(request) => Err(Statistic::ZoneIsOffline),
+            Op::Read if self.is_offline(request) => Err(ZoneStatus::ZoneIsOffline),
             Op::Read => {
                 self.back_end.begin(ctx, request);
                 self.read(ctx, request);
@@ -535,7 +536,7 @@ impl Recovery for ZoneTranslation {
         let per_page = self.sectors_per_page();
         let place = self.place(Lba(sector / per_page * per_page));
         let Ok((zone, page)) = place else { return };
-        let Zone { group, written, .. } = *self.zones.get(zone);
+        let Zone { group, written, .. } = self.zones.get(zone);
         if page < written {
             self.back_end.set_version(self.stripe.page(group, page), sector, version);
         }
@@ -545,14 +546,15 @@ impl Recovery for ZoneTranslation {
 impl SavedState for ZoneTranslation {
     fn save(&self, to: &mut Saver) {
         self.back_end.save(to);
-        to.put(&(self.zones.state(), &self.free, self.refresh));
+        to.put(&self.zones.state());
+        to.put(&(&self.free, self.refresh));
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.back_end.restore(from)?;
-        let (zones, free, refresh): (_, VecDeque<u32>, Option<Refresh>) = from.take()?;
         let groups = self.stripe.groups();
-        self.zones.restore(zones, groups).map_err(StateError)?;
+        self.zones.restore(from, groups).map_err(StateError)?;
+        let (free, refresh): (VecDeque<u32>, Option<Refresh>) = from.take()?;
         restore::check(free.iter().all(|group| *group < groups), "a free group does not exist")?;
         let mut owned: Vec<u32> = free.iter().copied().collect();
         owned.extend((0..self.zones.len()).map(|zone| self.zones.get(zone).group));

@@ -5,7 +5,7 @@ use super::tables::{self, FioRow};
 use super::{compared, percent_off, spread};
 use crate::published::{parameters, setting};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_ssd::zns::is_status;
+use hybridsim_engine::zone_table::ZoneStatus;
 use serde::Deserialize;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/zns", run };
@@ -211,7 +211,7 @@ fn run_all(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentEr
     let ran = runner.run(jobs)?;
     for of in &ran {
         let custom = &of.results.components["ssd"].custom;
-        if let Some((status, _)) = custom.iter().find(|(name, _)| is_status(name)) {
+        if let Some((status, _)) = custom.iter().find(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str())) {
             return Err(ExperimentError::of("the device fails requests", status));
         }
     }
