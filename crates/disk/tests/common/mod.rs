@@ -62,6 +62,7 @@ pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(hybridsim_disk::ENTRIES);
     registry.add_all(seek::ENTRIES);
+    registry.add_all(hybridsim_disk::smr::ENTRIES);
     registry.add(SchedulerEntry {
         description: named("fcfs"),
         build: |_| Ok(Box::new(Fcfs::default())),
