@@ -212,6 +212,30 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
         )
     });
     put("seek-model", &seek);
+    put("smr-management", &|name| {
+        let cache = match name {
+            "host-managed" => "",
+            _ => ", cache_size = \"8MiB\", cache_records = 100, clean_after = \"20ms\"",
+        };
+        let size = if name == "drive-managed" { "band_size" } else { "zone_size" };
+        format!(
+            "system = \"it\"\n{}{}{}",
+            match name {
+                "drive-managed" => mixed(2000, 65_536),
+                _ => zoned()
+                    .replace("zone_capacity = \"1000KiB\", ", "")
+                    .replace("\"append\"", "\"write\""),
+            },
+            component(
+                "it",
+                &format!(
+                    "kind = \"smr-disk\"\ndevice = \"disk\"\n\
+                     management = {{ kind = \"{name}\", {size} = \"1MiB\"{cache} }}\n"
+                )
+            ),
+            component("disk", DISK)
+        )
+    });
     put("generator", &generated);
 }
 
@@ -222,6 +246,9 @@ fn all_presets(all: &mut BTreeMap<String, String>) {
         let keys = format!("preset = \"{name}\"\n");
         let (more, children) = match text.lines().find(|line| line.starts_with("kind = ")) {
             Some("kind = \"bus\"") => ("devices = [\"below\"]\n", component("below", DISK)),
+            Some("kind = \"smr-disk\"") => {
+                ("device = \"below\"\n", component("below", "preset = \"seagate-archive-8tb\"\n"))
+            }
             Some("kind = \"flash-cache\"") => (
                 "flash = \"flash\"\ndisk = \"disk\"\n",
                 component("flash", SSD) + &component("disk", DISK),

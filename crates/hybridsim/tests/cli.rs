@@ -378,6 +378,7 @@ fn every_preset_builds() {
         let kind = hybridsim::presets::kinds().into_iter().find(|(preset, _)| preset == name);
         let needs = match kind.expect("it is listed").1.as_str() {
             "bus" => "devices = [\"disk\"]\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n",
+            "smr-disk" => "device = \"disk\"\n[component.disk]\npreset = \"seagate-archive-8tb\"\n",
             "flash-cache" => {
                 "flash = \"flash\"\ndisk = \"disk\"\n[component.flash]\npreset = \"sata-ssd\"\n\
                  [component.disk]\npreset = \"seagate-cheetah-9lp\"\n"

@@ -47,7 +47,8 @@ pub fn refusals(results: &RunResults) -> String {
     let has_zones = |it: &Component| it.constants.contains_key(ZONE_SECTORS);
     let zoned = results.components.iter().filter(|(_, it)| has_zones(it));
     let refused = |(path, it): (&String, &Component)| {
-        let statuses = it.custom.iter().filter(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str()));
+        let statuses =
+            it.custom.iter().filter(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str()));
         let of = |(name, it): (&String, &CustomResult)| {
             format!("{path} refused {} with {name}", it.count)
         };

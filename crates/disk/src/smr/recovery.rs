@@ -13,6 +13,9 @@ use hybridsim_engine::{
     SimTime, StateError,
 };
 
+/// Most sectors that are read at a power failure: 8 GiB.
+const RECOVERY_MAX: u64 = 1 << 24;
+
 impl PowerFailure for SmrDisk {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.hosts.clear();
@@ -37,7 +40,7 @@ impl PowerFailure for SmrDisk {
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.report_zones(ctx);
         let Some(cache) = &self.cache else { return };
-        let sectors = cache.map.used().min(cache.parts.recovery) as u32;
+        let sectors = cache.map.used().min(cache.parts.recovery).min(RECOVERY_MAX) as u32;
         if sectors == 0 {
             return self.set_idle_timer(ctx);
         }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Titles of the pages of categories, where the category's name alone says little.
-const TITLES: [(&str, &str); 20] = [
+const TITLES: [(&str, &str); 21] = [
     ("admission", "Cache admission policies"),
     ("cleanup", "Cache cleanup policies"),
     ("compaction", "Compaction styles"),
@@ -25,6 +25,7 @@ const TITLES: [(&str, &str); 20] = [
     ("replacement", "Cache replacement policies"),
     ("scheduler", "I/O schedulers"),
     ("seek-model", "Seek models"),
+    ("smr-management", "Management of shingled disks"),
     ("serving-format", "Formats of serving traces"),
     ("stage", "Stages of SSD controllers"),
     ("throttle", "Throttles of SSDs"),

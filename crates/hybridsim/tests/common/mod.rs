@@ -11,6 +11,11 @@ pub const ZNS: &str = "kind = \"zns-ssd\"\nchannels = 2\ndies_per_channel = 2\n\
                    channel_rate = \"100MB/s\"\nreset_time = \"1ms\"\n";
 pub const CONSTANT: &str =
     "kind = \"constant-device\"\ncapacity = \"64MiB\"\nlatency = \"100us\"\njitter = \"50us\"\n";
+/// Management of a shingled disk whose cache is soon full, and cleaned between requests.
+pub const SMR: &str = "kind = \"smr-disk\"\ndevice = \"disk\"\n\
+                   management = { kind = \"drive-managed\", band_size = \"1MiB\", \
+                   cache_size = \"4MiB\", cache_records = 100, stream_min = \"64KiB\", \
+                   clean_after = \"20ms\" }\n";
 pub const DISK: &str = "preset = \"seagate-cheetah-9lp\"\n";
 
 /// The table of a component.
@@ -70,6 +75,7 @@ pub fn system_around(kind: &str) -> String {
             ),
         ),
         "io-queue" => (format!("kind = \"{kind}\"\ndevice = \"disk\"\n"), disk),
+        "smr-disk" => (SMR.to_owned(), disk),
         "memory-cache" => {
             (format!("kind = \"{kind}\"\ndevice = \"disk\"\nsize = \"1MiB\"\n"), disk)
         }

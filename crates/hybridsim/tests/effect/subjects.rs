@@ -155,6 +155,19 @@ fn system(kind: &str, keys: &str) -> String {
 fn beside(name: &str) -> &'static [&'static str] {
     match name {
         "power-law" => &["component.it.errors.rber_base=1e-3"],
+        "drive-managed" => &[
+            "component.it.management.cache_size=\"4MiB\"",
+            "component.it.management.cache_records=100",
+            "component.it.management.band_size=\"1MiB\"",
+            "component.it.management.clean_after=\"20ms\"",
+        ],
+        "host-aware" => &[
+            "component.it.management.cache_size=\"4MiB\"",
+            "component.it.management.cache_records=100",
+            "component.it.management.zone_size=\"1MiB\"",
+            "component.it.management.clean_after=\"20ms\"",
+        ],
+        "host-managed" => &["component.it.management.zone_size=\"1MiB\""],
         "thermal" => &["component.it.energy.active_power=\"2W\""],
         _ => &[],
     }

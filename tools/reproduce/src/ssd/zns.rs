@@ -211,7 +211,9 @@ fn run_all(runner: &Runner, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentEr
     let ran = runner.run(jobs)?;
     for of in &ran {
         let custom = &of.results.components["ssd"].custom;
-        if let Some((status, _)) = custom.iter().find(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str())) {
+        if let Some((status, _)) =
+            custom.iter().find(|(name, _)| ZoneStatus::NAMES.contains(&name.as_str()))
+        {
             return Err(ExperimentError::of("the device fails requests", status));
         }
     }

@@ -25,7 +25,8 @@ pub(super) const ENTRY: ManagementEntry = ManagementEntry {
             band,
             conventional: 0,
             open_max: None,
-            command_time: SimDuration::ZERO,
+            // Of a write that fails because no band can be cleaned.
+            command_time: SimDuration::from_ns(1),
             fill: params.precondition_fill,
             cache: Some(cache),
         };
