@@ -1,6 +1,6 @@
 //! The zones of a device that is written in order: their states, write pointers, and the limits on
-//! open and active zones (NVMe Zoned Namespace Command Set, Zone State Machine; ZBC and ZAC have the
-//! same states).
+//! open and active zones (NVMe Zoned Namespace Command Set, Zone State Machine; ZBC and ZAC have
+//! the same states).
 //!
 //! Positions within a zone are counted in units of the device: pages of an SSD, sectors of a disk.
 

@@ -395,12 +395,17 @@ fn no_shipped_scenario_or_preset_has_a_key_without_effect() {
         let text = presets::load(&name, Path::new("")).expect("an embedded preset").text;
         if !text.contains("kind = \"bus\"") {
             // Keys of a preset may wait for another key of the user, such as `write_cache`.
-            let (more, children) = match text.contains("kind = \"flash-cache\"") {
-                true => (
+            let is = |kind: &str| text.contains(&format!("kind = \"{kind}\""));
+            let (more, children) = if is("flash-cache") {
+                (
                     "flash = \"flash\"\ndisk = \"disk\"\n",
                     component("flash", SSD) + &component("disk", DISK),
-                ),
-                false => ("", String::new()),
+                )
+            } else if is("smr-disk") {
+                let disk = "preset = \"seagate-archive-8tb\"\n";
+                ("device = \"disk\"\n", component("disk", disk))
+            } else {
+                ("", String::new())
             };
             let it = component("it", &format!("preset = \"{name}\"\n{more}"));
             let text = format!("system = \"it\"\n{LOAD}{it}{children}");

@@ -316,6 +316,33 @@ fn zones_keep_what_was_acknowledged_and_their_write_pointers() {
     }
 }
 
+/// What the persistent cache of a shingled disk acknowledges is on the medium, and what it gives up
+/// too, although the disk below has a buffer that loses writes.
+#[test]
+fn a_persistent_cache_is_durable_above_a_volatile_buffer() {
+    for kind in ["drive-managed", "host-aware"] {
+        let band = match kind {
+            "drive-managed" => "band_size = \"256KiB\", stream_min = \"1GiB\"",
+            // Zones that are full take no write directly.
+            _ => "zone_size = \"256KiB\", precondition_fill = 1.0",
+        };
+        let done = run_scenario(format!(
+            "system = \"it\"\n[workload]\ngenerator = {{ kind = \"fio\", requests = 20000, \
+             rw = \"randrw\", bs = \"4KiB\", span = \"4MiB\", norandommap = true }}\n\
+             [host]\nmode = \"closed\"\nqueue_depth = 4\n\
+             [run]\nverify = true\npower_cut_every = 300\n\
+             [component.it]\nkind = \"smr-disk\"\ndevice = \"disk\"\n\
+             management = {{ kind = \"{kind}\", {band}, cache_size = \"1MiB\", \
+             cache_records = 60 }}\n{DISK}write_cache = true\n"
+        ));
+        assert_eq!(done.fault, None, "{kind}");
+        assert_eq!(done.results.violations, [""; 0], "{kind}");
+        assert!(done.results.power_cuts > 100, "{}", done.results.power_cuts);
+        let cleaned = &done.results.components["it"].custom["cleaned_bytes"];
+        assert!(cleaned.count > 500, "{kind}: {}", cleaned.count);
+    }
+}
+
 #[test]
 fn a_volatile_write_cache_loses_data_and_is_found_out() {
     let done = run(&format!("{DISK}write_cache = true\n"), 20_000, 300);

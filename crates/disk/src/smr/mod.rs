@@ -21,11 +21,11 @@ pub use management::{ENTRIES, ManagementEntry};
 use cache::{Extent, PersistentCache};
 use clean::Cleaning;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::zone_table::{
-    ZONE_SECTORS, ZoneLimits, ZoneStatus, ZoneTable, statistic_names,
+    ZONE_SECTORS, Zone, ZoneLimits, ZoneStatus, ZoneTable, statistic_names,
 };
 use hybridsim_engine::{
     CommonEvent, Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES,
@@ -46,7 +46,8 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
         params: Parameters::PARAMS,
     },
     build,
-);
+)
+.with_memory(memory);
 
 hybridsim_config::params! {
     struct Parameters {
@@ -62,6 +63,19 @@ const PHYSICAL_SECTORS: u32 = 8;
 
 /// The most bands of a disk.
 const BANDS_MAX: u64 = 1 << 24;
+
+/// Memory of a write in the log: its record, and its part of the map.
+const RECORD_BYTES: u64 = 96;
+
+/// Memory of the tables of a disk whose log is full.
+fn memory(settings: &Settings, bytes_of: &dyn Fn(&str) -> u64) -> u64 {
+    let Parameters { device, management } = Parameters::from_settings(settings);
+    let management = management.settings;
+    let band = management.bytes_opt("band_size").or_else(|| management.bytes_opt("zone_size"));
+    let bands = bytes_of(&device) / band.unwrap_or(u64::MAX).max(1);
+    let records = management.count_opt("cache_records").unwrap_or(0);
+    bands * size_of::<Zone>() as u64 + records * RECORD_BYTES
+}
 
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let params = Parameters::from_settings(input.settings);

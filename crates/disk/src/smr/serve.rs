@@ -5,8 +5,8 @@ use super::zoned::overhead;
 use super::{PHYSICAL_SECTORS, Purpose, SmrDisk, Statistic, report};
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
-    Completion, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime,
+    Completion, Ctx, Flags, LatencyPhase, Lba, Op, Request, RequestId, SECTOR_BYTES, SimDuration,
+    SimTime,
 };
 use std::ops::Range;
 
@@ -87,7 +87,7 @@ impl SmrDisk {
             ctx.issue(0, *request, Purpose::Flush.tag(host));
             return;
         }
-        let run = self.run(request);
+        let run = self.sequence(request);
         let (mut lba, end) = (request.lba.0, request.end().0);
         let bands = self.band_of(lba)..self.band_of(end - 1) + 1;
         self.hosts[host].jobs = bands.end - bands.start;
@@ -103,7 +103,7 @@ impl SmrDisk {
     }
 
     /// Sectors of the sequence of writes that a request belongs to.
-    fn run(&mut self, request: &Request) -> u64 {
+    fn sequence(&mut self, request: &Request) -> u64 {
         match (self.parts.placement, &mut self.cache) {
             (Placement::Streams(rule), Some(cache)) if request.op == Op::Write => {
                 cache.streams.arrived(rule, request.lba.0, u64::from(request.sectors))
@@ -360,7 +360,7 @@ impl SmrDisk {
             ctx.complete_as(id, breakdown, failed || done.failed());
         } else {
             let time = self.parts.command_time;
-            let breakdown: LatencyBreakdown = overhead(ctx, id, time);
+            let breakdown = overhead(ctx, id, time);
             match failed {
                 true => ctx.fail_at(id, ctx.now() + time, breakdown),
                 false => ctx.complete_at(id, ctx.now() + time, breakdown),

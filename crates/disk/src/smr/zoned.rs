@@ -4,8 +4,8 @@ use super::management::Placement;
 use super::{PHYSICAL_SECTORS, SmrDisk, Statistic, report};
 use hybridsim_engine::zone_table::{ZoneLimits, ZoneStatus};
 use hybridsim_engine::{
-    Ctx, Flags, LatencyBreakdown, LatencyPhase, Op, Request, RequestId, SimDuration, ZoneAction,
-    ZoneInfo, ZoneLayout, Zoned,
+    Ctx, Flags, LatencyBreakdown, LatencyPhase, Op, Request, RequestId, SECTOR_BYTES, SimDuration,
+    ZoneAction, ZoneInfo, ZoneLayout, Zoned,
 };
 
 /// The latency of a request that takes `time` from now on.
@@ -50,6 +50,7 @@ impl SmrDisk {
             ZoneAction::Reset => self.bands.reset(zone).map(|_| {
                 if let Some(cache) = &mut self.cache {
                     cache.map.remove(range.start, range.end);
+                    report(ctx, Statistic::Used, cache.map.used() * SECTOR_BYTES);
                 }
             }),
         };
