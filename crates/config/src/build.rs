@@ -2,8 +2,8 @@
 
 use crate::param::{Built, Settings};
 use crate::registry::{Description, Entry, Registry};
-use hybridsim_engine::Component;
 use hybridsim_engine::schedule::{Positioner, Scheduler};
+use hybridsim_engine::{Component, ZoneLayout};
 use std::rc::Rc;
 
 /// A child as its parent's builder sees it.
@@ -17,6 +17,10 @@ pub struct ChildView {
     pub positioner: Option<Rc<dyn Positioner>>,
     /// [`ComponentInfo::constants`](hybridsim_engine::ComponentInfo) of the child.
     pub constants: Vec<(&'static str, f64)>,
+    /// The zones that can be reached through the child, if they are alike.
+    pub zones: Option<ZoneLayout>,
+    /// Whether a power failure may lose writes it has acknowledged.
+    pub loses_writes: bool,
 }
 
 impl ChildView {

@@ -1,6 +1,6 @@
 //! Components: state machines that receive and send messages.
 
-use crate::device::{Health, Zoned};
+use crate::device::{Health, ZoneLayout, Zoned};
 use crate::event::PowerState;
 use crate::inject::Inject;
 use crate::latency::LatencyBreakdown;
@@ -119,9 +119,25 @@ pub trait Component {
         false
     }
 
+    /// Whether the component writes the zones of its children in order and resets them: it may
+    /// stand over devices with zones although it accepts no zone commands itself.
+    fn writes_zones(&self) -> bool {
+        false
+    }
+
     /// The zones of a zoned device.
     fn zones(&self) -> Option<&dyn Zoned> {
         None
+    }
+
+    /// Size and number of the zones that can be reached through it, where `children` are those of
+    /// its children: its own, or those of all children one after the other.
+    fn zone_layout(&self, children: &[Option<ZoneLayout>]) -> Option<ZoneLayout> {
+        match self.zones() {
+            Some(zoned) => Some(zoned.layout()),
+            None if self.accepts_zone_commands() => ZoneLayout::joined(children),
+            None => None,
+        }
     }
 
     /// Figures of its flash, if it is a flash device.
@@ -275,5 +291,12 @@ impl ComponentTree {
         let zoned_child = || self.children.iter().any(Self::has_zones);
         let component = &self.component;
         component.zones().is_some() || (component.accepts_zone_commands() && zoned_child())
+    }
+
+    /// Size and number of the zones that can be reached through it; `None` without zones, and where
+    /// devices with different zones, or with and without zones, follow one another.
+    pub fn zone_layout(&self) -> Option<ZoneLayout> {
+        let children: Vec<_> = self.children.iter().map(Self::zone_layout).collect();
+        self.component.zone_layout(&children)
     }
 }

@@ -49,6 +49,26 @@ pub struct ZoneLayout {
     pub in_order_only: bool,
 }
 
+impl ZoneLayout {
+    /// The zones of devices that follow one another, if they all have zones of one size. The
+    /// smallest limits on open and active zones hold, as all of these zones may be in one device.
+    pub fn joined(devices: &[Option<Self>]) -> Option<Self> {
+        let alike = |one: Self, other: Self| {
+            let sizes = |it: &Self| (it.size, it.capacity, it.page);
+            let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
+            (sizes(&one) == sizes(&other)).then(|| Self {
+                zones: one.zones + other.zones,
+                open_max: least(one.open_max, other.open_max),
+                active_max: least(one.active_max, other.active_max),
+                ..one
+            })
+        };
+        let mut all = devices.iter().copied();
+        let first = all.next()??;
+        all.try_fold(first, |joined, device| alike(joined, device?))
+    }
+}
+
 /// A device with zones, whose states a host can read without simulated time.
 pub trait Zoned {
     /// Size and number of the zones.

@@ -5,6 +5,7 @@ use hybridsim_disk::DiskEvent;
 use hybridsim_engine::event::FieldValues;
 use hybridsim_engine::{CommonEvent, Event, EventKind, EventRecord, SimDuration, SimTime};
 use hybridsim_flash::FlashEvent;
+use hybridsim_layer::LayerEvent;
 
 macro_rules! sets {
     ($($variant:ident($set:ty) = $doc:literal),* $(,)?) => {
@@ -37,6 +38,7 @@ sets! {
     Disk(DiskEvent) = "Events of disks.",
     Flash(FlashEvent) = "Events of flash devices.",
     Cache(CacheEvent) = "Events of caches.",
+    Layer(LayerEvent) = "Events of translation layers on the host.",
 }
 
 /// The descriptions of all events, by number.

@@ -48,6 +48,10 @@
 //! | 24 | `read_retried` | cause | die | retries | |
 //! | 25 | `uncorrectable` | cause | die | page | |
 //! | 26 | `temperature` | throttling | millikelvin | ago | |
+//! | 27 | `log_write` | | requested | written | |
+//! | 28 | `log_summary` | | sectors | | |
+//! | 29 | `segment_cleaned` | | | moved | |
+//! | 30 | `segment_freed` | | free | | |
 //!
 //! Detailed events, those of kind 128 and above, are left out.
 //!

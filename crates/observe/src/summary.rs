@@ -308,7 +308,23 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
         }
         components.insert(path.clone(), component);
     }
+    set_total_write_amplification(&mut components);
     components
+}
+
+/// Sets the total write amplification of logs, from the flash devices below them.
+fn set_total_write_amplification(components: &mut BTreeMap<String, Component>) {
+    let logs = components.iter().filter_map(|(path, it)| Some((path.clone(), it.log?)));
+    for (path, log) in logs.collect::<Vec<_>>() {
+        let below = format!("{path}/");
+        let flash = components.iter().filter(|(path, _)| path.starts_with(&below));
+        let programmed: Vec<u64> =
+            flash.filter_map(|(_, it)| Some(it.flash.as_ref()?.programmed_bytes)).collect();
+        let total = (!programmed.is_empty())
+            .then(|| ratio(programmed.iter().sum::<u64>() as f64, log.log_host_bytes as f64));
+        let log = crate::metrics::Log { total_write_amplification: total.flatten(), ..log };
+        components.entry(path).and_modify(|it| it.log = Some(log));
+    }
 }
 
 fn totals(components: &BTreeMap<String, Component>, requests: u64) -> Totals {

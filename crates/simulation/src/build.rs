@@ -6,7 +6,7 @@ use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::{Kind, Param, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{ComponentTree, Target};
+use hybridsim_engine::{ComponentTree, Target, ZoneLayout};
 use hybridsim_ssd::device::{SSD_KIND, Ssd, build_ssd};
 
 /// The system of `scenario` without the host.
@@ -125,11 +125,14 @@ fn views(node: &ComponentTree) -> Vec<ChildView> {
         targets.push(Target { sectors, positioner });
     }
     let constants = node.component.info().constants;
+    let (zones, loses_writes) = (node.zone_layout(), node.loses_writes());
     let view = |target: Target| ChildView {
         name: name.to_owned(),
         capacity: target.sectors,
         positioner: target.positioner,
         constants: constants.clone(),
+        zones: zones.map(|it| ZoneLayout { zones: target.sectors / it.size, ..it }),
+        loses_writes,
     };
     targets.into_iter().map(view).collect()
 }

@@ -13,6 +13,7 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_hybrid::ENTRIES);
     registry.add_all(hybridsim_interconnect::ENTRIES);
     registry.add_all(hybridsim_array::ENTRIES);
+    registry.add_all(hybridsim_layer::ENTRIES);
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     registry.add_all(hybridsim_workload::synthetic::ENTRIES);
     registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);

@@ -12,8 +12,8 @@ use hybridsim_observe::results::{Component, CustomResult};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
 use std::ops::Range;
 
-/// Zones below `component`, built as `tree`, that does not forward zone commands: it neither writes
-/// zones in order nor resets them.
+/// Zones below `component`, built as `tree`, that neither forwards zone commands nor writes zones in
+/// order, or that does with zones of different sizes.
 pub fn children(
     scenario: &Scenario,
     component: &ScenarioComponent,
@@ -22,7 +22,11 @@ pub fn children(
     if tree.component.accepts_zone_commands() && tree.component.zones().is_none() {
         return Vec::new();
     }
+    let writes_zones = tree.component.writes_zones();
     let zoned = component.children.iter().zip(&tree.children).filter_map(|(&child, tree)| {
+        if writes_zones && tree.zone_layout().is_some() {
+            return None;
+        }
         let mut devices = ZonedDevice::below(scenario, child, tree, 0).into_iter();
         // A host-aware disk takes writes anywhere.
         let device = devices.find(|it| it.layout.in_order_only)?;
@@ -34,6 +38,11 @@ pub fn children(
             kind => format!("is a `{kind}` above a `{device}`"),
         };
         let (name, kind) = (&child.name, component.description.name);
+        if writes_zones {
+            let message = format!("`{name}` {is} beside devices with other zones, or without");
+            let help = "combine devices with zones of one size only";
+            return component.problem("", message, Some(help));
+        }
         let message =
             format!("`{name}` {is}, whose zones a `{kind}` neither writes in order nor resets");
         let help = format!("use it as the whole system: system = \"{name}\"");

@@ -86,6 +86,12 @@ pub fn system_around(kind: &str) -> String {
         "concat" | "stripe" | "raid1" | "raid10" | "raid4" | "raid5" | "raid6" => {
             (array(&format!("kind = \"{kind}\"\n")), members(4))
         }
+        "log-structured" => (
+            "kind = \"log-structured\"\ndevice = \"zoned\"\nover_provisioning = 0.9\n\
+             idle_after = \"1ms\"\nidle_free_segments = 2\n"
+                .to_owned(),
+            component("zoned", ZNS),
+        ),
         "declustered" => (array("kind = \"declustered\"\n"), members(4)),
         other => panic!("describe a small system around a `{other}` here"),
     };

@@ -5,6 +5,7 @@ mod cache;
 mod disk;
 mod flash;
 mod level;
+mod log;
 mod power;
 mod redundancy;
 mod thermal;
@@ -14,6 +15,7 @@ pub use cache::Cache;
 pub use disk::{BufferResult, Disk};
 pub use flash::{BitErrors, Busy, EraseCount, Flash, Utilisation};
 pub use level::ratio;
+pub use log::Log;
 pub use power::Power;
 pub use redundancy::Redundancy;
 pub use thermal::Thermal;
@@ -45,6 +47,7 @@ pub(crate) struct ComponentFold {
     pub(crate) disk: disk::DiskFold,
     pub(crate) flash: flash::FlashFold,
     pub(crate) cache: cache::CacheFold,
+    log: log::LogFold,
     pub(crate) power: power::PowerFold,
     thermal: thermal::ThermalFold,
     queue_depth: Option<Level>,
@@ -80,6 +83,7 @@ impl ComponentFold {
             }
             Some(AnyEvent::Flash(event)) => self.flash.add(event, now),
             Some(AnyEvent::Cache(event)) => self.cache.add(event, now),
+            Some(AnyEvent::Layer(event)) => self.log.add(event),
             Some(AnyEvent::Common(event)) => self.add_common(event, now, from_ns),
             None => {}
         }
@@ -136,6 +140,7 @@ impl ComponentFold {
             disk: self.disk.results(self.power.spin_ups),
             flash: self.flash.results(info, window_ns),
             cache: self.cache.results(),
+            log: self.log.results(),
             queue: self.queue_depth.map(|depth| Queue {
                 queue_depth_mean: depth.mean(end_ns),
                 queue_depth_max: depth.max,
@@ -193,6 +198,9 @@ pub struct Component {
     /// Cache accesses and destaging.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
+    /// The log of a translation layer.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Log>,
     /// Queue depth.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,

@@ -1,0 +1,446 @@
+//! A log-structured translation layer.
+//!
+//! Blocks are never overwritten: a write is appended to an open segment, and the map leads to the
+//! block's new place. A segment is a zone of a zoned device, or a range of `segment_size` of any
+//! other. [`segments`] has their states and chooses those to clean, [`map`] the map; [`writes`]
+//! appends, [`cleaning`] moves valid blocks and frees segments, [`recovery`] finds the map after a
+//! power failure.
+//!
+//! A request that writes or trims locks its blocks. The map changes when a block has been written:
+//! a read in the meantime returns the previous data, and so does one after a power failure. Reads
+//! hold no lock; their segments are not reset before they complete.
+
+mod cleaning;
+mod map;
+mod params;
+mod recovery;
+mod segments;
+mod writes;
+
+pub use params::ENTRY;
+
+use cleaning::Cleaning;
+use hybridsim_engine::range_locks::RangeLocks;
+use hybridsim_engine::{
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
+    LatencyPhase, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
+};
+use map::{BlockMap, NONE, Shape};
+use params::Behaviour;
+use recovery::Recovery;
+use segments::{Segments, State};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// The log of a host write.
+#[derive(Clone, Copy, Debug)]
+pub enum Logs {
+    One,
+    /// By placement handle; handles from the number on count as 0.
+    ByHandle(u32),
+    /// Hot, warm or cold.
+    ByTemperature,
+}
+
+impl Logs {
+    const fn count(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::ByHandle(handles) => handles,
+            Self::ByTemperature => 3,
+        }
+    }
+
+    /// The log of a write with these flags.
+    fn of(self, flags: Flags) -> usize {
+        match self {
+            Self::One => 0,
+            Self::ByHandle(handles) => {
+                let handle = u32::from(flags.handle());
+                if handle < handles { handle as usize } else { 0 }
+            }
+            Self::ByTemperature if flags.contains(Flags::META) => 0,
+            Self::ByTemperature if flags.contains(Flags::BACKGROUND) => 2,
+            Self::ByTemperature => 1,
+        }
+    }
+}
+
+/// A request of the parent.
+#[derive(Clone, Copy, Debug)]
+struct HostRequest {
+    id: RequestId,
+    request: Request,
+    /// Requests outstanding for it.
+    left: u32,
+    failed: bool,
+    /// The next block to append, and the end of its blocks; equal unless it is a write.
+    next: u32,
+    end: u32,
+    /// The blocks of a write that covers some in part; reads of their old data are outstanding.
+    blocks: DataSlice,
+    filling: bool,
+    /// Of the last request that completed.
+    breakdown: LatencyBreakdown,
+}
+
+/// What a request to the device is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// A read or a flush of the parent, or a read of old data for a write.
+    Read,
+    Flush,
+    Write,
+    MoveRead,
+    MoveWrite,
+    Summary,
+    /// The flush before a segment is reset.
+    Settle,
+    Reset,
+    Finish,
+    /// A read of addresses after a power failure.
+    Scan,
+}
+
+/// A request to the device.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    work: Work,
+    /// Number of the parent's request, or of a segment.
+    of: u32,
+    /// First physical block.
+    physical: u32,
+    /// First logical block of a write; physical block that is moved.
+    from: u32,
+    blocks: u32,
+}
+
+/// Number of a timer: the device may have been idle for `idle_after`.
+const IDLE: u64 = 0;
+
+/// The layer.
+pub struct LogStructured {
+    shape: Shape,
+    logical_blocks: u32,
+    behaviour: Behaviour,
+    map: BlockMap,
+    segments: Segments,
+    /// Open segment of each log, or [`NONE`].
+    heads: Vec<u32>,
+    /// Blocks that the host has written.
+    clock: u64,
+    requests: Slab<HostRequest>,
+    parts: Slab<Part>,
+    locks: RangeLocks,
+    /// Requests that hold their locks and may begin.
+    ready: VecDeque<u32>,
+    /// Writes that wait for a free segment.
+    waiting: VecDeque<u32>,
+    cleaning: Option<Cleaning>,
+    recovery: Option<Recovery>,
+    /// No segment can be freed any more: writes fail.
+    read_only: bool,
+    /// No request has arrived for `idle_after`.
+    idle: bool,
+    timer_set: bool,
+    last_completion: SimTime,
+}
+
+impl LogStructured {
+    fn new(shape: Shape, logical_blocks: u32, behaviour: Behaviour) -> Self {
+        Self {
+            shape,
+            logical_blocks,
+            behaviour,
+            map: BlockMap::new(&shape, logical_blocks),
+            segments: Segments::new(shape.segments),
+            heads: vec![NONE; behaviour.heads],
+            clock: 0,
+            requests: Slab::new(),
+            parts: Slab::new(),
+            locks: RangeLocks::default(),
+            ready: VecDeque::new(),
+            waiting: VecDeque::new(),
+            cleaning: None,
+            recovery: None,
+            read_only: false,
+            idle: false,
+            timer_set: false,
+            last_completion: SimTime::ZERO,
+        }
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, part: Part, request: Request) {
+        let tag = self.parts.insert(part) as u64;
+        ctx.issue(0, request, tag);
+    }
+
+    /// Issues a request for the parent's request number `of`.
+    fn issue_for(&mut self, ctx: &mut Ctx<'_>, part: Part, request: Request) {
+        self.requests[part.of as usize].left += 1;
+        self.issue(ctx, part, request);
+    }
+
+    /// Starts everything that can start now.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
+        if self.recovery.is_some() {
+            return;
+        }
+        while let Some(at) = self.ready.pop_front() {
+            let HostRequest { request, .. } = self.requests[at as usize];
+            match request.op {
+                Op::Read => self.read(ctx, at, &request),
+                Op::Write => self.begin_write(ctx, at),
+                Op::Trim => self.trim(ctx, at, &request),
+                Op::Flush => {
+                    let part = Part { work: Work::Flush, of: at, physical: 0, from: 0, blocks: 0 };
+                    self.issue_for(ctx, part, request);
+                }
+                Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
+            }
+        }
+        self.append_waiting(ctx);
+        while self.clean_next(ctx) {}
+        // With nothing under way, nothing frees a segment.
+        if !self.waiting.is_empty() && self.parts.is_empty() {
+            self.read_only = true;
+            while let Some(at) = self.waiting.pop_front() {
+                self.fail(ctx, at);
+            }
+        }
+    }
+
+    /// Reads runs of blocks that are in order on the device; blocks without data read as zeros.
+    fn read(&mut self, ctx: &mut Ctx<'_>, of: u32, request: &Request) {
+        let per_block = u64::from(self.shape.block_sectors);
+        let (mut at, end) = (request.lba.0, request.end().0);
+        while at < end {
+            let (block, within) = ((at / per_block) as u32, at % per_block);
+            let skip = (at - request.lba.0) as u32;
+            let physical = self.map.get(block);
+            let mut blocks = 1;
+            if physical != NONE {
+                let last = self.shape.first(self.shape.segment(physical)) + self.shape.blocks;
+                while u64::from(block + blocks) * per_block < end
+                    && physical + blocks < last
+                    && self.map.get(block + blocks) == physical + blocks
+                {
+                    blocks += 1;
+                }
+            }
+            let sectors = (u64::from(blocks) * per_block - within).min(end - at) as u32;
+            at += u64::from(sectors);
+            if physical == NONE {
+                ctx.data().versions_mut(request.data.skip(skip), sectors).fill(0);
+                continue;
+            }
+            let lba = self.shape.lba(physical).offset(within);
+            self.issue_read(ctx, (of, physical), request.part(skip, sectors, lba));
+        }
+        if self.requests[of as usize].left == 0 {
+            self.complete(ctx, of);
+        }
+    }
+
+    /// Issues a read of the segment of `physical` for the parent's request number `of`.
+    fn issue_read(&mut self, ctx: &mut Ctx<'_>, (of, physical): (u32, u32), request: Request) {
+        self.segments.get_mut(self.shape.segment(physical)).readers += 1;
+        let part = Part { work: Work::Read, of, physical, from: NONE, blocks: 0 };
+        self.issue_for(ctx, part, request);
+    }
+
+    /// Unmaps the blocks that the range covers as a whole.
+    fn trim(&mut self, ctx: &mut Ctx<'_>, at: u32, request: &Request) {
+        let per_block = u64::from(self.shape.block_sectors);
+        let first = request.lba.0.div_ceil(per_block);
+        for block in first..request.end().0 / per_block {
+            self.remap(block as u32, NONE);
+        }
+        self.complete(ctx, at);
+    }
+
+    /// Maps a block to its new place, or to none.
+    fn remap(&mut self, logical: u32, physical: u32) {
+        let before = self.map.replace(logical, physical);
+        if before != NONE {
+            self.segments.get_mut(self.shape.segment(before)).valid -= 1;
+        }
+        if physical != NONE {
+            self.segments.get_mut(self.shape.segment(physical)).valid += 1;
+        }
+    }
+
+    /// A request for the parent's request `of` has completed.
+    fn one_done(&mut self, ctx: &mut Ctx<'_>, of: u32, done: &Completion) {
+        let request = &mut self.requests[of as usize];
+        request.left -= 1;
+        request.failed |= done.failed();
+        request.breakdown = done.breakdown;
+        let HostRequest { left, filling, failed, next, end, .. } = *request;
+        match (left, filling, failed) {
+            (0, true, true) => self.fail(ctx, of),
+            (0, true, false) => self.filled(ctx, of),
+            (0, false, _) if next == end => self.complete(ctx, of),
+            _ => {}
+        }
+    }
+
+    /// Fails a request of which nothing is outstanding, or once that is not.
+    fn fail(&mut self, ctx: &mut Ctx<'_>, at: u32) {
+        let request = &mut self.requests[at as usize];
+        (request.failed, request.next) = (true, request.end);
+        if request.left == 0 {
+            self.complete(ctx, at);
+        }
+    }
+
+    fn complete(&mut self, ctx: &mut Ctx<'_>, at: u32) {
+        let HostRequest { id, request, failed, blocks, breakdown, .. } =
+            self.requests.remove(at as usize);
+        ctx.data().give_back(blocks);
+        let total = ctx.now().since(ctx.issued(id));
+        let queued = total.saturating_sub(breakdown.total());
+        let breakdown = breakdown.plus(LatencyPhase::Queue, queued);
+        if total.is_zero() {
+            // Repeating a request that takes no time must not stop the time.
+            let tick = SimDuration::from_ns(1);
+            let breakdown = breakdown.plus(LatencyPhase::Overhead, tick);
+            match failed {
+                true => ctx.fail_at(id, ctx.now() + tick, breakdown),
+                false => ctx.complete_at(id, ctx.now() + tick, breakdown),
+            }
+        } else {
+            ctx.complete_as(id, breakdown, failed);
+        }
+        if matches!(request.op, Op::Write | Op::Trim) {
+            let ready = &mut self.ready;
+            self.locks.release(at, |granted| ready.push_back(granted));
+        }
+        self.last_completion = ctx.now();
+        self.set_timer(ctx);
+    }
+
+    fn set_timer(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(time) = self.behaviour.idle_after
+            && self.requests.is_empty()
+            && !self.timer_set
+        {
+            self.timer_set = true;
+            ctx.wake_at(self.last_completion.max(ctx.now()) + time, IDLE);
+        }
+    }
+}
+
+impl Component for LogStructured {
+    fn capacity(&self) -> u64 {
+        u64::from(self.logical_blocks) * u64::from(self.shape.block_sectors)
+    }
+
+    fn info(&self) -> ComponentInfo {
+        let Shape { segments, data_blocks, block_sectors, .. } = self.shape;
+        ComponentInfo {
+            kind: ENTRY.description.name,
+            constants: vec![
+                ("segments", segments.into()),
+                ("segment_blocks", data_blocks.into()),
+                ("block_sectors", block_sectors.into()),
+            ],
+            ..ComponentInfo::default()
+        }
+    }
+
+    fn writes_zones(&self) -> bool {
+        true
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let per_block = u64::from(self.shape.block_sectors);
+        let first = request.lba.0 / per_block;
+        let end = request.end().0.div_ceil(per_block);
+        let writes = request.op == Op::Write;
+        let at = self.requests.insert(HostRequest {
+            id,
+            request: *request,
+            left: 0,
+            failed: false,
+            next: if writes { first as u32 } else { 0 },
+            end: if writes { end as u32 } else { 0 },
+            blocks: DataSlice::NONE,
+            filling: false,
+            breakdown: LatencyBreakdown::NONE,
+        }) as u32;
+        self.idle = false;
+        let locks = matches!(request.op, Op::Write | Op::Trim);
+        if !locks || self.locks.acquire(at, first, end, true) {
+            self.ready.push_back(at);
+        }
+        self.advance(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let part = self.parts.remove(done.tag as usize);
+        match part.work {
+            Work::Read => {
+                let segment = self.shape.segment(part.physical);
+                self.segments.get_mut(segment).readers -= 1;
+                self.one_done(ctx, part.of, done);
+                self.reset_unread(ctx, segment);
+            }
+            Work::Flush => self.one_done(ctx, part.of, done),
+            Work::Write => self.written(ctx, &part, done),
+            Work::MoveRead => self.move_read(ctx, &part, done),
+            Work::MoveWrite => self.moved(ctx, &part, done),
+            Work::Summary => self.summary_written(ctx, &part, done),
+            Work::Settle => {
+                self.segments.get_mut(part.of).state = State::Settled;
+                self.reset_unread(ctx, part.of);
+            }
+            Work::Reset => self.was_reset(ctx, part.of, done.failed()),
+            Work::Finish => self.finished(ctx, &part, done.failed()),
+            Work::Scan => self.scanned(ctx, done),
+        }
+        self.advance(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.timer_set = false;
+        let idle_since = self.last_completion + self.behaviour.idle_after.unwrap_or_default();
+        if self.requests.is_empty() && ctx.now() < idle_since {
+            self.timer_set = true;
+            ctx.wake_at(idle_since, IDLE);
+        } else if self.requests.is_empty() {
+            self.idle = true;
+            self.advance(ctx);
+        }
+    }
+
+    hybridsim_engine::supports!(Checkpoint, PowerFailure);
+}
+
+impl Checkpoint for LogStructured {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.parts.is_empty() || !self.requests.is_empty() {
+            return Err(StateError("requests are outstanding".to_owned()));
+        }
+        to.put(&(&self.segments, &self.heads, self.clock, self.read_only));
+        to.put(&(self.idle, self.timer_set, self.last_completion));
+        self.map.save(to);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.segments, self.heads, self.clock, self.read_only) = from.take()?;
+        (self.idle, self.timer_set, self.last_completion) = from.take()?;
+        let open = |head: &u32| {
+            *head == NONE
+                || *head < self.segments.len() && self.segments.get(*head).state == State::Open
+        };
+        let fits = self.heads.len() == self.behaviour.heads
+            && self.segments.is_consistent(self.shape.segments, self.shape.data_blocks)
+            && self.heads.iter().all(open);
+        if !fits {
+            return Err(StateError("it is the state of a log with other segments".to_owned()));
+        }
+        self.map.restore(from)
+    }
+}

@@ -1,0 +1,217 @@
+//! The log over a device without zones: the conformance suite, power failures, and closed forms of
+//! its write amplification.
+
+use hybridsim_config::build::{BuildInput, ChildView};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::{Load, Rig};
+use hybridsim_disk::constant::{ConstantDevice, Timing};
+use hybridsim_engine::event::Event;
+use hybridsim_engine::{
+    Arrival, CommonEvent, ComponentTree, EventRecord, EventSink, Lba, Machine, Op, Request,
+    SimDuration, SimTime, Source, Stream,
+};
+use hybridsim_host::{Host, HostOptions};
+use hybridsim_layer::LayerEvent;
+use hybridsim_layer::log_structured::ENTRY;
+
+/// Settings with these values in place of the defaults.
+fn settings(values: &[(&'static str, Value)]) -> Settings {
+    let registry = {
+        let mut registry = Registry::default();
+        registry.add_all(hybridsim_layer::ENTRIES);
+        registry
+    };
+    let mut settings = hybridsim_flash::defaults::settings(ENTRY.description.params, &registry);
+    settings.set("device", Value::Text("child0".to_owned()));
+    for (name, value) in values {
+        settings.set(name, value.clone());
+    }
+    settings
+}
+
+fn word(word: &str) -> Value {
+    Value::Text(word.to_owned())
+}
+
+/// Small segments that are cleaned all the time, with blocks of these sectors, under many settings.
+fn varied(seed: u64) -> (Settings, u64) {
+    let mut stream = Stream::new(seed, "settings");
+    let mut pick = |words: &[&str]| word(words[stream.below(words.len() as u64) as usize]);
+    let policy = pick(&["greedy", "cost-benefit", "fifo"]);
+    let separate = pick(&["none", "handle", "temperature"]);
+    let cleaned = pick(&["own", "shared"]);
+    let block = 512 << stream.below(4);
+    let blocks = 6 + stream.below(40);
+    let mut values = vec![
+        ("policy", policy),
+        ("separate", separate),
+        ("cleaned", cleaned),
+        ("block_size", Value::Bytes(block)),
+        ("segment_size", Value::Bytes(block * blocks)),
+        ("over_provisioning", Value::Number(1.0 + stream.unit())),
+        ("free_segments", Value::Count(1 + stream.below(3))),
+        ("cleaning_depth", Value::Count(1 + stream.below(20))),
+        ("victim_search", Value::Count(1 + stream.below(40))),
+    ];
+    if stream.chance(0.5) {
+        values.push(("idle_after", Value::Duration(SimDuration::from_us(700))));
+        values.push(("idle_free_segments", Value::Count(1 + stream.below(6))));
+    }
+    (settings(&values), block * blocks / 512 * (18 + stream.below(20)) + stream.below(9))
+}
+
+fn count(events: &[EventRecord], is: impl Fn(LayerEvent) -> bool) -> usize {
+    events.iter().filter(|record| LayerEvent::decode(record).is_some_and(&is)).count()
+}
+
+#[test]
+fn every_read_returns_the_newest_data_while_segments_are_cleaned() {
+    for seed in 0..60 {
+        let (settings, sectors) = varied(seed);
+        let registry = Registry::default();
+        let children = [sectors];
+        let rig = Rig {
+            entry: &ENTRY,
+            settings: &settings,
+            registry: &registry,
+            children: &children,
+            seed,
+        };
+        let load = Load { requests: 3_000, sectors_max: 60, seed };
+        let seen = rig.check_random(&load, [1, 4, 32][seed as usize % 3]);
+        let seen = seen.unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+        let cleaned = count(&seen.events, |it| matches!(it, LayerEvent::SegmentCleaned { .. }));
+        assert!(cleaned > 10, "{settings:?}: {cleaned} cleaned");
+    }
+}
+
+#[test]
+fn acknowledged_writes_survive_power_failures() {
+    for seed in 0..40 {
+        let (settings, sectors) = varied(seed);
+        let registry = Registry::default();
+        let children = [sectors];
+        let rig = Rig {
+            entry: &ENTRY,
+            settings: &settings,
+            registry: &registry,
+            children: &children,
+            seed,
+        };
+        let load = Load { requests: 3_000, sectors_max: 60, seed };
+        let depth = [2, 8, 32][seed as usize % 3];
+        let seen = rig.check_power_cuts(&load, depth, (60 + 20 * u64::from(depth), 20));
+        let seen = seen.unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+        let recovered =
+            |it: &&EventRecord| matches!(it.event(), Some(CommonEvent::Recovered { .. }));
+        assert!(seen.events.iter().filter(recovered).count() > 5, "{settings:?}");
+    }
+}
+
+/// Writes of one block: all in order, then uniform random ones.
+struct Uniform {
+    stream: Stream,
+    blocks: u64,
+    next: u64,
+    left: u64,
+}
+
+impl Source for Uniform {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        let random = self.stream.below(self.blocks);
+        let block = if self.next < self.blocks { self.next } else { random };
+        self.next += 1;
+        let request = Request::new(Op::Write, Lba(block * 8), 8);
+        Ok(Some(Arrival { at: SimTime::ZERO, request }))
+    }
+}
+
+/// Sectors that were requested and moved, the first `skip` requests left out.
+#[derive(Default)]
+struct Written {
+    skip: u64,
+    requested: u64,
+    moved: u64,
+}
+
+impl EventSink for Written {
+    fn take(&mut self, events: &[EventRecord]) {
+        for record in events {
+            match LayerEvent::decode(record) {
+                Some(LayerEvent::LogWrite { .. }) if self.skip > 0 => self.skip -= 1,
+                Some(LayerEvent::LogWrite { requested, .. }) => {
+                    self.requested += u64::from(requested);
+                }
+                Some(LayerEvent::SegmentCleaned { moved }) if self.skip == 0 => self.moved += moved,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A system whose host writes `per_block` times as many blocks as it has, and their number.
+fn uniform(values: &[(&'static str, Value)], segments: u64, per_block: u64) -> (Machine, u64) {
+    let settings = settings(values);
+    let sectors = segments * 4_096;
+    let child = ChildView { name: "device".to_owned(), capacity: sectors, ..ChildView::default() };
+    let input = BuildInput {
+        settings: &settings,
+        registry: &Registry::default(),
+        seed: 1,
+        path: "log",
+        children: &[child],
+    };
+    let component = (ENTRY.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let blocks = component.capacity() / 8;
+    let timing = Timing::fixed(sectors, SimDuration::from_us(1));
+    let device = ComponentTree::leaf("host/log/device", ConstantDevice::new(timing));
+    let log = ComponentTree { path: "host/log".to_owned(), component, children: vec![device] };
+    let stream = Stream::new(1, "uniform");
+    let source = Uniform { stream, blocks, next: 0, left: per_block * blocks };
+    let host = Host::plain(HostOptions::closed(1), source);
+    (Machine::new(ComponentTree::inner("host", host, vec![log]), false), blocks)
+}
+
+/// The principal branch of Lambert's W, for -1/e < x < 0, by Newton's method.
+fn lambert_w(x: f64) -> f64 {
+    (0..100).fold(-0.5, |w: f64, _| w - (w * w.exp() - x) / (w.exp() * (w + 1.0)))
+}
+
+/// FIFO cleaning (Desnoyers, SYSTOR 2012): a / (a + W(-a e^-a)), a = physical / exported. Greedy
+/// cleaning of large segments has the same limit.
+fn write_amplification(a: f64) -> f64 {
+    a / (a + lambert_w(-a * (-a).exp()))
+}
+
+#[test]
+fn uniform_writes_have_the_write_amplification_of_the_mean_field() {
+    const SEGMENTS: u64 = 800;
+    for (policy, ratio) in [("greedy", 0.12), ("greedy", 0.28), ("fifo", 0.28), ("greedy", 0.5)] {
+        let values = [("policy", word(policy)), ("over_provisioning", Value::Number(ratio))];
+        let (mut machine, blocks) = uniform(&values, SEGMENTS, 6);
+        let mut sums = Written { skip: 3 * blocks, ..Written::default() };
+        machine.run(&mut sums, &mut |_| true).expect("runs");
+        let measured = 1.0 + sums.moved as f64 / sums.requested as f64;
+        // Two segments are open, two free; a segment has a summary of one block.
+        let theory = write_amplification((SEGMENTS - 4) as f64 * 511.0 / blocks as f64);
+        println!("{policy} at {ratio}: measured {measured:.4}, theory {theory:.4}");
+        assert!((measured / theory - 1.0).abs() < 0.02, "{policy} {ratio}: {measured}, {theory}");
+    }
+}
+
+#[test]
+fn a_request_takes_no_memory_once_warm() {
+    let values = [("over_provisioning", Value::Number(0.3))];
+    let allocations = |per_block| {
+        let (mut machine, _) = uniform(&values, 40, per_block);
+        let run = || {
+            machine.run(&mut (), &mut |_| true).expect("runs");
+        };
+        allocation_counter::measure(run).count_total
+    };
+    let (few, many) = (allocations(10), allocations(40));
+    assert_eq!(few, many, "more requests took memory");
+}
