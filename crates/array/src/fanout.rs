@@ -27,8 +27,15 @@ impl Fanout {
 
     /// A member completed a request; the last one completes the request it was issued for.
     pub fn close(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        if self.pending[done.tag as usize].one_done(done.failed()) {
-            self.pending.remove(done.tag as usize).complete(ctx, done.breakdown);
+        if let Some(pending) = self.one_done(done, done.failed()) {
+            pending.complete(ctx, done.breakdown);
         }
+    }
+
+    /// A member completed a request, which counts as failed if `failed`; returns the request it was
+    /// issued for if it was the last.
+    pub fn one_done(&mut self, done: &Completion, failed: bool) -> Option<PendingRequest> {
+        let at = done.tag as usize;
+        self.pending[at].one_done(failed).then(|| self.pending.remove(at))
     }
 }

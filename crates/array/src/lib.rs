@@ -24,6 +24,7 @@ mod redundant;
 mod resync;
 pub mod stripe;
 mod striping;
+mod zoned;
 
 use hybridsim_config::build::ComponentEntry;
 

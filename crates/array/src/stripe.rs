@@ -3,15 +3,19 @@
 //! The part of a request on one member is contiguous there, so every member gets at most one
 //! request. Its data are scattered over those of the parent's request and travel in a buffer of
 //! their own.
+//!
+//! Over zoned devices it has zones itself, see [`zoned`](super::zoned).
 
 use super::fanout::Fanout;
 use super::striping::Striping;
-use hybridsim_config::build::{BuildInput, ComponentEntry};
+use super::zoned::{REFUSALS, Refusal, Zone, Zones};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Op, PowerFailure,
-    Request, RequestId, SECTOR_BYTES, SimTime,
+    Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice,
+    LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction, ZoneLayout,
 };
 
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
@@ -27,7 +31,8 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 hybridsim_config::params! {
     pub struct Parameters {
         pub members: Vec<String> = Kind::Components, required, "The devices, in order";
-        chunk: u64 = Kind::Bytes, default "\"64KiB\"", "Bytes in a row on one member";
+        chunk: u64 = Kind::Bytes, default "\"64KiB\"", "Bytes in a row on one member. Of zoned members it divides the size and the capacity of a \
+             zone: zone i of the array consists of the zones i of all members.";
     }
 }
 
@@ -50,11 +55,47 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     if smallest.checked_mul(members).is_none() {
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
+    let layout = zones(input.children, chunk).unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    });
     if !problems.is_empty() {
         return Err(problems);
     }
     let striping = Striping { members, chunk };
-    Ok(Box::new(Stripe { striping, rows: smallest / chunk, fanout: Fanout::default() }))
+    let rows = smallest / chunk;
+    Ok(Box::new(Stripe {
+        striping,
+        rows,
+        fanout: Fanout::default(),
+        zones: layout.map(Zones::new),
+    }))
+}
+
+/// The zones of a stripe over `members`; `None` if they have none.
+fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Problem> {
+    let layouts: Vec<_> = members.iter().map(|it| it.zones).collect();
+    let Some(first) = layouts.iter().copied().flatten().next() else { return Ok(None) };
+    let Some(all) = ZoneLayout::joined(&layouts) else {
+        let message = "have different zones, or some have none; use devices with zones of one size";
+        return Err(Problem::new("members", message));
+    };
+    let ZoneLayout { size, capacity, page, .. } = first;
+    let fits = size.is_multiple_of(chunk) && capacity.is_multiple_of(chunk);
+    if !fits || !chunk.is_multiple_of(page) {
+        let message = format!(
+            "{chunk} sectors; must divide the {capacity} sectors of a zone that can be written and \
+             the {size} from one zone to the next, and be whole pages of {page} sectors"
+        );
+        return Err(Problem::new("chunk", message));
+    }
+    let count = members.len() as u64;
+    let size = size.saturating_mul(count);
+    if u32::try_from(size).is_err() {
+        return Err(Problem::new("members", "together have zones of 2 TiB or more"));
+    }
+    let zones = layouts.iter().flatten().map(|it| it.zones).min().unwrap_or(0);
+    Ok(Some(ZoneLayout { zones, size, capacity: capacity * count, ..all }))
 }
 
 /// The array.
@@ -64,6 +105,50 @@ pub struct Stripe {
     /// Chunks on each member.
     rows: u64,
     fanout: Fanout,
+    /// Over zoned devices.
+    zones: Option<Zones>,
+}
+
+impl Stripe {
+    /// Admits what changes a zone, and returns the sector at which it does; a refused request
+    /// completes after a tick, as repeating it at once must not stop the time.
+    fn admit(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) -> Option<Lba> {
+        let Some(zones) = &mut self.zones else { return Some(request.lba) };
+        let admitted = match request.op {
+            Op::Write => zones.write(request),
+            Op::Zone(action) => zones.manage(request, action).map(|()| request.lba),
+            Op::Read | Op::Trim | Op::Flush => return Some(request.lba),
+        };
+        let refusal: Refusal = match admitted {
+            Ok(lba) => {
+                if ctx.verifying() && lba != request.lba {
+                    ctx.device_fault(format!(
+                        "a zone append that names sector {} is written to {lba}: with `verify`, \
+                         appends have to name the sector they are written to",
+                        request.lba
+                    ));
+                }
+                return Some(lba);
+            }
+            Err(refusal) => refusal,
+        };
+        ctx.emit(CommonEvent::Custom { name: refusal as u8, value: 1 });
+        let tick = SimDuration::from_ns(1);
+        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick);
+        ctx.refuse_at(id, ctx.now() + tick, breakdown);
+        None
+    }
+
+    /// Manages the zones of all members.
+    fn manage(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let members = self.striping.members;
+        let tag = self.fanout.open(id, request, members as u32);
+        for member in 0..members as usize {
+            let lba = Lba(request.lba.0 / members);
+            let sectors = request.sectors / members as u32;
+            ctx.issue(member, Request { lba, sectors, ..*request }, tag);
+        }
+    }
 }
 
 impl Component for Stripe {
@@ -72,14 +157,25 @@ impl Component for Stripe {
     }
 
     fn info(&self) -> ComponentInfo {
+        let mut constants = vec![
+            ("members", self.striping.members as f64),
+            ("chunk_sectors", self.striping.chunk as f64),
+        ];
+        constants.extend(self.zones.as_ref().map(|it| ("zone_sectors", it.layout.size as f64)));
         ComponentInfo {
             kind: ENTRY.description.name,
-            constants: vec![
-                ("members", self.striping.members as f64),
-                ("chunk_sectors", self.striping.chunk as f64),
-            ],
+            constants,
+            custom: if self.zones.is_some() { REFUSALS } else { &[] },
             ..ComponentInfo::default()
         }
+    }
+
+    fn accepts_zone_commands(&self) -> bool {
+        self.zones.is_some()
+    }
+
+    fn zone_layout(&self, _children: &[Option<ZoneLayout>]) -> Option<ZoneLayout> {
+        self.zones.as_ref().map(|zones| zones.layout)
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -90,6 +186,11 @@ impl Component for Stripe {
                 ctx.issue(member, *request, tag);
             }
             return;
+        }
+        let Some(lba) = self.admit(ctx, id, request) else { return };
+        let request = &Request { lba, ..*request };
+        if matches!(request.op, Op::Zone(_)) {
+            return self.manage(ctx, id, request);
         }
         let (lba, end) = (request.lba.0, request.end().0);
         let (first, count) = self.striping.concerned(lba, end);
@@ -117,19 +218,41 @@ impl Component for Stripe {
             }
             ctx.data().give_back(done.request.data);
         }
-        self.fanout.close(ctx, done);
+        // The zone of a member may be empty or full already where that of the array is not.
+        let may_fail = matches!(done.request.op, Op::Zone(ZoneAction::Open | ZoneAction::Close));
+        let Some(pending) = self.fanout.one_done(done, done.failed() && !may_fail) else { return };
+        match (&mut self.zones, pending.request.op) {
+            (Some(zones), Op::Write) => zones.written(&pending.request, pending.failed),
+            (Some(zones), Op::Zone(_)) => zones.managed(&pending.request, pending.failed),
+            _ => {}
+        }
+        pending.complete(ctx, done.breakdown);
     }
 
     hybridsim_engine::supports!(Checkpoint, PowerFailure);
 }
 
 impl Checkpoint for Stripe {
-    hybridsim_engine::saves!();
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if let Some(zones) = &self.zones {
+            to.put(&zones.state());
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let Some(zones) = &mut self.zones else { return Ok(()) };
+        let saved: Vec<Zone> = from.take()?;
+        zones.restore(saved).map_err(StateError)
+    }
 }
 
 impl PowerFailure for Stripe {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.fanout.clear();
+        if let Some(zones) = &mut self.zones {
+            zones.power_cut();
+        }
         Ok(())
     }
 }

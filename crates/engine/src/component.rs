@@ -293,6 +293,33 @@ impl ComponentTree {
         component.zones().is_some() || (component.accepts_zone_commands() && zoned_child())
     }
 
+    /// Lists the devices with zones that can be reached one by one, if it begins at sector `first`:
+    /// their first sectors, and their numbers where it has `number`, in depth-first order.
+    pub(crate) fn list_zoned(
+        &self,
+        (number, first): (&mut usize, Option<u64>),
+        list: &mut Vec<(u64, usize)>,
+    ) {
+        let is_reached = self.component.accepts_zone_commands() && !self.combines_zones();
+        let mut first = first.filter(|_| is_reached);
+        if let Some(zones) = self.component.zones() {
+            list.extend(first.take().map(|first| (first + zones.layout().first, *number)));
+        }
+        *number += 1;
+        for child in &self.children {
+            child.list_zoned((&mut *number, first), list);
+            first = first.map(|first| first + child.component.capacity());
+        }
+    }
+
+    /// Whether its zones consist of zones of several children, as those of a stripe do.
+    pub fn combines_zones(&self) -> bool {
+        let children: Vec<_> = self.children.iter().map(Self::zone_layout).collect();
+        let layout = self.component.zone_layout(&children);
+        let own = self.component.zones().is_some();
+        !own && layout.is_some() && layout != ZoneLayout::joined(&children)
+    }
+
     /// Size and number of the zones that can be reached through it; `None` without zones, and where
     /// devices with different zones, or with and without zones, follow one another.
     pub fn zone_layout(&self) -> Option<ZoneLayout> {

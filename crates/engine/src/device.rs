@@ -50,13 +50,13 @@ pub struct ZoneLayout {
 }
 
 impl ZoneLayout {
-    /// The zones of devices that follow one another, if they all have zones of one size. The
-    /// smallest limits on open and active zones hold, as all of these zones may be in one device.
+    /// The zones of devices that follow one another, if they are all of one kind and nothing lies
+    /// between them. The smallest limits on open and active zones hold, as all of these zones may be in one device.
     pub fn joined(devices: &[Option<Self>]) -> Option<Self> {
         let alike = |one: Self, other: Self| {
-            let sizes = |it: &Self| (it.size, it.capacity, it.page);
+            let kind = |it: &Self| (it.size, it.capacity, it.page, it.in_order_only);
             let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
-            (sizes(&one) == sizes(&other)).then(|| Self {
+            (kind(&one) == kind(&other) && other.first == 0).then(|| Self {
                 zones: one.zones + other.zones,
                 open_max: least(one.open_max, other.open_max),
                 active_max: least(one.active_max, other.active_max),

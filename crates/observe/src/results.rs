@@ -4,7 +4,7 @@
 
 pub use crate::metrics::{
     BitErrors, BufferResult, Busy, Cache, Component, CustomResult, Disk, EraseCount, EraseSpread,
-    Flash, Lifetime, Power, Queue, Recovery, Redundancy, Thermal, Utilisation, ratio,
+    Flash, Lifetime, Log, Power, Queue, Recovery, Redundancy, Thermal, Utilisation, ratio,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -105,8 +105,8 @@ pub struct Application {
     pub bytes: u64,
     /// Bytes that the store wrote to the system, divided by `bytes`.
     pub write_amplification: Option<f64>,
-    /// `write_amplification` multiplied by that of the system, where that is one SSD; not after a
-    /// `run.warmup_time`.
+    /// `write_amplification` multiplied by that of the system, where that is one SSD, or a
+    /// `log-structured` layer above flash; not after a `run.warmup_time`.
     pub total_write_amplification: Option<f64>,
 }
 

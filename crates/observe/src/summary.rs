@@ -322,7 +322,7 @@ fn set_total_write_amplification(components: &mut BTreeMap<String, Component>) {
             flash.filter_map(|(_, it)| Some(it.flash.as_ref()?.programmed_bytes)).collect();
         let total = (!programmed.is_empty())
             .then(|| ratio(programmed.iter().sum::<u64>() as f64, log.log_host_bytes as f64));
-        let log = crate::metrics::Log { total_write_amplification: total.flatten(), ..log };
+        let log = Log { total_write_amplification: total.flatten(), ..log };
         components.entry(path).and_modify(|it| it.log = Some(log));
     }
 }

@@ -164,6 +164,14 @@ pub fn single(run: &RunResults, style: Style) -> String {
             events.push(format!("{} bypasses", number(cache.bypasses as f64)));
             events.push(format!("{} destages", number(cache.destages as f64)));
         }
+        if let Some(log) = &component.log {
+            events.push(format!("{} segments cleaned", number(log.segments_cleaned as f64)));
+            events.extend(log.log_write_amplification.map(|wa| {
+                let total = log.total_write_amplification.map(number);
+                let total = total.map_or(String::new(), |it| format!(" ({it} with the flash)"));
+                format!("WA {}{total}", number(wa))
+            }));
+        }
         if !events.is_empty() {
             let path = style.paint("1", &clean(path));
             let _ = writeln!(out, "\n  {path} ({}): {}", component.kind, events.join(", "));

@@ -7,7 +7,7 @@ use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
     Component, Fault, Flags, Health, Lba, Op, Request, SimDuration, SimTime, ZoneAction, ZoneInfo,
-    ZoneLayout, Zoned,
+    ZoneLayout,
 };
 use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::run::{RunError, RunOutput};
@@ -147,7 +147,7 @@ impl Drive {
         record: Option<TraceFile>,
     ) -> Self {
         let served = Served { clock: clock.name(), time_scale: clock.scale(), ..Served::default() };
-        let devices = zoned_devices(&session).map(|(first, it)| (first, it.layout()));
+        let devices = session.zoned_devices().map(|(first, it)| (first, it.layout()));
         let zoned = devices.map(|(first, it)| first..first + it.size * it.zones).collect();
         Self {
             session,
@@ -190,7 +190,12 @@ impl Drive {
 
     /// The zoned devices of the system, with the first sectors of their zones.
     pub fn zoned(&self) -> Vec<(u64, ZoneLayout)> {
-        zoned_devices(&self.session).map(|(first, it)| (first, it.layout())).collect()
+        self.session.zoned_devices().map(|(first, it)| (first, it.layout())).collect()
+    }
+
+    /// Whether the system has zones, those of a stripe included, which are of several devices.
+    pub const fn has_zones(&self) -> bool {
+        self.session.has_zones()
     }
 
     fn is_zoned(&self, sector: u64) -> bool {
@@ -209,13 +214,13 @@ impl Drive {
 
     /// Zone `zone` of the zoned device number `device`.
     pub fn zone(&self, device: usize, zone: u64) -> Option<ZoneInfo> {
-        let (_, it) = zoned_devices(&self.session).nth(device)?;
+        let (_, it) = self.session.zoned_devices().nth(device)?;
         (zone < it.layout().zones).then(|| it.zone(zone))
     }
 
     /// Open zones of the zoned device number `device`, and open or closed ones.
     pub fn active_zones(&self, device: usize) -> (u32, u32) {
-        zoned_devices(&self.session).nth(device).map_or((0, 0), |(_, it)| it.active())
+        self.session.zoned_devices().nth(device).map_or((0, 0), |(_, it)| it.active())
     }
 
     /// The health of the flash devices: sums, the worst shares and the highest temperature.
@@ -692,15 +697,4 @@ impl Drive {
     pub fn grace(&self) -> Duration {
         self.clock.grace()
     }
-}
-
-/// The zoned devices of a system, with the first sectors of their zones.
-fn zoned_devices(session: &Session) -> impl Iterator<Item = (u64, &dyn Zoned)> {
-    let mut end = 0;
-    session.devices().filter_map(move |it| {
-        let first = end;
-        end += it.capacity();
-        let zones = it.zones()?;
-        Some((first + zones.layout().first, zones))
-    })
 }

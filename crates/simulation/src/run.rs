@@ -146,9 +146,13 @@ pub fn run(
         },
     )?;
     let results = &mut output.results;
-    let is_one_device = scenario.components[scenario.system].children.is_empty();
-    let of_system = results.totals.write_amplification;
-    let of_system = of_system.filter(|_| is_one_device && scenario.run.warmup_time.is_zero());
+    let system = &scenario.components[scenario.system];
+    let of_system = match results.components.get(&system.name).and_then(|it| it.log) {
+        Some(log) => log.total_write_amplification,
+        None if system.children.is_empty() => results.totals.write_amplification,
+        None => None,
+    };
+    let of_system = of_system.filter(|_| scenario.run.warmup_time.is_zero());
     results.application = writes.result(of_system);
     Ok(output)
 }

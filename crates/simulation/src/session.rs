@@ -18,7 +18,7 @@ use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
     Arrival, Component, ComponentTree, DataSlice, Fault, Op, Request, SimDuration, SimTime,
-    StateError,
+    StateError, Zoned,
 };
 pub use hybridsim_host::{Answer, Answered};
 use hybridsim_host::{Host, HostOptions, QueuePair, not_completed};
@@ -162,6 +162,16 @@ impl Session {
     /// The devices at the leaves of the system.
     pub fn devices(&self) -> impl Iterator<Item = &dyn Component> {
         self.assembled.machine.devices()
+    }
+
+    /// The devices whose zones the host can reach one by one, with their first sectors.
+    pub fn zoned_devices(&self) -> impl Iterator<Item = (u64, &dyn Zoned)> {
+        self.assembled.machine.zoned_devices()
+    }
+
+    /// Whether the host can reach zones, those of a stripe included, which are of several devices.
+    pub const fn has_zones(&self) -> bool {
+        self.assembled.machine.has_zones()
     }
 
     /// Placement handles of the system's SSDs, if one places data by them.

@@ -29,7 +29,7 @@ pub fn children(
         }
         let mut devices = ZonedDevice::below(scenario, child, tree, 0).into_iter();
         // A host-aware disk takes writes anywhere.
-        let device = devices.find(|it| it.layout.in_order_only)?;
+        let device = devices.find(|it| it.layout.is_none_or(|zones| zones.in_order_only))?;
         Some((&scenario.components[child], device.component.description.name))
     });
     let diagnostic = |(child, device): (&ScenarioComponent, &str)| {
@@ -84,7 +84,8 @@ struct ZonedDevice<'a> {
     component: &'a ScenarioComponent,
     /// Sectors of its zones.
     range: Range<u64>,
-    layout: ZoneLayout,
+    /// Its zones; `None` if devices with different ones follow one another.
+    layout: Option<ZoneLayout>,
 }
 
 impl ZonedDevice<'_> {
@@ -100,9 +101,9 @@ impl ZonedDevice<'_> {
         if !tree.has_zones() {
             return Vec::new();
         }
-        if let Some(zones) = tree.component.zones() {
-            let layout = zones.layout();
-            let range = start + layout.first..start + tree.component.capacity();
+        if tree.component.zones().is_some() || tree.combines_zones() {
+            let layout = tree.zone_layout();
+            let range = start + layout.map_or(0, |it| it.first)..start + tree.component.capacity();
             return vec![ZonedDevice { component, range, layout }];
         }
         let mut found = Vec::new();
@@ -158,8 +159,9 @@ pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
     let mut problems: Vec<Diagnostic> = Vec::new();
     for device in ZonedDevice::below(scenario, scenario.system, system, 0) {
         let loads: Vec<&ZonedLoad<'_>> = all.iter().filter(|it| it.bytes_on(&device) > 0).collect();
-        let sizes = loads.iter().flat_map(|load| sizes(load, &device.layout));
-        let found: Vec<Diagnostic> = sizes.chain(limits(&loads, &device)).collect();
+        let Some(layout) = device.layout else { continue };
+        let sizes = loads.iter().flat_map(|load| sizes(load, &layout));
+        let found: Vec<Diagnostic> = sizes.chain(limits(&loads, &device, &layout)).collect();
         // Devices of one kind have the same problems.
         for it in found {
             if !problems.iter().any(|known| (&known.key, &known.message) == (&it.key, &it.message))
@@ -172,9 +174,9 @@ pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
 }
 
 /// Sizes of zones that are not the device's.
-fn sizes(load: &ZonedLoad<'_>, device: &ZoneLayout) -> Vec<Diagnostic> {
+fn sizes(load: &ZonedLoad<'_>, layout: &ZoneLayout) -> Vec<Diagnostic> {
     let ZonedLoad { key, settings: load, .. } = load;
-    let [size, capacity] = [device.size, device.capacity].map(|it| it * SECTOR_BYTES);
+    let [size, capacity] = [layout.size, layout.capacity].map(|sectors| sectors * SECTOR_BYTES);
     let ours = load.bytes("zone_size");
     let of_load = [ours, load.bytes_opt("zone_capacity").unwrap_or(ours)];
     let differs = |(name, (ours, theirs)): (&str, (u64, u64))| Diagnostic {
@@ -199,7 +201,11 @@ fn leaves_partly_written(load: &Settings) -> bool {
 }
 
 /// More zones than the device has active, or explicitly open, at a time.
-fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic> {
+fn limits(
+    loads: &[&ZonedLoad<'_>],
+    device: &ZonedDevice<'_>,
+    layout: &ZoneLayout,
+) -> Vec<Diagnostic> {
     let Some(ZonedLoad { key, settings: first, .. }) = loads.first() else { return Vec::new() };
     let all = |only_open: bool| -> u64 {
         let counted = loads.iter().filter(|it| !only_open || it.settings.flag("open"));
@@ -214,18 +220,19 @@ fn limits(loads: &[&ZonedLoad<'_>], device: &ZonedDevice<'_>) -> Vec<Diagnostic>
             })
             .sum()
     };
-    let ZoneLayout { open_max, active_max, .. } = device.layout;
     let partly = first.number("fill") < 1.0 && !first.flag("finish");
     let checks = [
-        (("max_active_zones", active_max), all(false), "active", "finish zones, or lower `active`"),
         (
-            ("max_open_zones", open_max),
-            all(true),
-            "explicitly open",
-            "lower `active`, or do without `open`",
+            ("max_active_zones", layout.active_max),
+            (all(false), "active", "finish zones, or lower `active`"),
+        ),
+        (
+            ("max_open_zones", layout.open_max),
+            (all(true), "explicitly open", "lower `active`, or do without `open`"),
         ),
     ];
-    let beyond = |((limit, max), count, what, help): ((&str, Option<u32>), u64, &str, &str)| {
+    type Check<'a> = ((&'a str, Option<u32>), (u64, &'a str, &'a str));
+    let beyond = |((limit, max), (count, what, help)): Check<'_>| {
         let max = max.filter(|max| count > u64::from(*max))?;
         let why = if partly { "; zones left with `fill` below 1 stay active" } else { "" };
         Some(Diagnostic {

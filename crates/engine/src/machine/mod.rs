@@ -10,6 +10,7 @@ pub use ctx::Ctx;
 
 use crate::component::{Component, ComponentInfo, ComponentTree};
 use crate::contents::DataPool;
+use crate::device::Zoned;
 use crate::event::{ComponentId, EventSink};
 use crate::fault::Fault;
 use crate::fifo::Fifo;
@@ -42,6 +43,10 @@ pub struct Machine {
     power: Option<PowerFailureInjector>,
     /// Injected faults, in the order they were scheduled.
     faults: Vec<ScheduledFault>,
+    /// First sectors and numbers of the devices whose zones the host can reach one by one.
+    zoned: Vec<(u64, usize)>,
+    /// Whether the host can reach zones at all.
+    has_zones: bool,
 }
 
 /// Stores the state of prepared components between runs.
@@ -121,6 +126,17 @@ impl Machine {
         found.into_iter()
     }
 
+    /// The devices whose zones the host can reach one by one, with their first sectors.
+    pub fn zoned_devices(&self) -> impl Iterator<Item = (u64, &dyn Zoned)> {
+        let zoned = |&(first, at): &(u64, usize)| Some((first, self.components[at].zones()?));
+        self.zoned.iter().filter_map(zoned)
+    }
+
+    /// Whether the host can reach zones, those of a stripe included, which are of several devices.
+    pub const fn has_zones(&self) -> bool {
+        self.has_zones
+    }
+
     /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data
     /// versions.
     pub fn new(root: ComponentTree, verify: bool) -> Self {
@@ -151,7 +167,13 @@ impl Machine {
             started: false,
             handled: 0,
             finishes_requests: false,
+            zoned: Vec::new(),
+            has_zones: root.children.iter().any(ComponentTree::has_zones),
         };
+        let mut number = 1;
+        for child in &root.children {
+            child.list_zoned((&mut number, Some(0)), &mut machine.zoned);
+        }
         machine.adopt(root, ComponentId(0));
         machine.prepared = vec![false; machine.components.len()];
         machine

@@ -77,9 +77,14 @@ impl Subsystem {
     /// The subsystem of `drive`: a namespace for each of `exports`, or for each zoned device.
     ///
     /// # Errors
-    /// An export that does not consist of whole zones.
+    /// An export that does not consist of whole zones, and zones of several devices.
     pub fn new(drive: &Drive, exports: &Exports, title: &str) -> Result<Self, String> {
         let zoned = drive.zoned();
+        if zoned.is_empty() && drive.has_zones() {
+            return Err("zones that consist of zones of several devices, as those of a `stripe`, \
+                        are not presented; serve a `concat`, or a `log-structured` layer above"
+                .to_owned());
+        }
         let mut namespaces: Vec<Namespace> = Vec::new();
         let whole = exports.iter().all(|it| it.name.is_empty());
         let parts: Vec<Export> = match zoned.as_slice() {
