@@ -6,6 +6,8 @@
 //! every request completes exactly once, and that its latency breakdown sums to its latency. At the
 //! end all data are read back.
 
+pub mod zones;
+
 use hybridsim_array::concat::Concat;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::Settings;

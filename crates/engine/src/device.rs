@@ -51,7 +51,8 @@ pub struct ZoneLayout {
 
 impl ZoneLayout {
     /// The zones of devices that follow one another, if they are all of one kind and nothing lies
-    /// between them. The smallest limits on open and active zones hold, as all of these zones may be in one device.
+    /// between them. The smallest limits on open and active zones hold, as all of these zones may
+    /// be in one device.
     pub fn joined(devices: &[Option<Self>]) -> Option<Self> {
         let alike = |one: Self, other: Self| {
             let kind = |it: &Self| (it.size, it.capacity, it.page, it.in_order_only);

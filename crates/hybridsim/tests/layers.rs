@@ -128,8 +128,8 @@ fn what_does_not_fit_is_a_problem() {
     let over = |keys: &str| problem(&(log("it", "a", keys) + &zoned("a")));
     for (keys, said) in [
         ("segment_size = \"2MiB\"\n", "whose zones are the segments"),
-        ("block_size = \"2KiB\"\n", "pages of 8 sectors"),
-        ("block_size = \"16KiB\"\n", "do not fit the zone capacity"),
+        ("block_size = \"2KiB\"\n", "must be whole pages of `a`"),
+        ("block_size = \"16KiB\"\n", "divide the 2000 sectors of its zones"),
         ("block_size = \"100B\"\n", "multiple of 512"),
         ("free_segments = 30\n", "segments are spare"),
         ("separate = \"temperature\"\n", "at most 3 zones open or active"),

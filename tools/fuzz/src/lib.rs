@@ -134,6 +134,8 @@ impl<'a> Draw<'a> {
             // It waits for completions, so no power failures.
             (mode, generator) = ("open", self.zones(&system));
             system = self.above_zones(system);
+        } else if self.has_zones(kind) && self.stream.chance(0.7) {
+            system = self.log_above(&system);
         } else if self.stream.chance(1.0 / 3.0) {
             power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
         }
@@ -190,6 +192,18 @@ impl<'a> Draw<'a> {
             }
             _ => return device,
         };
+        let keys: Table = keys.parse().expect("it is TOML");
+        self.components.insert("above".to_owned(), keys.into());
+        "above".to_owned()
+    }
+
+    /// Adds a log that runs any load on the zones of `device`; returns its name.
+    fn log_above(&mut self, device: &str) -> String {
+        let keys = format!(
+            "kind = \"log-structured\"\ndevice = \"{device}\"\nover_provisioning = 1.0\n\
+             free_segments = 1\npolicy = \"{}\"\n",
+            self.pick(&["greedy", "cost-benefit", "fifo"])
+        );
         let keys: Table = keys.parse().expect("it is TOML");
         self.components.insert("above".to_owned(), keys.into());
         "above".to_owned()

@@ -34,7 +34,7 @@ impl LogStructured {
         };
         // Moved blocks may need a free segment.
         let is_due = free > 0 && free + self.segments.emptied <= wanted;
-        if self.cleaning.is_some() || !is_due {
+        if self.cleaning.is_some() || self.read_only || !is_due {
             return false;
         }
         let blocks = (self.shape.data_blocks, self.clock);
@@ -126,6 +126,8 @@ impl LogStructured {
             self.close_full(ctx, (head, physical));
         }
         if left.1 > 0 {
+            // Without a free segment, as writes have failed: cleaning again would not end.
+            self.read_only |= !done.failed();
             ctx.data().give_back(data);
         }
         self.move_ended(ctx, done.failed());

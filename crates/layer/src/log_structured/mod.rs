@@ -87,7 +87,7 @@ struct HostRequest {
 /// What a request to the device is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// A read or a flush of the parent, or a read of old data for a write.
+    /// A read of the parent, or of old data for a write.
     Read,
     Flush,
     Write,

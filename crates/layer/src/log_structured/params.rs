@@ -112,17 +112,13 @@ impl Parameters {
                 return wrong("segment_size", message.to_owned());
             }
             (Some(ZoneLayout { zones, size, capacity, page, .. }), None) => {
-                for (bytes, what) in [(page, "pages"), (block_sectors, "zone capacity")] {
-                    let (whole, unit) =
-                        if what == "pages" { (block_sectors, bytes) } else { (capacity, bytes) };
-                    if !whole.is_multiple_of(unit) {
-                        let message = format!(
-                            "{} sectors do not fit the {what} of `{}`: pages of {page} sectors, \
-                             zones of {capacity}",
-                            block_sectors, child.name
-                        );
-                        return wrong("block_size", message);
-                    }
+                if !block_sectors.is_multiple_of(page) || !capacity.is_multiple_of(block_sectors) {
+                    let message = format!(
+                        "{block_sectors} sectors; must be whole pages of `{}`, of {page} sectors, \
+                         and divide the {capacity} sectors of its zones",
+                        child.name
+                    );
+                    return wrong("block_size", message);
                 }
                 (capacity, size, zones)
             }
@@ -162,6 +158,11 @@ impl Parameters {
         let all = f64::from(shape.segments) * f64::from(shape.data_blocks);
         let logical = (all / (1.0 + self.over_provisioning)) as u32;
         let kept = shape.segments - logical.div_ceil(shape.data_blocks);
+        if logical == 0 {
+            let message = "leaves no block; lower it, or use a device with more segments";
+            problems.push(Problem::new("over_provisioning", message));
+            return 0;
+        }
         let mut check = |key: &'static str, free: u32| {
             // One more than the open segments and those to be free, so that one has free blocks.
             let wanted = self.heads().saturating_add(free).saturating_add(1);
@@ -209,7 +210,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let (Some(shape), Some(blocks), true) = (shape, blocks, problems.is_empty()) else {
         return Err(problems);
     };
-    Ok(Box::new(LogStructured::new(shape, blocks, params.settings(child))))
+    Ok(Box::new(LogStructured::new(shape, blocks, params.behaviour(child))))
 }
 
 /// What the log does when.
@@ -230,7 +231,7 @@ pub struct Behaviour {
 }
 
 impl Parameters {
-    fn settings(&self, child: &ChildView) -> Behaviour {
+    fn behaviour(&self, child: &ChildView) -> Behaviour {
         let heads = self.heads() as usize;
         Behaviour {
             logs: self.logs(),

@@ -4,11 +4,7 @@ use super::map::NONE;
 use super::segments::State;
 use super::{HostRequest, LogStructured, Part, Work};
 use crate::event::LayerEvent;
-use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, ZoneAction,
-};
-
-const _: () = assert!(SECTOR_BYTES == 512, "block sizes are given in bytes");
+use hybridsim_engine::{Completion, Ctx, DataSlice, Flags, Lba, Op, Request, ZoneAction};
 
 impl LogStructured {
     /// A write holds its locks. Blocks that it covers in part are read first.
