@@ -139,14 +139,20 @@ impl Stripe {
         None
     }
 
-    /// Manages the zones of all members.
+    /// Manages the zones of the members.
     fn manage(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let members = self.striping.members;
-        let tag = self.fanout.open(id, request, members as u32);
-        for member in 0..members as usize {
-            let lba = Lba(request.lba.0 / members);
-            let sectors = request.sectors / members as u32;
-            ctx.issue(member, Request { lba, sectors, ..*request }, tag);
+        let Some(zones) = &self.zones else { return };
+        let Striping { members, .. } = self.striping;
+        let (written, capacity) = (zones.written_before(request), zones.layout.capacity / members);
+        let concerned = |member: &u64| {
+            let share = (written > 0).then(|| self.striping.share(*member, 0, written)).flatten();
+            zones.concerns(request, (share.map_or(0, |share| share.1), capacity))
+        };
+        let count = (0..members).filter(concerned).count();
+        let tag = self.fanout.open(id, request, count as u32);
+        let (lba, sectors) = (Lba(request.lba.0 / members), request.sectors / members as u32);
+        for member in (0..members).filter(concerned) {
+            ctx.issue(member as usize, Request { lba, sectors, ..*request }, tag);
         }
     }
 }
@@ -218,7 +224,7 @@ impl Component for Stripe {
             }
             ctx.data().give_back(done.request.data);
         }
-        // The zone of a member may be empty or full already where that of the array is not.
+        // After a power failure, members may have closed a zone, or have it full.
         let may_fail = matches!(done.request.op, Op::Zone(ZoneAction::Open | ZoneAction::Close));
         let Some(pending) = self.fanout.one_done(done, done.failed() && !may_fail) else { return };
         match (&mut self.zones, pending.request.op) {

@@ -5,7 +5,7 @@
 //! failed, or was in flight at a power failure, may be written differently on the members: it
 //! accepts no writes until it is finished or reset.
 
-use hybridsim_engine::{Flags, Lba, Request, ZoneAction, ZoneLayout};
+use hybridsim_engine::{Flags, Lba, Op, Request, ZoneAction, ZoneLayout};
 use serde::{Deserialize, Serialize};
 
 /// Why a request is refused, by the number of the custom event.
@@ -53,10 +53,18 @@ pub struct Zone {
     is_managed: bool,
     /// It may be written differently on the members.
     is_torn: bool,
+    /// It was opened explicitly since it was empty, so that no member has an empty zone.
+    was_opened: bool,
 }
 
-const EMPTY: Zone =
-    Zone { state: State::Empty, written: 0, writes: 0, is_managed: false, is_torn: false };
+const EMPTY: Zone = Zone {
+    state: State::Empty,
+    written: 0,
+    writes: 0,
+    is_managed: false,
+    is_torn: false,
+    was_opened: false,
+};
 
 /// The zones of a stripe.
 #[derive(Debug)]
@@ -155,6 +163,7 @@ impl Zones {
             ZoneAction::Open => {
                 self.check_open(at)?;
                 self.set(at, State::Active { explicitly: true });
+                self.all[at].was_opened = true;
             }
             ZoneAction::Close => match self.all[at].state {
                 State::Active { .. } => self.set(at, State::Active { explicitly: false }),
@@ -162,7 +171,7 @@ impl Zones {
             },
             ZoneAction::Reset => {
                 self.set(at, State::Empty);
-                self.all[at].written = 0;
+                (self.all[at].written, self.all[at].was_opened) = (0, false);
             }
             ZoneAction::Finish => self.set(at, State::Full),
         }
@@ -172,6 +181,24 @@ impl Zones {
             self.all[at].is_torn = false;
         }
         Ok(())
+    }
+
+    /// Sectors before the write pointer of the zone of a request.
+    pub fn written_before(&self, request: &Request) -> u64 {
+        self.all[self.at(request)].written
+    }
+
+    /// Whether an action that was admitted is one for the zone of a member with so many sectors
+    /// written, of so many: it is no transition of one that is empty or full already.
+    pub fn concerns(&self, request: &Request, (written, capacity): (u64, u64)) -> bool {
+        let Zone { is_torn, was_opened, .. } = self.all[self.at(request)];
+        match request.op {
+            Op::Zone(ZoneAction::Close) => {
+                is_torn || (written < capacity && (written > 0 || was_opened))
+            }
+            Op::Zone(ZoneAction::Open) => is_torn || written < capacity,
+            _ => true,
+        }
     }
 
     /// A write that was admitted has completed.
@@ -191,7 +218,7 @@ impl Zones {
     /// The power failed: members close open zones, and those without data are empty.
     pub fn power_cut(&mut self) {
         for at in 0..self.all.len() {
-            let Zone { state, written, writes, is_managed, is_torn } = self.all[at];
+            let Zone { state, written, writes, is_managed, is_torn, .. } = self.all[at];
             let is_torn = is_torn || writes > 0 || is_managed;
             let state = match state {
                 // How much of it is written is not known, nor whether it is active.

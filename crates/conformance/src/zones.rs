@@ -222,7 +222,8 @@ impl ZoneRig {
             _ => None,
         };
         let mut statuses: Vec<_> = self.events.iter().filter_map(status).collect();
-        let counts = ["implicitly_closed_zones", "padding_pages", "open_zones"];
+        // All other numbers are statuses; the host counts failed requests.
+        let counts = ["implicitly_closed_zones", "padding_pages", "open_zones", "failed_requests"];
         statuses.retain(|name| !counts.contains(name));
         statuses.sort_unstable();
         self.events.clear();
@@ -357,9 +358,35 @@ impl ZoneRig {
         }
         if lost {
             self.adopt(&before)?;
+            self.adopt_data(&before)?;
         }
         self.events.clear();
         self.compare_states()
+    }
+
+    /// Takes over which sectors of writes in flight reached the medium; the others read as zeros.
+    fn adopt_data(&mut self, before: &[Model]) -> Result<(), Disagreement> {
+        for (device, before) in before.iter().enumerate() {
+            for (at, before) in before.zones.iter().enumerate() {
+                let Model { first, layout, ref zones, .. } = self.models[device];
+                if !self.verifies || zones[at].written == before.written {
+                    continue;
+                }
+                let lba = Lba(first + at as u64 * layout.size);
+                self.submit(&Request::new(Op::Read, lba, layout.size as u32));
+                let answer = self.answers(1)?.swap_remove(0);
+                let data = &mut self.models[device].zones[at].data;
+                let pairs = answer.versions.iter().zip(&*data).enumerate();
+                let is_wrong = |(sector, (got, wanted)): (usize, (&u64, &u64))| {
+                    got != wanted && (*got != 0 || (sector as u64) < before.written)
+                };
+                if let Some(sector) = pairs.clone().find(|it| is_wrong(*it)) {
+                    return Err(format!("zone {at} after a power failure: {sector:?}"));
+                }
+                data.clone_from(&answer.versions);
+            }
+        }
+        Ok(())
     }
 
     /// Takes over what a power failure left of requests in flight.
@@ -437,7 +464,8 @@ impl ZoneRig {
             for _ in 0..1 + stream.below(6) {
                 let device = stream.below(self.models.len() as u64) as usize;
                 let zones = self.models[device].layout.zones;
-                let zone = stream.below(if stream.chance(0.8) { zones.min(7) } else { zones });
+                let reach = if stream.chance(0.8) { zones.min(7) } else { zones };
+                let zone = stream.below(reach);
                 if managed.contains(&(device, zone)) {
                     continue;
                 }

@@ -5,7 +5,7 @@ use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::zones::ZoneRig;
 use hybridsim_engine::{
-    Component, ComponentTree, Flags, Lba, Op, Request, SimDuration, ZoneAction, ZoneState,
+    ComponentTree, Flags, Lba, Op, Request, SimDuration, ZoneAction, ZoneState,
 };
 use hybridsim_flash::defaults;
 use hybridsim_ssd::zns::{ZnsParams, build_zns};
@@ -152,7 +152,7 @@ fn a_zone_written_in_part_at_a_power_failure_takes_no_writes_until_it_is_reset()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Random requests in any order agree with the reference model.
     #[test]
