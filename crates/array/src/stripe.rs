@@ -31,8 +31,9 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 hybridsim_config::params! {
     pub struct Parameters {
         pub members: Vec<String> = Kind::Components, required, "The devices, in order";
-        chunk: u64 = Kind::Bytes, default "\"64KiB\"", "Bytes in a row on one member. Of zoned members it divides the size and the capacity of a \
-             zone: zone i of the array consists of the zones i of all members.";
+        chunk: u64 = Kind::Bytes, default "\"64KiB\"",
+            "Bytes in a row on one member. Of zoned members it divides the size and the capacity \
+             of a zone: zone i of the array consists of the zones i of all members.";
     }
 }
 

@@ -1,9 +1,9 @@
 //! Zones of a stripe: zone `i` consists of the zones `i` of all members.
 //!
 //! Members refuse a write each for itself, which would leave part of it written: the stripe checks
-//! it first, so it has states, write pointers and limits of its own. A zone whose write or management
-//! failed, or was in flight at a power failure, may be written differently on the members: it
-//! accepts no writes until it is finished or reset.
+//! it first, so it has states, write pointers and limits of its own. A zone whose write or
+//! management failed, or was in flight at a power failure, may be written differently on the
+//! members: it accepts no writes until it is finished or reset.
 
 use hybridsim_engine::{Flags, Lba, Op, Request, ZoneAction, ZoneLayout};
 use serde::{Deserialize, Serialize};

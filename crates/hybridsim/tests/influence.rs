@@ -229,13 +229,13 @@ fn keys_of_generators_and_replays_are_reported_where_they_do_not_act() {
 #[test]
 fn a_zoned_device_below_another_component_is_rejected_before_the_run() {
     let members = ["a", "b"].map(|name| component(name, ZNS)).concat();
-    let stripe = component("it", "kind = \"stripe\"\nmembers = [\"a\", \"b\"]\n");
+    let mirror = component("it", "kind = \"raid1\"\nmembers = [\"a\", \"b\"]\n");
     let registry = standard();
-    let text = format!("system = \"it\"\n{LOAD}{stripe}{members}");
+    let text = format!("system = \"it\"\n{LOAD}{mirror}{members}");
     let scenario = Scenario::check(input(&text), &registry).unwrap_or_else(|it| panic!("{it}"));
     let Err(error) = run::check(&scenario, &registry) else { panic!("it is accepted") };
     let error = error.to_string();
-    let said = "`a` is a `zns-ssd`, whose zones a `stripe` neither writes in order nor resets";
+    let said = "`a` is a `zns-ssd`, whose zones a `raid1` neither writes in order nor resets";
     assert!(error.contains(said) && error.contains("system = \"a\""), "{error}");
 }
 

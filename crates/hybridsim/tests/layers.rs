@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DISK, SSD, ZNS, component};
+use common::{DISK, SSD, ZNS, component, system_around};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_observe::results::Log;
 use hybridsim_simulation::registry::standard;
@@ -106,6 +106,7 @@ fn caches_and_arrays_stand_over_zones() {
     let logs = log("x", "a", "") + &log("y", "b", "") + &zoned("a") + &zoned("b");
     let done = run("", 5_000, &(raid + &logs));
     assert_eq!(of(&done, "it/x").log_host_bytes, of(&done, "it/y").log_host_bytes);
+    run("power_cut_every = 300", 5_000, &system_around("log-structured"));
     // A log over two devices, one behind a controller.
     let concat = component("both", "kind = \"concat\"\nmembers = [\"way\", \"b\"]\n");
     let way = component("way", "kind = \"io-queue\"\ndevice = \"a\"\n");

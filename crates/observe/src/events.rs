@@ -95,6 +95,7 @@ mod tests {
                 AnyEvent::Disk(event) => event.encode(),
                 AnyEvent::Flash(event) => event.encode(),
                 AnyEvent::Cache(event) => event.encode(),
+                AnyEvent::Layer(event) => event.encode(),
             };
             let head = encoded.head | u64::from(record.component().0);
             assert_eq!(EventRecord { time: record.time, head, ..encoded }, record);

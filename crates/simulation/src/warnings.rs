@@ -12,6 +12,7 @@ use hybridsim_engine::{ComponentInfo, ComponentTree};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Component;
 use hybridsim_ssd::device::EFFECTIVE_OVER_PROVISIONING;
+use hybridsim_ssd::zns::ZONE_SECTORS;
 use std::collections::BTreeMap;
 
 /// Reads of unwritten data above this share cause a warning.
@@ -360,6 +361,10 @@ fn fresh_drives(scenario: &Scenario, results: &RunResults) -> Vec<String> {
     let warning = |(component, path): (&ScenarioComponent, &String)| {
         let is_new = component.settings.value("precondition")?.word() == "none";
         let result = results.components.get(path).filter(|_| is_new)?;
+        // Zoned devices collect no garbage.
+        if result.constants.contains_key(ZONE_SECTORS) {
+            return None;
+        }
         let flash = result.flash.as_ref().filter(|flash| flash.erases > 0)?;
         let (amplification, by_pages) =
             (flash.write_amplification?, flash.page_write_amplification?);

@@ -12,8 +12,8 @@ use hybridsim_observe::results::{Component, CustomResult};
 use hybridsim_workload::synthetic::zones::{ZONES, zones_active};
 use std::ops::Range;
 
-/// Zones below `component`, built as `tree`, that neither forwards zone commands nor writes zones in
-/// order, or that does with zones of different sizes.
+/// Zones below `component`, built as `tree`, that neither forwards zone commands nor writes zones
+/// in order, or that does with zones of different sizes.
 pub fn children(
     scenario: &Scenario,
     component: &ScenarioComponent,

@@ -1,7 +1,7 @@
 //! Recovery from power failures: the map is found on the device.
 //!
-//! As pblk does (Bjørling, Gonzalez and Bonnet, FAST 2017, section 4.2.2): a full segment ends with a
-//! summary of the logical addresses of its blocks, and each block is written with its address in
+//! As pblk does (Bjørling, Gonzalez and Bonnet, FAST 2017, section 4.2.2): a full segment ends with
+//! a summary of the logical addresses of its blocks, and each block is written with its address in
 //! its metadata. Recovery reads all summaries, and the blocks of segments that have none.
 
 use super::map::NONE;
