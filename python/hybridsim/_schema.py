@@ -442,6 +442,27 @@ class Component:
     """Cache: maximum number of dirty pages."""
     dirty_pages_end: int | None = None
     """Cache: dirty pages at the end."""
+    log_host_bytes: int | None = None
+    """Log: bytes of the writes that the layer received."""
+    log_bytes: int | None = None
+    """Log: bytes that it appended to its log in all: the whole blocks of these writes, moved
+    blocks and summaries.
+    """
+    moved_bytes: int | None = None
+    """Log: bytes of valid blocks that cleaning moved."""
+    summary_bytes: int | None = None
+    """Log: bytes of segment summaries."""
+    segments_cleaned: int | None = None
+    """Log: segments cleaned."""
+    segments_freed: int | None = None
+    """Log: segments freed: zones reset, or segments discarded."""
+    log_write_amplification: float | None = None
+    """Log: `log_bytes` divided by `log_host_bytes`."""
+    total_write_amplification: float | None = None
+    """Log: bytes programmed in the flash devices below the layer, divided by `log_host_bytes`:
+    the product of the write amplification of the layer, of all between, and of the devices.
+    ``None`` without flash below it.
+    """
     queue_depth_mean: float | None = None
     """Queue: mean number of queued requests, over time."""
     queue_depth_max: int | None = None
@@ -479,8 +500,8 @@ class Application:
     write_amplification: float | None = None
     """Bytes that the store wrote to the system, divided by `bytes`."""
     total_write_amplification: float | None = None
-    """`write_amplification` multiplied by that of the system, where that is one SSD; not after a
-    `run.warmup_time`.
+    """`write_amplification` multiplied by that of the system, where that is one SSD, or a
+    `log-structured` layer above flash; not after a `run.warmup_time`.
     """
 
 
