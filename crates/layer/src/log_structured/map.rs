@@ -88,6 +88,24 @@ impl BlockMap {
         owner != NONE && self.get(owner) == physical
     }
 
+    /// Valid blocks of each segment; `None` if an entry is that of another log.
+    pub fn valid_blocks(&self, shape: &Shape) -> Option<Vec<u32>> {
+        let mut valid = vec![0; shape.segments as usize];
+        for logical in 0..self.physical.len() as u32 {
+            let physical = self.get(logical);
+            if physical != NONE {
+                let is_there = physical < shape.segments * shape.blocks;
+                if !is_there || self.owner(physical) != logical {
+                    return None;
+                }
+                valid[shape.segment(physical) as usize] += 1;
+            }
+        }
+        let owners = (0..self.owners.len() as u32).map(|physical| self.owner(physical));
+        let mut wrong = owners.filter(|it| *it != NONE && *it as usize >= self.physical.len());
+        wrong.next().is_none().then_some(valid)
+    }
+
     pub fn save(&self, to: &mut Saver) {
         self.physical.save(to);
         self.owners.save(to);

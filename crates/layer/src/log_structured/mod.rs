@@ -438,9 +438,13 @@ impl Checkpoint for LogStructured {
         let fits = self.heads.len() == self.behaviour.heads
             && self.segments.is_consistent(self.shape.segments, self.shape.data_blocks)
             && self.heads.iter().all(open);
+        let other = || StateError("it is the state of a log with other segments".to_owned());
         if !fits {
-            return Err(StateError("it is the state of a log with other segments".to_owned()));
+            return Err(other());
         }
-        self.map.restore(from)
+        self.map.restore(from)?;
+        let valid = self.map.valid_blocks(&self.shape).ok_or_else(other)?;
+        let agrees = |(at, valid): (u32, u32)| self.segments.get(at).valid == valid;
+        if (0..).zip(valid).all(agrees) { Ok(()) } else { Err(other()) }
     }
 }
