@@ -1,11 +1,10 @@
 //! The test suite of zone semantics, for every device with zones and every component that presents
 //! the zones of its children.
 //!
-//! A reference model of the NVMe Zoned Namespace Command Set (1.1, section 2.1.1.3, Zone State
-//! Machine) serves the same requests. Outcome and status of each request, the reported state and
-//! write pointer of each zone, and the data of reads have to agree: for every action in every
-//! state, at the limits of open and active zones, over random requests in any order, and across
-//! power failures.
+//! A reference model of the NVMe Zoned Namespace Command Set (1.1, Zone State Machine) serves the
+//! same requests. Outcome and status of each request, the reported state and write pointer of each
+//! zone, and the data of reads have to agree: for every action in every state, at the limits of
+//! open and active zones, over random requests in any order, and across power failures.
 
 use hybridsim_engine::{
     Arrival, CommonEvent, ComponentTree, EventRecord, Flags, Lba, Machine, Op, Request,
@@ -489,8 +488,8 @@ impl ZoneRig {
         self.read_back().map_err(|error| format!("seed {seed}: {error}"))
     }
 
-    /// Brings zone 0, which is empty, into `state`, and serves a request of every kind there; the
-    /// state has to become that of the specification's figure.
+    /// Brings zone 0, which is empty, into `state`, then serves `action`, or a write without one.
+    /// The state has to become that of the specification's figure.
     ///
     /// # Errors
     /// The first disagreement.
