@@ -66,7 +66,7 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
         run(&registry, seed, draw.scenario(seed, &system))
     };
     let mut passed = 0;
-    for seed in 1..=12 {
+    for seed in 1..=16 {
         match runs(seed) {
             Verdict::Passed => passed += 1,
             Verdict::Refused(_) => {}
