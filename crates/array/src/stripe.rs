@@ -77,6 +77,10 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
 fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Problem> {
     let layouts: Vec<_> = members.iter().map(|it| it.zones).collect();
     let Some(first) = layouts.iter().copied().flatten().next() else { return Ok(None) };
+    if layouts.iter().flatten().any(|zones| zones.first > 0) {
+        let message = "have conventional zones, which a stripe does not combine";
+        return Err(Problem::new("members", message));
+    }
     let Some(all) = ZoneLayout::joined(&layouts) else {
         let message = "have different zones, or some have none; use devices with zones of one size";
         return Err(Problem::new("members", message));

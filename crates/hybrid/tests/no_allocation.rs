@@ -106,6 +106,8 @@ fn part(
         capacity: node.component.capacity(),
         positioner: node.component.positioner(),
         constants: node.component.info().constants,
+        zones: node.zone_layout(),
+        loses_writes: node.component.info().loses_writes,
     };
     let views: Vec<ChildView> = children.iter().map(view).collect();
     let input = BuildInput { settings, registry, seed: 1, path: name, children: &views };

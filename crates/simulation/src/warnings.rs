@@ -8,11 +8,11 @@ use hybridsim_config::ineffective;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
+use hybridsim_engine::zone_table::ZONE_SECTORS;
 use hybridsim_engine::{ComponentInfo, ComponentTree};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Component;
 use hybridsim_ssd::device::EFFECTIVE_OVER_PROVISIONING;
-use hybridsim_ssd::zns::ZONE_SECTORS;
 use std::collections::BTreeMap;
 
 /// Reads of unwritten data above this share cause a warning.

@@ -13,6 +13,8 @@ pub struct Shape {
     /// Blocks of a segment with data, which are before its summary.
     pub data_blocks: u32,
     pub segments: u32,
+    /// First sector of the first segment.
+    pub start: u64,
     /// Sectors between the starts of two segments.
     pub stride: u64,
     /// Segments are zones.
@@ -30,10 +32,15 @@ impl Shape {
         segment * self.blocks
     }
 
+    /// The sector of the device at which a segment begins.
+    pub const fn start_of(&self, segment: u32) -> Lba {
+        Lba(self.start + segment as u64 * self.stride)
+    }
+
     /// The sector of the device at which a physical block begins.
     pub const fn lba(&self, physical: u32) -> Lba {
         let within = (physical % self.blocks) as u64 * self.block_sectors as u64;
-        Lba(self.segment(physical) as u64 * self.stride + within)
+        Lba(self.start_of(self.segment(physical)).0 + within)
     }
 }
 

@@ -148,6 +148,7 @@ impl Parameters {
             blocks: blocks as u32,
             data_blocks: (blocks - summary.min(blocks - 1)) as u32,
             segments: segments as u32,
+            start: child.zones.map_or(0, |zones| zones.first),
             stride,
             zoned: child.zones.is_some(),
         })

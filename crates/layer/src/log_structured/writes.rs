@@ -198,8 +198,7 @@ impl LogStructured {
 
     /// A request about the whole of a segment.
     pub(super) fn whole(&self, op: Op, at: u32) -> Request {
-        let stride = self.shape.stride;
-        background(op, Lba(u64::from(at) * stride), stride as u32)
+        background(op, self.shape.start_of(at), self.shape.stride as u32)
     }
 }
 
