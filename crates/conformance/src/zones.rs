@@ -6,6 +6,7 @@
 //! zone, and the data of reads have to agree: for every action in every state, at the limits of
 //! open and active zones, over random requests in any order, and across power failures.
 
+use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
     Arrival, CommonEvent, ComponentTree, EventRecord, Flags, Lba, Machine, Op, Request,
     SimDuration, SimTime, Stream, ZoneAction, ZoneInfo, ZoneLayout, ZoneState,
@@ -150,6 +151,7 @@ pub struct ZoneRig {
     /// Whether states can be read from the system.
     lists_zones: bool,
     verifies: bool,
+    appends: bool,
     submitted: u64,
     events: Vec<EventRecord>,
 }
@@ -177,7 +179,14 @@ impl ZoneRig {
         let devices = if lists_zones { listed } else { vec![(0, whole)] };
         let models = devices.into_iter().map(Model::new).collect();
         let events = Vec::new();
-        Ok(Self { machine, pair, models, lists_zones, verifies, submitted: 0, events })
+        let appends = true;
+        Ok(Self { machine, pair, models, lists_zones, verifies, appends, submitted: 0, events })
+    }
+
+    /// Random requests include no zone appends, which the system lacks.
+    #[must_use]
+    pub fn without_appends(self) -> Self {
+        Self { appends: false, ..self }
     }
 
     /// The zones of the first device.
@@ -198,7 +207,8 @@ impl ZoneRig {
     }
 
     fn answers(&mut self, count: usize) -> Result<Vec<Answer>, Disagreement> {
-        let mut answers = Vec::new();
+        // Those that completed before a power failure are there already.
+        let mut answers: Vec<_> = std::iter::from_fn(|| self.pair.pop()).collect();
         while answers.len() < count {
             let stepped = self.machine.step(None, &mut self.events);
             if !stepped.map_err(|fault| fault.to_string())? {
@@ -221,9 +231,7 @@ impl ZoneRig {
             _ => None,
         };
         let mut statuses: Vec<_> = self.events.iter().filter_map(status).collect();
-        // All other numbers are statuses; the host counts failed requests.
-        let counts = ["implicitly_closed_zones", "padding_pages", "open_zones", "failed_requests"];
-        statuses.retain(|name| !counts.contains(name));
+        statuses.retain(|name| ZoneStatus::NAMES.contains(name));
         statuses.sort_unstable();
         self.events.clear();
         statuses
@@ -438,7 +446,7 @@ impl ZoneRig {
                 let rest = (layout.capacity - written.min(layout.capacity)) / layout.page;
                 let longest = if kind < 20 { rest.max(1) + 1 } else { rest.clamp(1, 5) };
                 let sectors = pages(longest, stream) as u32;
-                let append = stream.chance(0.3);
+                let append = self.appends && stream.chance(0.3);
                 let names_start = append && !self.verifies;
                 let lba = if names_start { start } else { start + written };
                 // A full zone ends where the next begins.
@@ -462,14 +470,19 @@ impl ZoneRig {
             let mut managed: Vec<(usize, u64)> = Vec::new();
             for _ in 0..1 + stream.below(6) {
                 let device = stream.below(self.models.len() as u64) as usize;
-                let zones = self.models[device].layout.zones;
+                let Model { first, layout: ZoneLayout { zones, size, .. }, .. } =
+                    self.models[device];
                 let reach = if stream.chance(0.8) { zones.min(7) } else { zones };
                 let zone = stream.below(reach);
                 if managed.contains(&(device, zone)) {
                     continue;
                 }
                 managed.push((device, zone));
-                requests.push(self.draw(&mut stream, (device, zone)));
+                let mut request = self.draw(&mut stream, (device, zone));
+                // The last zone may end with the device.
+                let end = first + zones * size;
+                request.sectors = request.sectors.min((end - request.lba.0) as u32);
+                requests.push(request);
             }
             let checked = match stream.below(50) {
                 0 => self.cut_power(),

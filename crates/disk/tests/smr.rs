@@ -6,13 +6,14 @@ mod common;
 use common::{Root, registry};
 use hybridsim_config::check;
 use hybridsim_config::param::Settings;
+use hybridsim_conformance::zones::ZoneRig;
 use hybridsim_conformance::{Checked, Load, Rig};
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_disk::smr::ENTRY;
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
     CommonEvent, Completion, Component, ComponentTree, EventRecord, Flags, Lba, Machine, Op,
-    Request, SimDuration, Stream, ZoneAction,
+    Request, SimDuration, Stream, ZoneAction, ZoneState,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -123,6 +124,30 @@ fn every_management_returns_what_was_written() {
         cleaned += of("cleaned_bytes");
     }
     assert!(cleaned > 1_000, "{cleaned}");
+}
+
+#[test]
+fn a_host_aware_disk_returns_what_was_written_beside_resets() {
+    let settings = host_aware(", cache_records = 20, clean_after = \"1ms\"");
+    let registry = registry();
+    for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
+        let mut stream = Stream::new(seed, "resets");
+        let rig = Rig {
+            entry: &ENTRY,
+            settings: &settings,
+            registry: &registry,
+            children: &[DEVICE],
+            seed,
+        };
+        let mut requests = sequences(seed, DEVICE / BAND * BAND - 2 * BAND);
+        for request in &mut requests {
+            if stream.chance(0.05) {
+                *request = zone(ZoneAction::Reset, stream.below(10));
+            }
+        }
+        rig.check(&requests, depth).unwrap_or_else(|problem| panic!("{problem}"));
+        rig.check_bursts(&requests, depth).unwrap_or_else(|problem| panic!("{problem}"));
+    }
 }
 
 #[test]
@@ -367,8 +392,124 @@ fn impossible_sizes_are_reported() {
     let message = problem(&odd, DEVICE);
     assert!(message.contains("band_size") && message.contains("cache_size"), "{message}");
     assert!(problem(&drive_managed(""), 300).contains("use a larger device"));
+    let header =
+        settings("kind = \"drive-managed\", cache_size = \"3TiB\", cache_header = \"2TiB\"");
+    assert!(problem(&header, DEVICE).contains("cache_header"));
     let none = zoned("host-managed", ", conventional_zones = 15");
     assert!(problem(&none, DEVICE).contains("at least 16"));
     let huge = settings("kind = \"host-managed\", zone_size = \"4TiB\"");
     assert!(problem(&huge, DEVICE).contains("zone_size"));
+}
+
+/// Zones over a device that writes in order of arrival, and may lose writes in flight at a power
+/// failure.
+fn zone_rig(more: &str) -> ZoneRig {
+    let (settings, registry) = (zoned("host-managed", more), registry());
+    let rig = Rig {
+        entry: &ENTRY,
+        settings: &settings,
+        registry: &registry,
+        children: &[DEVICE],
+        seed: 1,
+    };
+    let device = ConstantDevice::new(Timing { queue_depth: 1, ..Timing::fixed(DEVICE, us(300)) });
+    let system = ComponentTree {
+        path: "host/disk".into(),
+        component: rig.build().expect("it fits"),
+        children: vec![ComponentTree::leaf("host/disk/child", device)],
+    };
+    ZoneRig::new(system, true).expect("it has zones").without_appends()
+}
+
+#[test]
+fn zones_conform_to_the_reference_model() {
+    use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen};
+    for state in [Empty, ImplicitlyOpen, ExplicitlyOpen, Closed, Full] {
+        for action in ZoneAction::ALL.map(Some).into_iter().chain([None]) {
+            let checked = zone_rig("").check_transition(state, action);
+            checked.unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    for seed in 0..20 {
+        let mut rig = zone_rig(", conventional_zones = 2, max_open_zones = 2");
+        rig.check_random(seed, 400).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Issues all requests at once; returns how they ended, in the order of the requests.
+fn serve_together(settings: &Settings, work: Vec<Request>) -> Vec<Completion> {
+    let registry = registry();
+    let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &[DEVICE], seed: 1 };
+    let disk = ComponentTree {
+        path: "disk".into(),
+        component: rig.build().expect("it fits"),
+        children: vec![ComponentTree::leaf(
+            "disk/child",
+            ConstantDevice::new(Timing::fixed(DEVICE, LATENCY)),
+        )],
+    };
+    let done = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&done);
+    let script = move |ctx: &mut hybridsim_engine::Ctx<'_>, ended: Option<&Completion>| {
+        match ended {
+            None => {
+                for (tag, request) in (0..).zip(&work) {
+                    ctx.issue(0, *request, tag);
+                }
+            }
+            Some(ended) => seen.borrow_mut().push(*ended),
+        }
+        if seen.borrow().len() == work.len() {
+            ctx.halt();
+        }
+    };
+    let root = ComponentTree::inner("root", Root(Box::new(script)), vec![disk]);
+    Machine::new(root, false).run(&mut Vec::new(), &mut |_| true).expect("a good run");
+    let mut done = done.borrow().clone();
+    done.sort_by_key(|it| it.tag);
+    done
+}
+
+#[test]
+fn writes_in_order_are_not_refused_beside_a_read_across_the_write_pointer() {
+    let read = Request::new(Op::Read, Lba(0), 16);
+    let work = vec![write(0, 8), read, write(8, 8), write(16, 8)];
+    let done = serve_together(&zoned("host-managed", ""), work);
+    assert!(done.iter().all(|it| !it.failed()), "{done:?}");
+}
+
+#[test]
+fn a_torn_band_is_repaired_although_another_stream_appends_to_it() {
+    let settings = drive_managed(", clean_after = \"500ms\", precondition_fill = 0");
+    let stream = |from: u64, to: u64| (from..to).step_by(16).map(|lba| (us(0), write(lba, 16)));
+    let mut work: Vec<_> = stream(BAND, BAND + 128).chain(stream(BAND, BAND + 32)).collect();
+    work.push((us(0), write(BAND + 128, 16)));
+    work.push((SimDuration::from_s(2), Request::new(Op::Read, Lba(0), 8)));
+    let (_, events, disk) = serve(&settings, work);
+    assert_eq!(sum(&events, &*disk, "cached_bytes").0, 0);
+    assert_eq!(sum(&events, &*disk, "cleaning_write_bytes"), (144 * 512, 1));
+}
+
+#[test]
+fn streams_are_found_among_as_many_others_as_the_drive_follows() {
+    // Two sequences in turn, each a stream from its second write on.
+    let work = || (0..16).flat_map(|at| [0, BAND].map(|from| (us(0), write(from + at * 8, 8))));
+    for (streams, direct) in [(1, 0), (2, 2 * 15)] {
+        let settings = drive_managed(&format!(", streams = {streams}, precondition_fill = 0"));
+        let (_, events, disk) = serve(&settings, work().collect());
+        assert_eq!(sum(&events, &*disk, "direct_bytes").1, direct);
+    }
+}
+
+#[test]
+fn the_log_is_read_after_a_power_failure_unless_nothing_of_it_has_to_be() {
+    for (size, recovers) in [("0KiB", false), ("32KiB", true)] {
+        let settings = settings(&format!(
+            "kind = \"host-aware\", zone_size = \"128KiB\", cache_size = \"160KiB\", \
+             recovery_read = \"{size}\""
+        ));
+        let is_end = |it: &EventRecord| matches!(it.event(), Some(CommonEvent::Recovered { .. }));
+        let all = check_all(&settings, Some(300));
+        assert_eq!(all.iter().any(|it| it.events.iter().any(is_end)), recovers, "{size}");
+    }
 }

@@ -289,6 +289,17 @@ impl ZoneTable {
         Ok(before)
     }
 
+    /// The last writes did not reach the medium before the power failed: only `written` units are
+    /// written.
+    pub fn retract(&mut self, zone: u32, written: u32) {
+        let it = &mut self.all[zone as usize];
+        it.written = written;
+        if it.state == ZoneState::Full {
+            it.state = ZoneState::Closed;
+            self.active += 1;
+        }
+    }
+
     /// The power failed: open zones are closed, and active ones empty if nothing is written to
     /// them. Calls `emptied` for each of those.
     pub fn power_lost(&mut self, mut emptied: impl FnMut(u32)) {
@@ -342,18 +353,20 @@ mod tests {
     #[test]
     fn a_power_failure_closes_open_zones_and_empties_those_without_data() {
         let mut zones = zones();
-        for (zone, units) in [(0, 4), (1, 0), (2, 10), (3, 0)] {
+        for (zone, units) in [(4, 10), (0, 4), (1, 0), (2, 10), (3, 0)] {
             zones.open(zone, true).expect("there is room");
             zones.advance(zone, units);
         }
         zones.close(3).expect("it is open");
+        zones.retract(4, 8);
         let mut emptied = Vec::new();
         zones.power_lost(|zone| emptied.push(zone));
         assert_eq!(emptied, [1, 3]);
         let state = |zone| zones.get(zone).state;
         let expected = [ZoneState::Closed, ZoneState::Empty, ZoneState::Full, ZoneState::Empty];
         assert_eq!([0, 1, 2, 3].map(state), expected);
-        assert_eq!((zones.active, zones.open_count()), (1, 0));
+        assert_eq!((zones.get(4).state, zones.get(4).written), (ZoneState::Closed, 8));
+        assert_eq!((zones.active, zones.open_count()), (2, 0));
         assert_eq!(zones.check_write(0, 4, 6), Ok(()), "the write pointer is where it was");
     }
 

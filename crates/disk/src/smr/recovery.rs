@@ -1,10 +1,12 @@
 //! Power failures and saved states.
 //!
-//! The log names what it holds, so the map survives, and so do write pointers. A write is in the
-//! map when it is on the medium; until a band is clean its data are in the cache.
+//! The log names what it holds, so the map survives, and so do write pointers, less the writes in
+//! flight. A write is in the map when it is on the medium; until a band is clean its data are in the
+//! cache.
 
 use super::cache::PersistentCache;
 use super::journal::Journal;
+use super::serve::Job;
 use super::streams::Streams;
 use super::{Purpose, SmrDisk};
 use hybridsim_engine::range_locks::RangeLocks;
@@ -12,12 +14,14 @@ use hybridsim_engine::{
     Checkpoint, CommonEvent, Completion, Ctx, Flags, Lba, Loader, Op, PowerFailure, Request, Saver,
     SimTime, StateError,
 };
+use std::cmp::Reverse;
 
 /// Most sectors that are read at a power failure: 8 GiB.
 const RECOVERY_MAX: u64 = 1 << 24;
 
 impl PowerFailure for SmrDisk {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.retract_writes();
         self.hosts.clear();
         self.jobs.clear();
         self.locks = RangeLocks::default();
@@ -56,6 +60,25 @@ impl PowerFailure for SmrDisk {
 }
 
 impl SmrDisk {
+    /// Write pointers go back to the first of the writes in flight at the end of their zone.
+    fn retract_writes(&mut self) {
+        if !self.is_zoned() {
+            return;
+        }
+        let in_flight = |job: &Job| {
+            let write = job.host.is_some_and(|host| self.hosts[host].request.op == Op::Write);
+            (write && job.outstanding > 0).then(|| job.range())
+        };
+        let mut writes: Vec<_> = self.jobs.iter().filter_map(|(_, job)| in_flight(job)).collect();
+        writes.sort_unstable_by_key(|range| Reverse(range.end));
+        for range in writes {
+            let zone = self.band_of(range.start);
+            if zone >= self.parts.conventional && range.end == self.written_end(zone) {
+                self.bands.retract(zone, (range.start - self.band_start(zone)) as u32);
+            }
+        }
+    }
+
     /// The log has been read: requests that arrived meanwhile are served.
     pub(super) fn recovered(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
@@ -84,7 +107,9 @@ impl Checkpoint for SmrDisk {
             let map: PersistentCache;
             (map, it.streams, it.torn, it.idle_since, it.timer_set) = from.take()?;
             let ends = u64::from(bands) * u64::from(self.parts.band);
-            if !it.map.is_like(&map, ends) || it.torn.iter().any(|band| *band >= bands) {
+            if !it.map.is_like(&map, ends)
+                || it.torn.iter().copied().chain(it.streams.overwritten()).any(|band| band >= bands)
+            {
                 return Err(StateError("its cache is not that of this disk".to_owned()));
             }
             it.map = map;

@@ -30,7 +30,9 @@ pub(super) struct Job {
     pub skip: u32,
     /// Of a write to a drive-managed disk: sectors of its sequence so far.
     run: u64,
-    outstanding: u32,
+    /// Sectors of a read from here on are not locked, and read as zeros.
+    locked_end: u64,
+    pub outstanding: u32,
     failed: bool,
     /// Whether it replaces data in the cache by data in the band.
     bypasses: bool,
@@ -46,6 +48,7 @@ impl Job {
             sectors,
             skip,
             run: 0,
+            locked_end: 0,
             outstanding: 0,
             failed: false,
             bypasses: false,
@@ -123,7 +126,12 @@ impl SmrDisk {
     pub(super) fn start(&mut self, ctx: &mut Ctx<'_>, number: usize) {
         let job = &self.jobs[number];
         let reads = job.host.is_some_and(|host| self.hosts[host].request.op == Op::Read);
-        let Range { start, end } = job.range();
+        let Range { start, mut end } = job.range();
+        if reads && self.requires_order(number) {
+            // Writes do not wait for reads beyond the write pointer: others would overtake them.
+            end = self.written_end(self.band_of(start)).clamp(start, end);
+        }
+        self.jobs[number].locked_end = end;
         if self.locks.acquire(number as u32, start, end, !reads) {
             self.execute(ctx, number);
         }
@@ -141,12 +149,20 @@ impl SmrDisk {
         self.locks.release(number as u32, |later| granted.push_back(later));
     }
 
+    /// Whether a job is in a zone that has to be written in order.
+    fn requires_order(&self, number: usize) -> bool {
+        matches!(self.parts.placement, Placement::Required)
+            && self.band_of(self.jobs[number].lba) >= self.parts.conventional
+    }
+
     fn execute(&mut self, ctx: &mut Ctx<'_>, number: usize) {
         let Some(host) = self.jobs[number].host else { return self.clean_locked(ctx) };
         match self.hosts[host].request.op {
             Op::Read => self.read(ctx, number),
             Op::Write => self.write(ctx, number),
             Op::Zone(action) => self.manage(ctx, number, action),
+            // As on a `zns-ssd`: only a reset empties a zone.
+            Op::Trim if self.requires_order(number) => self.end_job(ctx, number, None),
             // What is in the cache stays; a flush has no job.
             Op::Trim | Op::Flush => {
                 let Range { start, end } = self.jobs[number].range();
@@ -174,14 +190,19 @@ impl SmrDisk {
         ctx.issue(0, part.part(skip, length, Lba(place)), Purpose::Part.tag(number));
     }
 
+    /// Where the data in a band end: at the write pointer of a zone.
+    pub(super) fn written_end(&self, band: u32) -> u64 {
+        match self.is_zoned() && band >= self.parts.conventional {
+            true => self.band_start(band) + u64::from(self.bands.get(band).written),
+            false => u64::MAX,
+        }
+    }
+
     /// Reads what is in the cache there, and the rest from the band.
     fn read(&mut self, ctx: &mut Ctx<'_>, number: usize) {
         let range = self.jobs[number].range();
-        let band = self.band_of(range.start);
-        let written_end = match self.is_zoned() && band >= self.parts.conventional {
-            true => self.band_start(band) + u64::from(self.bands.get(band).written),
-            false => u64::MAX,
-        };
+        let written_end = self.written_end(self.band_of(range.start));
+        let written_end = written_end.min(self.jobs[number].locked_end);
         let mut extents = std::mem::take(&mut self.extents);
         if let Some(cache) = &self.cache {
             extents.extend(cache.map.extents(range.start, range.end));
@@ -239,10 +260,9 @@ impl SmrDisk {
         if direct { self.write_directly(ctx, number) } else { self.write_to_cache(ctx, number) }
     }
 
-    /// Writes at the write pointer of a zone, which moves.
-    fn advance(
-        &mut self,
-        ctx: &mut Ctx<'_>,
+    /// Checks that a write is at the write pointer of its zone.
+    pub(super) fn check_order(
+        &self,
         zone: u32,
         (at, sectors): (u32, u32),
     ) -> Result<(), ZoneStatus> {
@@ -250,7 +270,17 @@ impl SmrDisk {
         if !whole(at) || !whole(sectors) {
             return Err(ZoneStatus::InvalidField);
         }
-        self.bands.check_write(zone, at, sectors)?;
+        self.bands.check_write(zone, at, sectors)
+    }
+
+    /// Writes at the write pointer of a zone, which moves.
+    fn advance(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        zone: u32,
+        (at, sectors): (u32, u32),
+    ) -> Result<(), ZoneStatus> {
+        self.check_order(zone, (at, sectors))?;
         self.open(ctx, zone, false)?;
         let before = self.bands.open_count();
         self.bands.advance(zone, sectors);
@@ -268,13 +298,15 @@ impl SmrDisk {
             if run < rule.sectors_min {
                 return false;
             }
-            if at < written {
-                if at > 0 || !cache.torn.is_empty() {
-                    return false;
-                }
-                let given_up = cache.streams.begin(rule, band);
-                cache.torn.extend(given_up.map(|it| it.band));
+            if at >= written {
+                self.bands.fill(band, at + sectors);
+                return true;
             }
+            if at > 0 || !cache.torn.is_empty() {
+                return false;
+            }
+            let given_up = cache.streams.begin(rule, band);
+            cache.torn.extend(given_up.map(|it| it.band));
         }
         cache.streams.advance(band, at + sectors, written);
         self.bands.fill(band, at + sectors);

@@ -81,6 +81,11 @@ impl Streams {
         self.overwrites.drain(..)
     }
 
+    /// Bands that are being overwritten.
+    pub fn overwritten(&self) -> impl Iterator<Item = u32> + '_ {
+        self.overwrites.iter().map(|it| it.band)
+    }
+
     pub fn has_overwrites(&self) -> bool {
         !self.overwrites.is_empty()
     }

@@ -24,9 +24,16 @@ impl SmrDisk {
             // ZBC has no zone append.
             Op::Write if request.flags.contains(Flags::APPEND) => Some(ZoneStatus::InvalidField),
             Op::Write if matches!(self.parts.placement, Placement::Required) => {
-                let last = self.band_of(request.end().0 - 1);
-                let crosses = self.band_of(request.lba.0) != last;
-                (crosses && last >= self.parts.conventional).then_some(ZoneStatus::BoundaryError)
+                let [first, last] =
+                    [request.lba.0, request.end().0 - 1].map(|lba| self.band_of(lba));
+                if first == last || last < self.parts.conventional {
+                    None
+                } else if first < self.parts.conventional {
+                    Some(ZoneStatus::BoundaryError)
+                } else {
+                    let at = (request.lba.0 - self.band_start(first)) as u32;
+                    self.check_order(first, (at, request.sectors)).err()
+                }
             }
             Op::Zone(_) => {
                 let whole = request.lba.0.is_multiple_of(size)

@@ -138,6 +138,11 @@ impl CacheParameters {
             bytes => of("cache_header", bytes),
         };
         let step = of("clean_step", self.clean_step);
+        // A group is one request, whose sectors are counted in 32 bits.
+        if header + u64::from(band) > u64::from(u32::MAX / 2) {
+            let message = "must be below 1 TiB, together with a band";
+            problems.push(Problem::new("cache_header", message));
+        }
         if size < header + u64::from(band) {
             let message = "must hold at least a band and `cache_header`";
             problems.push(Problem::new("cache_size", message));
