@@ -212,6 +212,7 @@ impl Host {
         )));
     }
 
+    #[inline(always)]
     fn issue(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let Queued { key, mut request, since: arrived } = item;
         self.at_device += 1;
@@ -291,6 +292,7 @@ impl Host {
 }
 
 /// Emits the latency of a request with its phases.
+#[inline]
 pub(crate) fn report_completed(ctx: &mut Ctx<'_>, done: &Completion) {
     let Request { op, sectors, lba, .. } = done.request;
     let latency = ctx.now().since(SimTime::from_ns(done.tag));
