@@ -8,7 +8,8 @@ use hybridsim_conformance::{Load, Rig};
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::event::Event;
 use hybridsim_engine::{
-    Arrival, CommonEvent, ComponentTree, EventRecord, EventSink, Flags, Lba, Machine, Op, Request,
+    Arrival, CommonEvent, Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord,
+    EventSink, Flags, LatencyBreakdown, LatencyPhase, Lba, Machine, Op, Request, RequestId,
     SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
@@ -106,6 +107,99 @@ fn acknowledged_writes_survive_power_failures() {
         let recovered =
             |it: &&EventRecord| matches!(it.event(), Some(CommonEvent::Recovered { .. }));
         assert!(seen.events.iter().filter(recovered).count() > 5, "{settings:?}");
+    }
+}
+
+#[test]
+fn a_log_without_spare_segments_accepts_writes_after_any_number_of_power_failures() {
+    for seed in 0..60 {
+        let mut stream = Stream::new(seed, "few");
+        let blocks = 10 + stream.below(20);
+        let cleaned = ["own", "shared"][stream.below(2) as usize];
+        let free = 1 + stream.below(2);
+        let spare = free + if cleaned == "own" { 3 } else { 2 };
+        let segments = spare + 4 + stream.below(20);
+        let values = [
+            ("policy", word(["greedy", "fifo", "cost-benefit"][seed as usize % 3])),
+            ("cleaned", word(cleaned)),
+            ("block_size", Value::Bytes(512)),
+            ("segment_size", Value::Bytes(512 * blocks)),
+            ("free_segments", Value::Count(free)),
+            ("over_provisioning", Value::Number(spare as f64 / (segments - spare) as f64 + 1e-9)),
+        ];
+        let rig = Rig {
+            entry: &ENTRY,
+            settings: &settings(&values),
+            registry: &Registry::default(),
+            children: &[segments * blocks],
+            seed,
+        };
+        let load = Load { requests: 3_000, sectors_max: 16, seed };
+        let every = 20 + stream.below(200);
+        let seen = rig.check_power_cuts(&load, 8, (every, 500));
+        let seen = seen.unwrap_or_else(|error| panic!("{values:?}: {error}"));
+        let failed = |it: &&EventRecord| {
+            it.component().0 == 0 && matches!(it.event(), Some(CommonEvent::Custom { .. }))
+        };
+        let failed = seen.events.iter().filter(failed).count();
+        assert_eq!(failed, 0, "seed {seed}: {values:?}");
+    }
+}
+
+/// A device that fails all writes after the first `left`.
+struct WearsOut {
+    sectors: u64,
+    left: u64,
+}
+
+impl Component for WearsOut {
+    fn capacity(&self) -> u64 {
+        self.sectors
+    }
+
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let time = SimDuration::from_us(10);
+        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Transfer, time);
+        if request.op == Op::Write && self.left == 0 {
+            return ctx.fail_at(id, ctx.now() + time, breakdown);
+        }
+        self.left -= u64::from(request.op == Op::Write);
+        ctx.complete_at(id, ctx.now() + time, breakdown);
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+}
+
+#[test]
+fn cleaning_ends_over_a_device_that_cannot_be_written_any_more() {
+    for cleaning_depth in [1, 8] {
+        let settings = settings(&[
+            ("segment_size", Value::Bytes(64 << 10)),
+            ("over_provisioning", Value::Number(0.6)),
+            ("cleaning_depth", Value::Count(cleaning_depth)),
+        ]);
+        let sectors = 30 * 128;
+        let child = ChildView { capacity: sectors, ..ChildView::default() };
+        let registry = Registry::default();
+        let (path, children) = ("log", &[child][..]);
+        let input =
+            BuildInput { settings: &settings, registry: &registry, seed: 1, path, children };
+        let component = (ENTRY.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let blocks = component.capacity() / 8;
+        let device = ComponentTree::leaf("host/log/it", WearsOut { sectors, left: 2_000 });
+        let log = ComponentTree { path: "host/log".to_owned(), component, children: vec![device] };
+        let stream = Stream::new(1, "uniform");
+        let source = Writes { stream, blocks, next: 0, left: 3_000, skewed: false };
+        let host = Host::plain(HostOptions::closed(4), source);
+        let mut machine = Machine::new(ComponentTree::inner("host", host, vec![log]), false);
+        machine.finish_requests_at_end();
+        let mut steps = 0..1_000;
+        let end = machine.run(&mut (), &mut |_| steps.next().is_some());
+        assert!(end.is_ok(), "{cleaning_depth}: {end:?}");
     }
 }
 

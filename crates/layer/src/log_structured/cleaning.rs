@@ -43,6 +43,7 @@ impl LogStructured {
         self.segments.get_mut(victim).state = State::Victim;
         let cleaning = Cleaning { victim, next: 0, outstanding: 0, moved: 0, unreadable: false };
         self.cleaning = Some(cleaning);
+        self.moves.clear();
         self.clean(ctx);
         self.cleaning.is_none()
     }
@@ -142,6 +143,8 @@ impl LogStructured {
         if done.failed() {
             self.seal(ctx, segment);
         } else {
+            self.sealed = 0;
+            self.moves.push(*part);
             for block in 0..part.blocks {
                 let logical = self.map.owner(part.from + block);
                 if self.map.get(logical) == part.from + block {
@@ -153,6 +156,28 @@ impl LogStructured {
             }
         }
         self.move_ended(ctx, false);
+    }
+
+    /// The power failed. Without a free segment no other could be cleaned afterwards, so the log of
+    /// moved blocks is emptied: it was opened for blocks of the victim, which are still there.
+    pub(super) fn undo_moves(&mut self) {
+        let head = self.heads[self.behaviour.cleaning_head];
+        if self.cleaning.is_none() || self.segments.free() > 0 || head == NONE {
+            return;
+        }
+        for part in std::mem::take(&mut self.moves) {
+            for block in 0..part.blocks {
+                let logical = self.map.owner(part.from + block);
+                if self.map.get(logical) == part.physical + block {
+                    self.remap(logical, part.from + block);
+                }
+            }
+        }
+        let segment = self.segments.get_mut(head);
+        if segment.valid == 0 {
+            segment.state = State::Settled;
+            self.segments.emptied += 1;
+        }
     }
 
     fn move_ended(&mut self, ctx: &mut Ctx<'_>, unreadable: bool) {

@@ -137,9 +137,13 @@ pub struct LogStructured {
     /// Writes that wait for a free segment.
     waiting: VecDeque<u32>,
     cleaning: Option<Cleaning>,
+    /// Writes of the cleaning that have completed.
+    moves: Vec<Part>,
     recovery: Option<Recovery>,
-    /// No segment can be freed any more: writes fail.
+    /// No segment can be freed any more, or the device cannot be written: writes fail.
     read_only: bool,
+    /// Segments closed after a failed write since the last one that succeeded.
+    sealed: u32,
     /// No request has arrived for `idle_after`.
     idle: bool,
     timer_set: bool,
@@ -162,8 +166,10 @@ impl LogStructured {
             ready: VecDeque::new(),
             waiting: VecDeque::new(),
             cleaning: None,
+            moves: Vec::new(),
             recovery: None,
             read_only: false,
+            sealed: 0,
             idle: false,
             timer_set: false,
             last_completion: SimTime::ZERO,
@@ -201,13 +207,20 @@ impl LogStructured {
         }
         self.append_waiting(ctx);
         while self.clean_next(ctx) {}
-        // With nothing under way, nothing frees a segment.
-        if !self.waiting.is_empty() && self.parts.is_empty() {
-            self.read_only = true;
+        self.read_only |= !self.waiting.is_empty() && self.is_stuck();
+        if self.read_only {
             while let Some(at) = self.waiting.pop_front() {
                 self.fail(ctx, at);
             }
         }
+    }
+
+    /// Whether nothing is under way that frees a segment, or that cleaning waits for.
+    fn is_stuck(&self) -> bool {
+        let frees = |part: &Part| !matches!(part.work, Work::Read | Work::Flush);
+        self.cleaning.is_none()
+            && self.segments.emptied == 0
+            && !self.parts.iter().any(|(_, part)| frees(part))
     }
 
     /// Reads runs of blocks that are in order on the device; blocks without data read as zeros.
@@ -285,7 +298,7 @@ impl LogStructured {
         }
     }
 
-    /// Fails a request of which nothing is outstanding, or once that is not.
+    /// Fails a request once nothing is outstanding for it.
     fn fail(&mut self, ctx: &mut Ctx<'_>, at: u32) {
         let request = &mut self.requests[at as usize];
         (request.failed, request.next) = (true, request.end);
@@ -423,14 +436,14 @@ impl Checkpoint for LogStructured {
             return Err(StateError("requests are outstanding".to_owned()));
         }
         to.put(&(&self.segments, &self.heads, self.clock, self.read_only));
-        to.put(&(self.idle, self.timer_set, self.last_completion));
+        to.put(&(self.idle, self.timer_set, self.last_completion, self.sealed));
         self.map.save(to);
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.segments, self.heads, self.clock, self.read_only) = from.take()?;
-        (self.idle, self.timer_set, self.last_completion) = from.take()?;
+        (self.idle, self.timer_set, self.last_completion, self.sealed) = from.take()?;
         let open = |head: &u32| {
             *head == NONE
                 || *head < self.segments.len() && self.segments.get(*head).state == State::Open

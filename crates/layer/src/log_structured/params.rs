@@ -214,7 +214,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     Ok(Box::new(LogStructured::new(shape, blocks, params.behaviour(child))))
 }
 
-/// What the log does when.
+/// The settings of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Behaviour {
     pub logs: Logs,

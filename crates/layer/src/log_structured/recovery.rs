@@ -92,6 +92,7 @@ impl PowerFailure for LogStructured {
         self.locks = RangeLocks::default();
         self.ready.clear();
         self.waiting.clear();
+        self.undo_moves();
         self.cleaning = None;
         self.recovery = None;
         self.idle = false;

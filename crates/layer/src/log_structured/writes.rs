@@ -42,7 +42,7 @@ impl LogStructured {
         }
     }
 
-    /// The old data of blocks that a write covers in part are there: it goes over them.
+    /// The old data of blocks that a write covers in part have been read: it overwrites its part.
     pub(super) fn filled(&mut self, ctx: &mut Ctx<'_>, at: u32) {
         let HostRequest { request, next: first, blocks, .. } = self.requests[at as usize];
         self.requests[at as usize].filling = false;
@@ -150,6 +150,9 @@ impl LogStructured {
         let segment = self.segments.get_mut(part.of);
         segment.writers -= 1;
         segment.summary = !done.failed();
+        if done.failed() && self.shape.zoned {
+            self.finish(ctx, part.of);
+        }
     }
 
     /// Blocks of the host were appended.
@@ -159,6 +162,7 @@ impl LogStructured {
         if done.failed() {
             self.seal(ctx, segment);
         } else {
+            self.sealed = 0;
             for block in 0..part.blocks {
                 self.remap(part.from + block, part.physical + block);
             }
@@ -175,8 +179,9 @@ impl LogStructured {
             *head = NONE;
         }
         self.segments.close(at);
+        self.sealed += 1;
+        self.read_only |= self.sealed > self.shape.segments;
         if self.shape.zoned {
-            self.segments.get_mut(at).unfinished = true;
             self.finish(ctx, at);
         }
     }
@@ -185,7 +190,8 @@ impl LogStructured {
     pub(super) fn finish(&mut self, ctx: &mut Ctx<'_>, at: u32) {
         let part = Part { work: Work::Finish, of: at, physical: 0, from: NONE, blocks: 0 };
         let request = self.whole(Op::Zone(ZoneAction::Finish), at);
-        self.segments.get_mut(at).writers += 1;
+        let segment = self.segments.get_mut(at);
+        (segment.unfinished, segment.writers) = (true, segment.writers + 1);
         self.issue(ctx, part, request);
     }
 
