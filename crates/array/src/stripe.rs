@@ -8,10 +8,11 @@
 
 use super::fanout::Fanout;
 use super::striping::Striping;
-use super::zoned::{REFUSALS, Refusal, Zone, Zones};
+use super::zoned::{Saved, Zones};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::zone_table::{ZONE_SECTORS, ZoneStatus};
 use hybridsim_engine::{
     Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice,
     LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, Request, RequestId,
@@ -124,7 +125,7 @@ impl Stripe {
             Op::Zone(action) => zones.manage(request, action).map(|()| request.lba),
             Op::Read | Op::Trim | Op::Flush => return Some(request.lba),
         };
-        let refusal: Refusal = match admitted {
+        let status = match admitted {
             Ok(lba) => {
                 if ctx.verifying() && lba != request.lba {
                     ctx.device_fault(format!(
@@ -135,9 +136,9 @@ impl Stripe {
                 }
                 return Some(lba);
             }
-            Err(refusal) => refusal,
+            Err(status) => status,
         };
-        ctx.emit(CommonEvent::Custom { name: refusal as u8, value: 1 });
+        ctx.emit(CommonEvent::Custom { name: status as u8, value: 1 });
         let tick = SimDuration::from_ns(1);
         let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick);
         ctx.refuse_at(id, ctx.now() + tick, breakdown);
@@ -172,11 +173,11 @@ impl Component for Stripe {
             ("members", self.striping.members as f64),
             ("chunk_sectors", self.striping.chunk as f64),
         ];
-        constants.extend(self.zones.as_ref().map(|it| ("zone_sectors", it.layout.size as f64)));
+        constants.extend(self.zones.as_ref().map(|it| (ZONE_SECTORS, it.layout.size as f64)));
         ComponentInfo {
             kind: ENTRY.description.name,
             constants,
-            custom: if self.zones.is_some() { REFUSALS } else { &[] },
+            custom: if self.zones.is_some() { ZoneStatus::NAMES } else { &[] },
             ..ComponentInfo::default()
         }
     }
@@ -234,7 +235,9 @@ impl Component for Stripe {
         let Some(pending) = self.fanout.one_done(done, done.failed() && !may_fail) else { return };
         match (&mut self.zones, pending.request.op) {
             (Some(zones), Op::Write) => zones.written(&pending.request, pending.failed),
-            (Some(zones), Op::Zone(_)) => zones.managed(&pending.request, pending.failed),
+            (Some(zones), Op::Zone(action)) => {
+                zones.managed(&pending.request, action, pending.failed);
+            }
             _ => {}
         }
         pending.complete(ctx, done.breakdown);
@@ -253,7 +256,7 @@ impl Checkpoint for Stripe {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let Some(zones) = &mut self.zones else { return Ok(()) };
-        let saved: Vec<Zone> = from.take()?;
+        let saved: Saved = from.take()?;
         zones.restore(saved).map_err(StateError)
     }
 }

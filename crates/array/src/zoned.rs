@@ -5,48 +5,13 @@
 //! management failed, or was in flight at a power failure, may be written differently on the
 //! members: it accepts no writes until it is finished or reset.
 
+use hybridsim_engine::zone_table::{Zone, ZoneLimits, ZoneStatus, ZoneTable};
 use hybridsim_engine::{Flags, Lba, Op, Request, ZoneAction, ZoneLayout};
 use serde::{Deserialize, Serialize};
 
-/// Why a request is refused, by the number of the custom event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Refusal {
-    BoundaryError,
-    ZoneIsFull,
-    InvalidWrite,
-    TooManyActive,
-    TooManyOpen,
-    InvalidTransition,
-    InvalidField,
-}
-
-/// Names of [`Refusal`]s in results.
-pub const REFUSALS: &[&str] = &[
-    "zone_boundary_error",
-    "zone_is_full",
-    "zone_invalid_write",
-    "too_many_active_zones",
-    "too_many_open_zones",
-    "invalid_zone_state_transition",
-    "invalid_field",
-];
-
-/// Members close zones that were opened implicitly when they need to, so closed zones and these are
-/// one state here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum State {
-    Empty,
-    Active { explicitly: bool },
-    Full,
-}
-
-/// A zone.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Zone {
-    state: State,
-    /// Sectors before the write pointer.
-    written: u64,
+/// What the state of a zone does not say about the members.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Marks {
     /// Writes outstanding.
     writes: u32,
     /// The action outstanding is a reset or a finish.
@@ -57,29 +22,27 @@ pub struct Zone {
     was_opened: bool,
 }
 
-const EMPTY: Zone = Zone {
-    state: State::Empty,
-    written: 0,
-    writes: 0,
-    is_managed: false,
-    is_torn: false,
-    was_opened: false,
-};
+/// What [`Zones::restore`] needs.
+pub type Saved = ((Vec<Zone>, u64), Vec<Marks>);
 
 /// The zones of a stripe.
 #[derive(Debug)]
 pub struct Zones {
     /// Those of the stripe.
     pub layout: ZoneLayout,
-    all: Vec<Zone>,
-    active: u32,
-    /// Explicitly open.
-    open: u32,
+    table: ZoneTable,
+    marks: Vec<Marks>,
 }
 
 impl Zones {
     pub fn new(layout: ZoneLayout) -> Self {
-        Self { layout, all: vec![EMPTY; layout.zones as usize], active: 0, open: 0 }
+        let limits = ZoneLimits {
+            capacity: layout.capacity as u32,
+            open_max: layout.open_max.unwrap_or(u32::MAX),
+            active_max: layout.active_max.unwrap_or(u32::MAX),
+        };
+        let table = ZoneTable::new(layout.zones as u32, limits);
+        Self { layout, table, marks: vec![Marks::default(); layout.zones as usize] }
     }
 
     /// The zone in which a request begins.
@@ -87,111 +50,72 @@ impl Zones {
         (request.lba.0 / self.layout.size) as usize
     }
 
-    fn set(&mut self, at: usize, state: State) {
-        let count = |state| match state {
-            State::Active { explicitly } => (1, u32::from(explicitly)),
-            State::Empty | State::Full => (0, 0),
-        };
-        let (before, after) = (count(self.all[at].state), count(state));
-        self.active = self.active + after.0 - before.0;
-        self.open = self.open + after.1 - before.1;
-        self.all[at].state = state;
-    }
-
-    /// Whether a zone can be opened, or written.
-    fn check_open(&self, at: usize) -> Result<(), Refusal> {
-        let is_max = |max: Option<u32>, count: u32| max.is_some_and(|max| count >= max);
-        match self.all[at].state {
-            State::Full => Err(Refusal::InvalidTransition),
-            State::Active { explicitly: true } => Ok(()),
-            State::Empty if is_max(self.layout.active_max, self.active) => {
-                Err(Refusal::TooManyActive)
-            }
-            _ if is_max(self.layout.open_max, self.open) => Err(Refusal::TooManyOpen),
-            _ => Ok(()),
-        }
-    }
-
     /// Admits a write or an append; returns the sector at which it is written.
-    pub fn write(&mut self, request: &Request) -> Result<Lba, Refusal> {
-        let ZoneLayout { size, capacity, page, zones, .. } = self.layout;
+    pub fn write(&mut self, request: &Request) -> Result<Lba, ZoneStatus> {
+        let ZoneLayout { size, page, zones, .. } = self.layout;
         let (at, within) = (self.at(request), request.lba.0 % size);
-        let sectors = u64::from(request.sectors);
-        if at as u64 >= zones || !within.is_multiple_of(page) || !sectors.is_multiple_of(page) {
-            return Err(Refusal::InvalidField);
+        let sectors = request.sectors;
+        if at as u64 >= zones
+            || !within.is_multiple_of(page)
+            || !u64::from(sectors).is_multiple_of(page)
+        {
+            return Err(ZoneStatus::InvalidField);
         }
-        let Zone { state, written, is_managed, is_torn, .. } = self.all[at];
-        let is_append = request.flags.contains(Flags::APPEND);
-        let first = if is_append && within == 0 { written } else { within };
-        if state == State::Full {
-            return Err(Refusal::ZoneIsFull);
+        let zone = at as u32;
+        let is_append = request.flags.contains(Flags::APPEND) && within == 0;
+        let first = if is_append { self.table.get(zone).written } else { within as u32 };
+        self.table.check_write(zone, first, sectors)?;
+        let marks = &mut self.marks[at];
+        if marks.is_managed || marks.is_torn {
+            return Err(ZoneStatus::InvalidTransition);
         }
-        if first + sectors > capacity {
-            return Err(Refusal::BoundaryError);
-        }
-        if first != written {
-            return Err(Refusal::InvalidWrite);
-        }
-        if is_managed || is_torn {
-            return Err(Refusal::InvalidTransition);
-        }
-        self.check_open(at)?;
-        if state == State::Empty {
-            self.set(at, State::Active { explicitly: false });
-        }
-        let zone = &mut self.all[at];
-        zone.written += sectors;
-        zone.writes += 1;
-        if zone.written == capacity {
-            self.set(at, State::Full);
-        }
-        Ok(Lba(at as u64 * size + first))
+        self.table.open(zone, false)?;
+        self.table.advance(zone, sectors);
+        marks.writes += 1;
+        Ok(Lba(at as u64 * size + u64::from(first)))
     }
 
     /// Admits the management of a zone.
-    pub fn manage(&mut self, request: &Request, action: ZoneAction) -> Result<(), Refusal> {
+    pub fn manage(&mut self, request: &Request, action: ZoneAction) -> Result<(), ZoneStatus> {
         let at = self.at(request);
         let is_whole = request.lba.0.is_multiple_of(self.layout.size)
             && u64::from(request.sectors) == self.layout.size;
         if at as u64 >= self.layout.zones || !is_whole {
-            return Err(Refusal::InvalidField);
+            return Err(ZoneStatus::InvalidField);
         }
-        if self.all[at].is_managed {
-            return Err(Refusal::InvalidTransition);
+        let (zone, marks) = (at as u32, &mut self.marks[at]);
+        if marks.is_managed {
+            return Err(ZoneStatus::InvalidTransition);
         }
         match action {
             ZoneAction::Open => {
-                self.check_open(at)?;
-                self.set(at, State::Active { explicitly: true });
-                self.all[at].was_opened = true;
+                self.table.open(zone, true)?;
+                marks.was_opened = true;
             }
-            ZoneAction::Close => match self.all[at].state {
-                State::Active { .. } => self.set(at, State::Active { explicitly: false }),
-                State::Empty | State::Full => return Err(Refusal::InvalidTransition),
-            },
+            ZoneAction::Close => self.table.close(zone)?,
             ZoneAction::Reset => {
-                self.set(at, State::Empty);
-                (self.all[at].written, self.all[at].was_opened) = (0, false);
+                self.table.reset(zone)?;
+                marks.was_opened = false;
             }
-            ZoneAction::Finish => self.set(at, State::Full),
+            ZoneAction::Finish => {
+                self.table.finish(zone)?;
+            }
         }
-        let lasts = matches!(action, ZoneAction::Reset | ZoneAction::Finish);
-        self.all[at].is_managed = lasts;
-        if lasts {
-            self.all[at].is_torn = false;
+        if lasts(action) {
+            (marks.is_managed, marks.is_torn) = (true, false);
         }
         Ok(())
     }
 
     /// Sectors before the write pointer of the zone of a request.
     pub fn written_before(&self, request: &Request) -> u64 {
-        self.all[self.at(request)].written
+        u64::from(self.table.get(self.at(request) as u32).written)
     }
 
     /// Whether an action that was admitted is one for the zone of a member with so many sectors
     /// written, of so many: it is no transition of one that is empty or full already.
     pub fn concerns(&self, request: &Request, (written, capacity): (u64, u64)) -> bool {
-        let Zone { is_torn, was_opened, .. } = self.all[self.at(request)];
+        let Marks { is_torn, was_opened, .. } = self.marks[self.at(request)];
         match request.op {
             Op::Zone(ZoneAction::Close) => {
                 is_torn || (written < capacity && (written > 0 || was_opened))
@@ -204,52 +128,48 @@ impl Zones {
     /// A write that was admitted has completed.
     pub fn written(&mut self, request: &Request, failed: bool) {
         let at = self.at(request);
-        self.all[at].writes -= 1;
-        self.all[at].is_torn |= failed;
+        self.marks[at].writes -= 1;
+        self.marks[at].is_torn |= failed;
     }
 
     /// Management that was admitted has completed.
-    pub fn managed(&mut self, request: &Request, failed: bool) {
+    pub fn managed(&mut self, request: &Request, action: ZoneAction, failed: bool) {
         let at = self.at(request);
-        self.all[at].is_managed = false;
-        self.all[at].is_torn |= failed;
+        self.marks[at].is_managed &= !lasts(action);
+        self.marks[at].is_torn |= failed;
     }
 
     /// The power failed: members close open zones, and those without data are empty.
     pub fn power_cut(&mut self) {
-        for at in 0..self.all.len() {
-            let Zone { state, written, writes, is_managed, is_torn, .. } = self.all[at];
-            let is_torn = is_torn || writes > 0 || is_managed;
-            let state = match state {
-                // How much of it is written is not known, nor whether it is active.
-                _ if is_torn => State::Active { explicitly: false },
-                State::Active { .. } if written == 0 => State::Empty,
-                State::Active { .. } => State::Active { explicitly: false },
-                other => other,
-            };
-            self.set(at, state);
-            self.all[at] = Zone { state, written, is_torn, ..EMPTY };
+        self.table.power_lost(|_| {});
+        for (zone, marks) in (0..).zip(&mut self.marks) {
+            let is_torn = marks.is_torn || marks.writes > 0 || marks.is_managed;
+            *marks = Marks { is_torn, ..Marks::default() };
+            // How much of it is written is not known, nor whether it is active: it counts as active.
+            if is_torn && self.table.reset(zone).is_ok() {
+                self.table.fill(zone, 1);
+            }
         }
     }
 
-    pub fn state(&self) -> &[Zone] {
-        &self.all
+    pub fn state(&self) -> ((&[Zone], u64), &[Marks]) {
+        (self.table.state(), &self.marks)
     }
 
     /// Restores [`Zones::state`].
     ///
     /// # Errors
     /// A message, if it cannot be the state of these zones.
-    pub fn restore(&mut self, all: Vec<Zone>) -> Result<(), String> {
-        let fits = all.len() == self.all.len()
-            && all.iter().all(|zone| zone.written <= self.layout.capacity);
-        if !fits {
+    pub fn restore(&mut self, (zones, marks): Saved) -> Result<(), String> {
+        if marks.len() != self.marks.len() {
             return Err("it is the state of other zones".to_owned());
         }
-        for (at, zone) in all.into_iter().enumerate() {
-            self.set(at, zone.state);
-            self.all[at] = zone;
-        }
-        Ok(())
+        self.marks = marks;
+        self.table.restore(zones)
     }
+}
+
+/// Whether a zone accepts no writes until the action has completed.
+const fn lasts(action: ZoneAction) -> bool {
+    matches!(action, ZoneAction::Reset | ZoneAction::Finish)
 }
