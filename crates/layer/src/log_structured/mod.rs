@@ -444,13 +444,15 @@ impl Checkpoint for LogStructured {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         (self.segments, self.heads, self.clock, self.read_only) = from.take()?;
         (self.idle, self.timer_set, self.last_completion, self.sealed) = from.take()?;
-        let open = |head: &u32| {
+        let open = |(at, head): (usize, &u32)| {
             *head == NONE
-                || *head < self.segments.len() && self.segments.get(*head).state == State::Open
+                || !self.heads[..at].contains(head)
+                    && *head < self.segments.len()
+                    && self.segments.get(*head).state == State::Open
         };
         let fits = self.heads.len() == self.behaviour.heads
-            && self.segments.is_consistent(self.shape.segments, self.shape.data_blocks)
-            && self.heads.iter().all(open);
+            && self.segments.is_consistent(self.shape.segments, self.shape.data_blocks, self.clock)
+            && self.heads.iter().enumerate().all(open);
         let other = || StateError("it is the state of a log with other segments".to_owned());
         if !fits {
             return Err(other());

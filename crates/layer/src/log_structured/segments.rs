@@ -1,7 +1,7 @@
 //! Segments: their states, and the choice of those to clean.
 
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 hybridsim_config::choices! {
     /// Choice of the segment to clean.
@@ -145,12 +145,27 @@ impl Segments {
         found
     }
 
-    /// Whether a saved state can be that of these segments, whose maximum of blocks is `blocks`.
-    pub fn is_consistent(&self, count: u32, blocks: u32) -> bool {
+    /// Whether a saved state can be that of `count` segments of `blocks` blocks, after the host has
+    /// written `clock` blocks.
+    pub fn is_consistent(&self, count: u32, blocks: u32, clock: u64) -> bool {
         let is_free = |at: &u32| self.all.get(*at as usize).map(|it| it.state) == Some(State::Free);
-        let fits = |it: &Segment| it.valid <= it.written && it.written <= blocks;
+        let fits = |it: &Segment| {
+            let most = match it.state {
+                State::Free => 0,
+                State::Open => blocks - 1,
+                State::Closed | State::Retired => blocks,
+                _ => return false,
+            };
+            it.valid <= it.written
+                && it.written <= most
+                && it.youngest <= clock
+                && (it.readers, it.writers) == (0, 0)
+        };
+        let free: HashSet<_> = self.free.iter().collect();
         self.len() == count
             && self.cursor < count
+            && self.emptied == 0
+            && free.len() == self.free.len()
             && self.all.iter().all(fits)
             && self.free.iter().all(is_free)
             && self.free.len() == self.all.iter().filter(|it| it.state == State::Free).count()
@@ -200,6 +215,28 @@ mod tests {
         assert_eq!(choose(Policy::Fifo), Some(1), "a full segment gains nothing");
         assert_eq!(choose(Policy::Greedy), Some(2), "the older of two");
         assert_eq!(choose(Policy::CostBenefit), Some(1), "0.2 * 81 / 1.8 of 0.6 * 4 / 1.4");
+    }
+
+    #[test]
+    fn saved_states_that_would_end_a_run_are_rejected() {
+        let saved = || {
+            let mut segments = Segments::new(5);
+            let at = segments.open(0).expect("one is free");
+            segments.get_mut(at).written = 3;
+            segments
+        };
+        let is_accepted = |change: fn(&mut Segments)| {
+            let mut segments = saved();
+            change(&mut segments);
+            segments.is_consistent(5, 10, 100)
+        };
+        assert!(is_accepted(|_| {}));
+        assert!(!is_accepted(|it| it.all[0].written = 10), "it is full, but open");
+        assert!(!is_accepted(|it| it.all[0].youngest = 101), "younger than the last write");
+        assert!(!is_accepted(|it| it.all[0].state = State::Victim), "it is never cleaned");
+        assert!(!is_accepted(|it| it.all[0].readers = 1), "it is never reset");
+        assert!(!is_accepted(|it| it.free[0] = it.free[1]), "free twice");
+        assert!(!is_accepted(|it| it.emptied = 1), "it never becomes free");
     }
 
     #[test]
