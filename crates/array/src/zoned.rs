@@ -145,7 +145,7 @@ impl Zones {
         for (zone, marks) in (0..).zip(&mut self.marks) {
             let is_torn = marks.is_torn || marks.writes > 0 || marks.is_managed;
             *marks = Marks { is_torn, ..Marks::default() };
-            // How much of it is written is not known, nor whether it is active: it counts as active.
+            // Neither its write pointer nor whether it is active is known: it counts as active.
             if is_torn && self.table.reset(zone).is_ok() {
                 self.table.fill(zone, 1);
             }

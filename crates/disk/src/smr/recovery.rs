@@ -1,8 +1,8 @@
 //! Power failures and saved states.
 //!
 //! The log names what it holds, so the map survives, and so do write pointers, less the writes in
-//! flight. A write is in the map when it is on the medium; until a band is clean its data are in the
-//! cache.
+//! flight. A write is in the map when it is on the medium; until a band is clean its data are in
+//! the cache.
 
 use super::cache::PersistentCache;
 use super::journal::Journal;
