@@ -121,7 +121,7 @@ impl Op {
     /// The operation with this code.
     #[inline(always)]
     pub const fn from_code(code: u64) -> Option<Self> {
-        // An index into the table: of a `match` the compiler makes a jump table in every fold.
+        // A `match` would be a jump table in every fold of the events.
         if code < Self::COUNT as u64 { Some(Self::ALL[code as usize]) } else { None }
     }
 

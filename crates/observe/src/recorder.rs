@@ -316,8 +316,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Adds `record`, a read or program of a flash device, and the device's others that follow at
-    /// once: most records of a run are such.
+    /// Adds `record`, a read or program of a flash device, and those of the device that follow it
+    /// without a record in between: most records of a run with flash are of these kinds.
     #[inline(always)]
     fn add_flash_operations<'e>(
         &mut self,

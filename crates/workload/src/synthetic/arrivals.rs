@@ -202,7 +202,7 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
         self.has_times() || self.limits.until == SimTime::NEVER
     }
 
-    // Inlined into `read`, so that no arrival is passed through memory as a result.
+    // Inlined into `read`: a `Result` with an arrival is passed through memory.
     #[inline(always)]
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         if self.requests >= self.limits.requests || self.sectors_left == 0 {
