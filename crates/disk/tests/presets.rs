@@ -11,6 +11,10 @@ fn every_preset_builds_a_drive_of_its_capacity() {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a preset");
         assert!(text.starts_with("# "), "{name}: the first line says what it is");
+        if text.contains("kind = \"smr-disk\"") {
+            // A layer over another of the presets.
+            continue;
+        }
         let component = common::build(&text);
         let gigabytes = component.capacity() as f64 * 512.0 / 1e9;
         let watts = component.info().watts.expect("a drive draws power");
@@ -30,10 +34,12 @@ fn every_preset_builds_a_drive_of_its_capacity() {
         ("ibm-ultrastar-18es-9gb", 9),
         ("maxtor-atlas-10k-iv-146gb", 147),
         ("quantum-atlas-iii-9gb", 9),
+        ("seagate-archive-8tb", 8036),
         ("seagate-barracuda-2gb", 2),
         ("seagate-cheetah-15k5-146gb", 147),
         ("seagate-cheetah-15k5-73gb", 73),
         ("seagate-cheetah-9lp", 9),
+        ("seagate-exos-2x14-actuator", 7000),
         ("seagate-st41601n-1gb", 1),
     ];
     assert_eq!(seen, expected);

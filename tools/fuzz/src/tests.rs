@@ -25,7 +25,8 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     assert!((2..=9).contains(&field::<u64>(input.settings, "units")));
     assert!((5.0..=7.0).contains(&field::<f64>(input.settings, "number")));
     let tables: Vec<Settings> = field(input.settings, "tables");
-    assert!(tables.iter().all(|table| field::<u64>(table, "bytes") > 0));
+    // Panics where it is missing; 0 is drawn as well.
+    tables.iter().for_each(|table| drop(field::<u64>(table, "bytes")));
     let built = (entry.build)(&BuildInput { settings, ..*input });
     BUILT.set(BUILT.get() + u64::from(built.is_ok()));
     built
@@ -66,14 +67,14 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
         run(&registry, seed, draw.scenario(seed, &system))
     };
     let mut passed = 0;
-    for seed in 1..=16 {
+    for seed in 1..=40 {
         match runs(seed) {
             Verdict::Passed => passed += 1,
             Verdict::Refused(_) => {}
             Verdict::Failed { scenario, reason } => panic!("{reason}\n{scenario}"),
         }
     }
-    assert!(passed >= 3 && BUILT.get() >= passed, "{passed} passed");
+    assert!(passed >= 5 && BUILT.get() >= passed, "{passed} passed");
 }
 
 #[test]
