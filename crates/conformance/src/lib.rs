@@ -6,6 +6,7 @@
 //! every request completes exactly once, and that its latency breakdown sums to its latency. At the
 //! end all data are read back.
 
+pub mod mean_field;
 pub mod zones;
 
 use hybridsim_array::concat::Concat;

@@ -1,6 +1,7 @@
 //! Write amplification under uniform random writes against theory.
 
 use hybridsim_config::param::Value;
+use hybridsim_conformance::mean_field;
 use hybridsim_engine::Stream;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
@@ -74,35 +75,6 @@ fn exported_pages(ratio: f64) -> (u32, f64) {
     (exported, f64::from(exported) / f64::from(BLOCKS * PAGES))
 }
 
-/// The principal branch of Lambert's W, for -1/e < x < 0, by Newton's method.
-fn lambert_w(x: f64) -> f64 {
-    (0..100).fold(-0.5, |w: f64, _| w - (w * w.exp() - x) / (w.exp() * (w + 1.0)))
-}
-
-/// FIFO cleaning (Desnoyers, SYSTOR 2012): a / (a + W(-a e^-a)), a = physical / exported.
-fn fifo_theory(a: f64) -> f64 {
-    a / (a + lambert_w(-a * (-a).exp()))
-}
-
-/// Greedy cleaning of very many blocks of `pages` pages, filled to `full`.
-///
-/// In the stationary state every level j above the threshold m is left at the rate the collector
-/// refills blocks, so a share 1/j of them has j valid pages; of level m the collector takes a
-/// share 1 - q directly and the rest from below. Filling: all shares add up to 1 and hold `full`.
-fn greedy_theory(pages: u32, full: f64) -> f64 {
-    let b = f64::from(pages);
-    let harmonic = |from: u32| (from + 1..=pages).map(|j| 1.0 / f64::from(j)).sum::<f64>();
-    let (mut low, mut high) = (0.0, b - 1e-9);
-    for _ in 0..200 {
-        let victim: f64 = (low + high) / 2.0;
-        let m = victim.floor() as u32 + 1;
-        let q = f64::from(m) - victim;
-        let filled = (b - victim) / (harmonic(m) + q / f64::from(m)) / b;
-        if filled < full { low = victim } else { high = victim }
-    }
-    b / (b - low)
-}
-
 /// Collecting the best of `d` blocks drawn at random, of very many blocks of `pages` pages, filled
 /// to `full`.
 ///
@@ -149,9 +121,9 @@ fn assert_near(what: &str, measured: f64, theory: f64, tolerance: f64) {
 
 #[test]
 fn the_formulas_meet_published_points() {
-    assert!((fifo_theory(16_320.0 / 12_288.0) - 2.2240).abs() < 5e-4);
+    assert!((mean_field::fifo(16_320.0 / 12_288.0) - 2.2240).abs() < 5e-4);
     // With large blocks greedy and FIFO converge: u = (u' - 1) / ln u'.
-    assert!((greedy_theory(60_000, 0.7) - 1.876).abs() < 0.002);
+    assert!((mean_field::greedy(60_000, 0.7) - 1.876).abs() < 0.002);
 }
 
 #[test]
@@ -160,7 +132,7 @@ fn the_mean_field_of_choices_lies_between_random_and_greedy() {
         let full = 1.0 / (1.0 + ratio);
         let one = choices_theory(1, 32, full);
         assert!((one * (1.0 - full) - 1.0).abs() < 1e-6, "d = 1 at {ratio}: {one}");
-        let greedy = greedy_theory(32, full);
+        let greedy = mean_field::greedy(32, full);
         let many = choices_theory(2_000, 32, full);
         assert!((many / greedy - 1.0).abs() < 0.002, "many at {ratio}: {many}, greedy {greedy}");
         let between = [2, 3, 10, 30].map(|d| choices_theory(d, 32, full));
@@ -174,18 +146,18 @@ fn fifo_cleaning_meets_the_lambert_w_formula() {
     for ratio in RATIOS {
         let (exported, full) = exported_pages(ratio);
         let measured = measure(policy("fifo", None), true, u64::from(BLOCKS), 32, exported);
-        assert_near(&format!("fifo at {ratio}"), measured, fifo_theory(1.0 / full), 0.02);
+        assert_near(&format!("fifo at {ratio}"), measured, mean_field::fifo(1.0 / full), 0.02);
     }
     // The published point: 2.2240 at a = 4080 / 3072.
     let measured = measure(policy("fifo", None), true, 4_080, 64, 3_072 * 64);
-    assert_near("fifo 4080/3072", measured, fifo_theory(4_080.0 / 3_072.0), 0.02);
+    assert_near("fifo 4080/3072", measured, mean_field::fifo(4_080.0 / 3_072.0), 0.02);
 }
 
 #[test]
 fn greedy_cleaning_meets_the_mean_field() {
     for ratio in RATIOS {
         let (exported, full) = exported_pages(ratio);
-        let theory = greedy_theory(PAGES, full);
+        let theory = mean_field::greedy(PAGES, full);
         // One mixed log or two makes no difference while all pages are equally hot.
         let both: &[bool] = if ratio == 0.28 { &[false, true] } else { &[false] };
         for &mixed in both {
@@ -193,7 +165,7 @@ fn greedy_cleaning_meets_the_mean_field() {
             let measured = measure(greedy, mixed, u64::from(BLOCKS), u64::from(PAGES), exported);
             let what = format!("greedy at {ratio}, mixed {mixed}");
             assert_near(&what, measured, theory, 0.03);
-            assert!(measured < fifo_theory(1.0 / full), "{what}: worse than FIFO");
+            assert!(measured < mean_field::fifo(1.0 / full), "{what}: worse than FIFO");
         }
     }
 }
@@ -235,7 +207,7 @@ fn a_partial_search_comes_close_to_greedy_soon() {
     });
     println!("partial search: {shares:?}");
     assert!(shares.is_sorted_by(|less, more| *less > more * 0.995), "{shares:?}");
-    assert_near("full search", shares[4], greedy_theory(PAGES, full), 0.03);
+    assert_near("full search", shares[4], mean_field::greedy(PAGES, full), 0.03);
     // Searching k of very many blocks equals k choices.
     let k = (f64::from(BLOCKS) * 0.001).ceil() as u32;
     assert_near("0.1 % searched", shares[1], choices_theory(k, PAGES, full), 0.03);

@@ -17,13 +17,15 @@ events! {
             /// Sectors of the summary.
             sectors: u32 => B,
         },
-        /// A segment was cleaned.
-        SegmentCleaned = 29 "segment_cleaned" {
-            /// Sectors of valid blocks that were moved to other segments.
-            moved: u64 => C,
+        /// Valid blocks of a segment that is cleaned are appended to another.
+        BlocksMoved = 29 "blocks_moved" {
+            /// Sectors of the blocks.
+            sectors: u32 => B,
         },
+        /// A segment was cleaned.
+        SegmentCleaned = 30 "segment_cleaned",
         /// A segment without valid blocks is free: its zone was reset, or its sectors discarded.
-        SegmentFreed = 30 "segment_freed" {
+        SegmentFreed = 31 "segment_freed" {
             /// Segments that are free from now on.
             free: u32 => B,
         },

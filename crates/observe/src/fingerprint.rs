@@ -50,8 +50,9 @@
 //! | 26 | `temperature` | throttling | millikelvin | ago | |
 //! | 27 | `log_write` | | requested | written | |
 //! | 28 | `log_summary` | | sectors | | |
-//! | 29 | `segment_cleaned` | | | moved | |
-//! | 30 | `segment_freed` | | free | | |
+//! | 29 | `blocks_moved` | | sectors | | |
+//! | 30 | `segment_cleaned` | | | | |
+//! | 31 | `segment_freed` | | free | | |
 //!
 //! Detailed events, those of kind 128 and above, are left out.
 //!

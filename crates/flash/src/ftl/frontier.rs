@@ -110,7 +110,8 @@ impl Rotation {
 pub(super) fn victim_policy(input: &FtlInput<'_>, gc: &EntryChoice, pools: usize) -> BuiltPolicy {
     let FtlInput { geometry, registry, seed, path, .. } = *input;
     let (entry, settings) = registry.chosen::<GcEntry>(gc);
-    (entry.build)(&GcInput { settings, geometry, pools, seed, path })
+    let (blocks, pages_per_block) = (geometry.blocks(), geometry.pages_per_block());
+    (entry.build)(&GcInput { settings, blocks, pages_per_block, pools, seed, path })
 }
 
 /// Takes a victim of `pool` with at most as many valid pages as `valid_max` gives for it.
@@ -120,7 +121,8 @@ pub(super) fn take_victim(
     valid_max: impl FnOnce(BlockId) -> u64,
     flash: &mut FlashOps,
 ) -> Option<BlockId> {
-    let chosen = policy.choose(pool, flash.array());
+    let array = flash.array();
+    let chosen = policy.choose(pool, &|block| array.valid(block));
     flash.note_search(policy.searched());
     let block =
         chosen.filter(|block| u64::from(flash.array().valid(*block)) <= valid_max(*block))?;

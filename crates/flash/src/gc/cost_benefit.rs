@@ -14,7 +14,6 @@
 //! each page of a block, however large the device.
 
 use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
-use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
 use hybridsim_config::param::Kind;
@@ -56,8 +55,8 @@ struct CostBenefit {
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let levels = input.geometry.pages_per_block() + 1;
-    let blocks = input.geometry.blocks();
+    let levels = input.pages_per_block + 1;
+    let blocks = input.blocks;
     let lists = Lists::new(input.pools * levels as usize, blocks as usize);
     let changed = vec![0; blocks as usize];
     let age_exponent = Parameters::from_settings(input.settings).age_exponent;
@@ -107,7 +106,7 @@ impl VictimPolicy for CostBenefit {
         self.lists.remove(block.0);
     }
 
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, _valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         let pages = self.levels - 1;
         let mut best: Option<(BlockId, (u128, u128))> = None;
         for valid in 0..pages {

@@ -2,7 +2,6 @@
 
 use super::ranked::Ranked;
 use super::{GcInput, VictimPolicy};
-use crate::array::Array;
 use crate::geometry::BlockId;
 use hybridsim_engine::Stream;
 use serde::de::DeserializeOwned;
@@ -45,7 +44,7 @@ impl<D: DrawRank> VictimPolicy for Drawn<D> {
         self.ranked.remove(pool, block);
     }
 
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, _valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         self.searched = 0;
         if !self.ranked.any_gain(pool) {
             return None;

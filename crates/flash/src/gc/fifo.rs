@@ -1,7 +1,6 @@
 //! First in, first out: the block closed longest ago, whatever its utilisation.
 
 use super::{GcEntry, VictimPolicy};
-use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
 use hybridsim_config::registry::Description;
@@ -15,7 +14,7 @@ pub const ENTRY: GcEntry = GcEntry {
         params: &[],
     },
     provides: &[],
-    build: |input| Ok(Box::new(Fifo(Lists::new(input.pools, input.geometry.blocks() as usize)))),
+    build: |input| Ok(Box::new(Fifo(Lists::new(input.pools, input.blocks as usize)))),
 };
 
 /// A list of candidates for each pool.
@@ -33,7 +32,7 @@ impl VictimPolicy for Fifo {
         self.0.remove(block.0);
     }
 
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, _valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         self.0.first(pool).map(BlockId)
     }
 }

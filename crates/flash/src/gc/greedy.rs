@@ -11,7 +11,6 @@
 //! would have had if all of them had been kept.
 
 use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
-use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
 use hybridsim_config::registry::Description;
@@ -67,7 +66,7 @@ struct Candidate {
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let (blocks, pages_per_block) = (input.geometry.blocks(), input.geometry.pages_per_block());
+    let (blocks, pages_per_block) = (input.blocks, input.pages_per_block);
     let lists = input.pools * (pages_per_block as usize + 2);
     Ok(Box::new(Greedy {
         lists: Lists::new(lists, blocks as usize),
@@ -139,11 +138,11 @@ impl Greedy {
     /// Fills the empty lists of `pool` with the lowest of the unlisted candidates. Scans all of
     /// them, but only once for each share of the candidates that is collected.
     #[cold]
-    fn fill_lists(&mut self, pool: usize, array: &Array) {
+    fn fill_lists(&mut self, pool: usize, valid: &dyn Fn(BlockId) -> u32) {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         candidates.extend(self.lists.iter(self.unlisted(pool)).map(|block| Candidate {
-            valid: array.valid(BlockId(block)),
+            valid: valid(BlockId(block)),
             changed: self.changed[block as usize],
             block: BlockId(block),
         }));
@@ -200,7 +199,7 @@ impl VictimPolicy for Greedy {
         self.delist(pool, block);
     }
 
-    fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         let chosen = self.first(pool);
         if chosen.is_some() {
             self.drop_lists(pool);
@@ -208,7 +207,7 @@ impl VictimPolicy for Greedy {
         }
         // Collecting full blocks gains nothing, and the lists may hold only these.
         if self.pools[pool].listed == 0 {
-            self.fill_lists(pool, array);
+            self.fill_lists(pool, valid);
         }
         self.first(pool)
     }
@@ -217,7 +216,7 @@ impl VictimPolicy for Greedy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::ProgramOrder;
+    use crate::array::{Array, ProgramOrder};
     use crate::geometry::{Geometry, Lpn, Ppn, Shape};
     use hybridsim_engine::Stream;
 
@@ -264,8 +263,9 @@ mod tests {
         let geometry = geometry();
         let mut array = Array::new(geometry, ProgramOrder::Sequential, 1 << 30);
         let settings = hybridsim_config::param::Settings::default();
+        let (settings, path) = (&settings, "");
         let input =
-            GcInput { settings: &settings, geometry: &geometry, pools: 2, seed: 1, path: "" };
+            GcInput { settings, blocks: BLOCKS, pages_per_block: PAGES, pools: 2, seed: 1, path };
         let (mut greedy, mut all) =
             (build(&input).expect("no parameters"), ReferenceLists::default());
         let mut stream = Stream::new(1, "greedy");
@@ -287,7 +287,7 @@ mod tests {
                 if all.remove(pool, block) {
                     all.lists[pool][valid as usize].push(block);
                 }
-            } else if let Some(victim) = greedy.choose(pool, &array) {
+            } else if let Some(victim) = greedy.choose(pool, &|block| array.valid(block)) {
                 assert_eq!(all.choose(pool), Some(victim));
                 greedy.removed(pool, victim);
                 all.remove(pool, victim);

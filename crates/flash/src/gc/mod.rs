@@ -10,8 +10,7 @@ mod random;
 mod ranked;
 mod windowed;
 
-use crate::array::Array;
-use crate::geometry::{BlockId, Geometry};
+use crate::geometry::BlockId;
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::Description;
@@ -33,9 +32,9 @@ pub trait VictimPolicy: SavedState {
     /// `block` is no longer a candidate.
     fn removed(&mut self, pool: usize, block: BlockId);
 
-    /// The victim among the candidates of `pool`; it stays a candidate. `None` without a candidate,
-    /// or when collecting would gain nothing.
-    fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId>;
+    /// The victim among the candidates of `pool`, of which `valid` gives the valid pages; it stays
+    /// a candidate. `None` without a candidate, or when collecting would gain nothing.
+    fn choose(&mut self, pool: usize, valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId>;
 
     /// Blocks a real controller would have searched for the last choice.
     fn searched(&self) -> u32 {
@@ -57,7 +56,8 @@ pub const SEARCH: &str = "a search for victims";
 /// The input of a policy's builder.
 pub struct GcInput<'a> {
     pub settings: &'a Settings,
-    pub geometry: &'a Geometry,
+    pub blocks: u32,
+    pub pages_per_block: u32,
     /// Number of pools.
     pub pools: usize,
     pub seed: u64,
@@ -71,8 +71,7 @@ impl GcInput<'_> {
     }
 
     fn ranked(&self) -> ranked::Ranked {
-        let (blocks, pages) = (self.geometry.blocks(), self.geometry.pages_per_block());
-        ranked::Ranked::new(self.pools, blocks, pages)
+        ranked::Ranked::new(self.pools, self.blocks, self.pages_per_block)
     }
 }
 
@@ -104,31 +103,19 @@ pub const ENTRIES: &[GcEntry] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::ProgramOrder;
     use crate::defaults;
-    use crate::geometry::Shape;
 
     #[test]
     fn policies_that_search_provide_it() {
-        let shape = Shape {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks_per_plane: 8,
-            pages_per_block: 4,
-            page_bytes: 2048,
-            spare_bytes: 0,
-        };
-        let geometry = Geometry::new(&shape).expect("a valid shape");
-        let array = Array::new(geometry, ProgramOrder::Sequential, 100);
         for entry in ENTRIES {
             let settings = defaults::settings(entry.description.params, &defaults::registry());
+            let (settings, path) = (&settings, "t");
             let input =
-                GcInput { settings: &settings, geometry: &geometry, pools: 1, seed: 1, path: "t" };
+                GcInput { settings, blocks: 8, pages_per_block: 4, pools: 1, seed: 1, path };
             let mut policy = (entry.build)(&input).expect("defaults fit");
             policy.closed(0, BlockId(0), 3);
             policy.closed(0, BlockId(1), 2);
-            assert!(policy.choose(0, &array).is_some(), "{}", entry.description.name);
+            assert!(policy.choose(0, &|block| 3 - block.0).is_some(), "{}", entry.description.name);
             let searches = entry.provides.contains(&SEARCH);
             assert_eq!(policy.searched() > 0, searches, "{}", entry.description.name);
         }

@@ -4,7 +4,6 @@
 //! Blocks in the window are listed by valid pages, younger blocks by age, so nothing is searched.
 
 use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
-use crate::array::Array;
 use crate::geometry::BlockId;
 use crate::lists::Lists;
 use hybridsim_config::param::Kind;
@@ -47,10 +46,10 @@ struct Windowed {
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let pages_per_block = input.geometry.pages_per_block();
+    let pages_per_block = input.pages_per_block;
     let lists = input.pools * (pages_per_block as usize + 2);
     Ok(Box::new(Windowed {
-        lists: Lists::new(lists, input.geometry.blocks() as usize),
+        lists: Lists::new(lists, input.blocks as usize),
         windows: vec![Window { blocks: 0, least: pages_per_block + 1 }; input.pools],
         window_max: Parameters::from_settings(input.settings).window,
         pages_per_block,
@@ -73,10 +72,10 @@ impl Windowed {
     }
 
     /// Moves the oldest of the younger blocks into a window that is not full.
-    fn fill(&mut self, pool: usize, array: &Array) {
+    fn fill(&mut self, pool: usize, valid: &dyn Fn(BlockId) -> u32) {
         while self.windows[pool].blocks < self.window_max {
             let Some(next) = self.lists.first(self.younger(pool)) else { return };
-            self.enlist(pool, next, array.valid(BlockId(next)));
+            self.enlist(pool, next, valid(BlockId(next)));
             self.windows[pool].blocks += 1;
         }
     }
@@ -103,9 +102,9 @@ impl VictimPolicy for Windowed {
         self.lists.remove(block.0);
     }
 
-    fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         // The window is used only here, so it may be filled as late as here.
-        self.fill(pool, array);
+        self.fill(pool, valid);
         for valid in self.windows[pool].least..=self.pages_per_block {
             let head = self.lists.first(self.list(pool, valid)).map(BlockId);
             if head.is_some() {

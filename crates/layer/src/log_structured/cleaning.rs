@@ -18,7 +18,8 @@ pub struct Cleaning {
     next: u32,
     /// Reads and writes outstanding.
     outstanding: u32,
-    moved: u64,
+    /// The segment to which blocks were moved last; the victim before the first.
+    last: u32,
     /// A block could not be read.
     unreadable: bool,
 }
@@ -37,12 +38,9 @@ impl LogStructured {
         if self.cleaning.is_some() || self.read_only || !is_due {
             return false;
         }
-        let blocks = (self.shape.data_blocks, self.clock);
-        let (policy, search) = (self.behaviour.policy, self.behaviour.victim_search);
-        let Some(victim) = self.segments.victim(policy, search, blocks) else { return false };
-        self.segments.get_mut(victim).state = State::Victim;
-        let cleaning = Cleaning { victim, next: 0, outstanding: 0, moved: 0, unreadable: false };
-        self.cleaning = Some(cleaning);
+        let Some(victim) = self.segments.victim() else { return false };
+        self.cleaning =
+            Some(Cleaning { victim, next: 0, outstanding: 0, last: victim, unreadable: false });
         self.moves.clear();
         self.clean(ctx);
         self.cleaning.is_none()
@@ -77,30 +75,31 @@ impl LogStructured {
 
     /// The valid blocks of a segment have been moved, as far as possible.
     fn cleaned(&mut self, ctx: &mut Ctx<'_>, it: &Cleaning) {
-        let moved = it.moved * u64::from(self.shape.block_sectors);
-        ctx.emit(LayerEvent::SegmentCleaned { moved });
+        ctx.emit(LayerEvent::SegmentCleaned);
         let segment = self.segments.get_mut(it.victim);
-        segment.state = match (segment.valid, it.unreadable) {
-            (0, _) => State::Emptied,
-            (_, true) => State::Retired,
-            (_, false) => State::Closed,
-        };
-        if segment.state == State::Emptied {
-            self.segments.emptied += 1;
-            let part = Part { work: Work::Settle, of: it.victim, physical: 0, from: 0, blocks: 0 };
-            self.issue(ctx, part, background(Op::Flush, Lba(0), 0));
+        match (segment.valid, it.unreadable) {
+            (0, _) => self.settle(ctx, it.victim),
+            (_, true) => segment.state = State::Retired,
+            (_, false) => self.segments.close(it.victim),
         }
+    }
+
+    /// A segment has no valid blocks left. It is reset when the device has been flushed.
+    pub(super) fn settle(&mut self, ctx: &mut Ctx<'_>, of: u32) {
+        self.segments.get_mut(of).state = State::Emptied;
+        self.segments.emptied += 1;
+        let part = Part { work: Work::Settle, of, physical: 0, from: 0, blocks: 0 };
+        self.issue(ctx, part, background(Op::Flush, Lba(0), 0));
     }
 
     /// Valid blocks of the victim have been read: they are appended.
     pub(super) fn move_read(&mut self, ctx: &mut Ctx<'_>, part: &Part, done: &Completion) {
         let mut left = (part.from, part.blocks);
         let mut data = done.request.data;
-        let youngest = self.segments.get(part.of).youngest;
         let head = self.behaviour.cleaning_head;
         while !done.failed()
             && left.1 > 0
-            && let Some((physical, blocks)) = self.append(head, (left.1, youngest), 0)
+            && let Some((physical, blocks)) = self.append(head, left.1, 0)
         {
             let from = left.0;
             left = (from + blocks, left.1 - blocks);
@@ -121,7 +120,9 @@ impl LogStructured {
             };
             if let Some(it) = &mut self.cleaning {
                 it.outstanding += 1;
+                it.last = self.shape.segment(physical);
             }
+            ctx.emit(LayerEvent::BlocksMoved { sectors });
             let part = Part { work: Work::MoveWrite, of: part.of, physical, from, blocks };
             self.issue(ctx, part, write);
             self.close_full(ctx, (head, physical));
@@ -139,7 +140,6 @@ impl LogStructured {
     pub(super) fn moved(&mut self, ctx: &mut Ctx<'_>, part: &Part, done: &Completion) {
         ctx.data().give_back(done.request.data);
         let segment = self.shape.segment(part.physical);
-        self.segments.get_mut(segment).writers -= 1;
         if done.failed() {
             self.seal(ctx, segment);
         } else {
@@ -151,32 +151,25 @@ impl LogStructured {
                     self.remap(logical, part.physical + block);
                 }
             }
-            if let Some(it) = &mut self.cleaning {
-                it.moved += u64::from(part.blocks);
-            }
         }
+        self.segments.write_done(segment);
         self.move_ended(ctx, false);
     }
 
-    /// The power failed. Without a free segment no other could be cleaned afterwards, so the log of
-    /// moved blocks is emptied: it was opened for blocks of the victim, which are still there.
+    /// The power failed. Without a free segment no other could be cleaned afterwards, so the last
+    /// segment is emptied: it was opened for blocks of the victim, which are still there.
     pub(super) fn undo_moves(&mut self) {
-        let head = self.heads[self.behaviour.cleaning_head];
-        if self.cleaning.is_none() || self.segments.free() > 0 || head == NONE {
-            return;
-        }
+        let Some(it) = self.cleaning.filter(|_| self.segments.free() == 0) else { return };
         for part in std::mem::take(&mut self.moves) {
+            if self.shape.segment(part.physical) != it.last {
+                continue;
+            }
             for block in 0..part.blocks {
                 let logical = self.map.owner(part.from + block);
                 if self.map.get(logical) == part.physical + block {
                     self.remap(logical, part.from + block);
                 }
             }
-        }
-        let segment = self.segments.get_mut(head);
-        if segment.valid == 0 {
-            segment.state = State::Settled;
-            self.segments.emptied += 1;
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Blocks are never overwritten: a write is appended to an open segment, and the map leads to the
 //! block's new place. A segment is a zone of a zoned device, or a range of `segment_size` of any
-//! other. [`segments`] has their states and chooses those to clean, [`map`] the map; [`writes`]
+//! other. [`segments`] has their states and those to clean, [`map`] the map; [`writes`]
 //! appends, [`cleaning`] moves valid blocks and frees segments, [`recovery`] finds the map after a
 //! power failure.
 //!
@@ -25,6 +25,7 @@ use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
     LatencyPhase, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
 };
+use hybridsim_flash::gc::VictimPolicy;
 use map::{BlockMap, NONE, Shape};
 use params::Behaviour;
 use recovery::Recovery;
@@ -127,8 +128,6 @@ pub struct LogStructured {
     segments: Segments,
     /// Open segment of each log, or [`NONE`].
     heads: Vec<u32>,
-    /// Blocks that the host has written.
-    clock: u64,
     requests: Slab<HostRequest>,
     parts: Slab<Part>,
     locks: RangeLocks,
@@ -151,15 +150,19 @@ pub struct LogStructured {
 }
 
 impl LogStructured {
-    fn new(shape: Shape, logical_blocks: u32, behaviour: Behaviour) -> Self {
+    fn new(
+        shape: Shape,
+        logical_blocks: u32,
+        behaviour: Behaviour,
+        policy: Box<dyn VictimPolicy>,
+    ) -> Self {
         Self {
             shape,
             logical_blocks,
             behaviour,
             map: BlockMap::new(&shape, logical_blocks),
-            segments: Segments::new(shape.segments),
+            segments: Segments::new(shape.segments, shape.data_blocks, policy),
             heads: vec![NONE; behaviour.heads],
-            clock: 0,
             requests: Slab::new(),
             parts: Slab::new(),
             locks: RangeLocks::default(),
@@ -204,6 +207,9 @@ impl LogStructured {
                 }
                 Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
             }
+        }
+        while let Some(at) = self.segments.take_empty() {
+            self.settle(ctx, at);
         }
         self.append_waiting(ctx);
         while self.clean_next(ctx) {}
@@ -276,7 +282,7 @@ impl LogStructured {
     fn remap(&mut self, logical: u32, physical: u32) {
         let before = self.map.replace(logical, physical);
         if before != NONE {
-            self.segments.get_mut(self.shape.segment(before)).valid -= 1;
+            self.segments.invalidated(self.shape.segment(before));
         }
         if physical != NONE {
             self.segments.get_mut(self.shape.segment(physical)).valid += 1;
@@ -435,24 +441,25 @@ impl Checkpoint for LogStructured {
         if !self.parts.is_empty() || !self.requests.is_empty() {
             return Err(StateError("requests are outstanding".to_owned()));
         }
-        to.put(&(&self.segments, &self.heads, self.clock, self.read_only));
-        to.put(&(self.idle, self.timer_set, self.last_completion, self.sealed));
+        self.segments.save(to)?;
+        to.put(&(&self.heads, self.read_only, self.idle, self.timer_set));
+        to.put(&(self.last_completion, self.sealed));
         self.map.save(to);
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.segments, self.heads, self.clock, self.read_only) = from.take()?;
-        (self.idle, self.timer_set, self.last_completion, self.sealed) = from.take()?;
+        self.segments.restore(from)?;
+        (self.heads, self.read_only, self.idle, self.timer_set) = from.take()?;
+        (self.last_completion, self.sealed) = from.take()?;
         let open = |(at, head): (usize, &u32)| {
             *head == NONE
                 || !self.heads[..at].contains(head)
                     && *head < self.segments.len()
                     && self.segments.get(*head).state == State::Open
         };
-        let fits = self.heads.len() == self.behaviour.heads
-            && self.segments.is_consistent(self.shape.segments, self.shape.data_blocks, self.clock)
-            && self.heads.iter().enumerate().all(open);
+        let fits =
+            self.heads.len() == self.behaviour.heads && self.heads.iter().enumerate().all(open);
         let other = || StateError("it is the state of a log with other segments".to_owned());
         if !fits {
             return Err(other());

@@ -1,13 +1,14 @@
 //! The parameters of kind `log-structured`, and how one is built from them.
 
 use super::map::{BlockMap, Shape};
-use super::segments::{Policy, Segment};
+use super::segments::Segment;
 use super::{LogStructured, Logs};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::effect::Needs;
-use hybridsim_config::param::{Built, Kind, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Component, SECTOR_BYTES, SimDuration, ZoneLayout};
+use hybridsim_flash::gc::{GcEntry, GcInput};
 
 pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
@@ -64,13 +65,9 @@ hybridsim_config::params! {
         cleaned: Cleaned = Kind::Choice(Cleaned::NAMES), default "own",
             "Where cleaning moves valid blocks. own: to a log of their own; shared: to the last of \
              the logs of host writes, the cold one of `separate = \"temperature\"`.";
-        policy: Policy = Kind::Choice(Policy::NAMES), default "greedy",
-            "The segment to clean. greedy: that with the fewest valid blocks; cost-benefit: that \
-             with the highest (1 - u) * age / (1 + u), where u is the share of valid blocks; fifo: \
-             that which was closed first.";
-        victim_search: u32 = SEGMENTS, default "4096",
-            "Segments that a search for the next one to clean examines; it continues where the \
-             last one ended. The default is that of F2FS.";
+        gc: EntryChoice = Kind::Entry("gc-policy"), default "\"greedy\"",
+            "Choice of the segment to clean: a victim policy, to which a segment is a block of \
+             flash, and a block of the log a page.";
         free_segments: u32 = SEGMENTS, default "2",
             "Cleaning begins when so many segments are free, and writes wait for it when a single \
              one is (assumed).";
@@ -211,7 +208,16 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let (Some(shape), Some(blocks), true) = (shape, blocks, problems.is_empty()) else {
         return Err(problems);
     };
-    Ok(Box::new(LogStructured::new(shape, blocks, params.behaviour(child))))
+    let (entry, settings) = input.registry.chosen::<GcEntry>(&params.gc);
+    let policy = (entry.build)(&GcInput {
+        settings,
+        blocks: shape.segments,
+        pages_per_block: shape.data_blocks,
+        pools: 1,
+        seed: input.seed,
+        path: input.path,
+    })?;
+    Ok(Box::new(LogStructured::new(shape, blocks, params.behaviour(child), policy)))
 }
 
 /// The settings of the log.
@@ -221,8 +227,6 @@ pub struct Behaviour {
     /// Number of logs, and the one that cleaning appends to.
     pub heads: usize,
     pub cleaning_head: usize,
-    pub policy: Policy,
-    pub victim_search: u32,
     pub free_segments: u32,
     pub cleaning_depth: u32,
     pub idle_after: Option<SimDuration>,
@@ -238,8 +242,6 @@ impl Parameters {
             logs: self.logs(),
             heads,
             cleaning_head: heads - 1,
-            policy: self.policy,
-            victim_search: self.victim_search,
             free_segments: self.free_segments,
             cleaning_depth: self.cleaning_depth,
             idle_after: self.idle_after,

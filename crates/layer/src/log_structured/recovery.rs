@@ -99,24 +99,18 @@ impl PowerFailure for LogStructured {
         self.timer_set = false;
         self.heads.fill(NONE);
         for at in 0..self.segments.len() {
-            let torn = self.segments.get(at).writers > 0;
-            match self.segments.get(at).state {
-                State::Open => self.segments.close(at),
-                State::Victim => self.segments.get_mut(at).state = State::Closed,
-                State::Emptied | State::Resetting => {
-                    self.segments.get_mut(at).state = State::Settled;
-                }
-                State::Free | State::Closed | State::Settled | State::Retired => {
-                    if !torn {
-                        self.segments.get_mut(at).readers = 0;
-                        continue;
-                    }
-                }
-            }
-            let zoned = self.shape.zoned;
             let segment = self.segments.get_mut(at);
-            segment.unfinished |= zoned && (torn || segment.written < self.shape.data_blocks);
-            (segment.readers, segment.writers) = (0, 0);
+            let before = segment.state;
+            segment.state = match before {
+                State::Open | State::Victim => State::Closed,
+                State::Emptied | State::Resetting => State::Settled,
+                State::Free | State::Closed | State::Settled | State::Retired => before,
+            };
+            // Its zone may be active.
+            let torn = segment.writers > 0;
+            let changed = segment.state != before && segment.written < self.shape.data_blocks;
+            segment.unfinished |= self.shape.zoned && (torn || changed);
+            self.segments.power_lost(at);
         }
         Ok(())
     }

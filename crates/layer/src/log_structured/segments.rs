@@ -1,12 +1,10 @@
-//! Segments: their states, and the choice of those to clean.
+//! Segments: their states, and those that may be cleaned.
 
+use hybridsim_engine::{Loader, Saver, StateError};
+use hybridsim_flash::gc::VictimPolicy;
+use hybridsim_flash::geometry::BlockId;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashSet, VecDeque};
-
-hybridsim_config::choices! {
-    /// Choice of the segment to clean.
-    pub enum Policy { Greedy = "greedy", CostBenefit = "cost-benefit", Fifo = "fifo" }
-}
 
 /// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +33,6 @@ pub struct Segment {
     pub valid: u32,
     /// Blocks appended, summary not included.
     pub written: u32,
-    /// Segments closed before it.
-    pub closed: u64,
-    /// Blocks that the host had written when it wrote the youngest block of the segment.
-    pub youngest: u64,
     /// Reads and writes outstanding.
     pub readers: u32,
     pub writers: u32,
@@ -46,37 +40,44 @@ pub struct Segment {
     pub summary: bool,
     /// Its zone may be active although the segment is closed.
     pub unfinished: bool,
+    /// It is closed and no write is outstanding: the policy may choose it.
+    candidate: bool,
 }
 
 const FREE: Segment = Segment {
     state: State::Free,
     valid: 0,
     written: 0,
-    closed: 0,
-    youngest: 0,
     readers: 0,
     writers: 0,
     summary: false,
     unfinished: false,
+    candidate: false,
 };
 
 /// All segments.
-#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segments {
     all: Vec<Segment>,
+    /// Blocks of a segment with data.
+    blocks: u32,
     /// In the order in which they became free.
     free: VecDeque<u32>,
     /// Segments that become free once they are reset.
     pub emptied: u32,
-    closed: u64,
-    /// Where the next search for a victim begins.
-    cursor: u32,
+    policy: Box<dyn VictimPolicy>,
+    /// Blocks of the candidates that are not valid.
+    garbage: u64,
+    /// Candidates without valid blocks.
+    empty: Vec<u32>,
 }
 
+/// The pool of the policy: all segments are one.
+const POOL: usize = 0;
+
 impl Segments {
-    pub fn new(segments: u32) -> Self {
-        let all = vec![FREE; segments as usize];
-        Self { all, free: (0..segments).collect(), emptied: 0, closed: 0, cursor: 0 }
+    pub fn new(segments: u32, blocks: u32, policy: Box<dyn VictimPolicy>) -> Self {
+        let (all, free) = (vec![FREE; segments as usize], (0..segments).collect());
+        Self { all, blocks, free, emptied: 0, policy, garbage: 0, empty: Vec::new() }
     }
 
     pub fn len(&self) -> u32 {
@@ -107,10 +108,43 @@ impl Segments {
 
     /// No block is appended to it any more.
     pub fn close(&mut self, at: u32) {
-        self.closed += 1;
-        let closed = self.closed;
+        self.get_mut(at).state = State::Closed;
+        self.offer(at);
+    }
+
+    /// A write to it, or the end of its zone, has completed.
+    pub fn write_done(&mut self, at: u32) {
+        self.get_mut(at).writers -= 1;
+        self.offer(at);
+    }
+
+    /// The power failed: nothing is outstanding any more.
+    pub fn power_lost(&mut self, at: u32) {
         let segment = self.get_mut(at);
-        (segment.state, segment.closed) = (State::Closed, closed);
+        (segment.readers, segment.writers) = (0, 0);
+        self.offer(at);
+    }
+
+    /// Makes it a candidate if it has become one.
+    fn offer(&mut self, at: u32) {
+        let segment = &mut self.all[at as usize];
+        if segment.state == State::Closed && segment.writers == 0 && !segment.candidate {
+            segment.candidate = true;
+            self.garbage += u64::from(self.blocks - segment.valid);
+            self.policy.closed(POOL, BlockId(at), segment.valid);
+            self.empty.extend((segment.valid == 0).then_some(at));
+        }
+    }
+
+    /// A block of it is not valid any more.
+    pub fn invalidated(&mut self, at: u32) {
+        let segment = &mut self.all[at as usize];
+        segment.valid -= 1;
+        if segment.candidate {
+            self.garbage += 1;
+            self.policy.invalidated(POOL, BlockId(at), segment.valid);
+            self.empty.extend((segment.valid == 0).then_some(at));
+        }
     }
 
     /// The segment was reset.
@@ -120,130 +154,99 @@ impl Segments {
         self.free.push_back(at);
     }
 
-    /// The closed segment to clean: the best of the next `search` segments, or else of the first
-    /// after them that has blocks that are not valid.
-    pub fn victim(
-        &mut self,
-        policy: Policy,
-        search: u32,
-        (blocks, now): (u32, u64),
-    ) -> Option<u32> {
-        let count = self.len();
-        let mut best: Option<(u32, &Segment)> = None;
-        let mut searched = 0;
-        while searched < count && (searched < search || best.is_none()) {
-            let at = (self.cursor + searched) % count;
-            let it = &self.all[at as usize];
-            searched += 1;
-            let gains = it.state == State::Closed && it.writers == 0 && it.valid < blocks;
-            if gains && best.is_none_or(|best| policy.prefers((it, best.1), blocks, now)) {
-                best = Some((at, it));
-            }
+    /// The segment to clean, which is no candidate any more; `None` if no block would be gained.
+    pub fn victim(&mut self) -> Option<u32> {
+        if self.garbage == 0 {
+            return None;
         }
-        let found = best.map(|best| best.0);
-        self.cursor = (self.cursor + searched) % count;
-        found
+        let all = &self.all;
+        let chosen = self.policy.choose(POOL, &|block| all[block.0 as usize].valid)?;
+        // A saved state may be that of a policy with other candidates.
+        self.all.get(chosen.0 as usize).filter(|it| it.candidate)?;
+        self.take(chosen.0, State::Victim);
+        Some(chosen.0)
     }
 
-    /// Whether a saved state can be that of `count` segments of `blocks` blocks, after the host has
-    /// written `clock` blocks.
-    pub fn is_consistent(&self, count: u32, blocks: u32, clock: u64) -> bool {
-        let is_free = |at: &u32| self.all.get(*at as usize).map(|it| it.state) == Some(State::Free);
-        let fits = |it: &Segment| {
-            let most = match it.state {
-                State::Free => 0,
-                State::Open => blocks - 1,
-                State::Closed | State::Retired => blocks,
-                _ => return false,
-            };
-            it.valid <= it.written
-                && it.written <= most
-                && it.youngest <= clock
-                && (it.readers, it.writers) == (0, 0)
-        };
-        let free: HashSet<_> = self.free.iter().collect();
-        self.len() == count
-            && self.cursor < count
-            && self.emptied == 0
-            && free.len() == self.free.len()
-            && self.all.iter().all(fits)
-            && self.free.iter().all(is_free)
-            && self.free.len() == self.all.iter().filter(|it| it.state == State::Free).count()
+    /// A candidate without valid blocks, which needs no cleaning.
+    pub fn take_empty(&mut self) -> Option<u32> {
+        let at = self.empty.pop()?;
+        self.take(at, State::Emptied);
+        Some(at)
+    }
+
+    /// A candidate is none any more.
+    fn take(&mut self, at: u32, state: State) {
+        let segment = &mut self.all[at as usize];
+        (segment.state, segment.candidate) = (state, false);
+        self.garbage -= u64::from(self.blocks - segment.valid);
+        self.policy.removed(POOL, BlockId(at));
+    }
+
+    /// # Errors
+    /// If the state of the policy cannot be saved.
+    pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.policy.check_saveable()?;
+        to.put(&(&self.all, &self.free));
+        self.policy.save(to);
+        Ok(())
+    }
+
+    /// # Errors
+    /// If it is the state of other segments.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (count, garbage) = (self.all.len(), |it: &Segment| u64::from(self.blocks - it.valid));
+        let (all, free): (Vec<Segment>, VecDeque<u32>) = from.take()?;
+        if all.len() != count || !is_consistent(&all, &free, self.blocks) {
+            return Err(StateError("it is the state of a log with other segments".to_owned()));
+        }
+        self.garbage = all.iter().filter(|it| it.candidate).map(garbage).sum();
+        let is_empty = |at: &u32| all[*at as usize].candidate && all[*at as usize].valid == 0;
+        self.empty = (0..all.len() as u32).filter(is_empty).collect();
+        (self.all, self.free, self.emptied) = (all, free, 0);
+        self.policy.restore(from)
     }
 }
 
-impl Policy {
-    /// Whether the first of two segments is cleaned rather than the second.
-    fn prefers(self, (one, other): (&Segment, &Segment), blocks: u32, now: u64) -> bool {
-        let by_age = one.closed < other.closed;
-        match self {
-            Self::Greedy if one.valid != other.valid => one.valid < other.valid,
-            Self::Greedy | Self::Fifo => by_age,
-            Self::CostBenefit => {
-                // A segment that was just closed is still preferred to one without free blocks.
-                let benefit = |it: &Segment| {
-                    u128::from(blocks - it.valid) * u128::from(now - it.youngest + 1)
-                };
-                let cost = |it: &Segment| u128::from(blocks + it.valid);
-                let (a, b) = (benefit(one) * cost(other), benefit(other) * cost(one));
-                a > b || (a == b && by_age)
-            }
-        }
-    }
+/// Whether a saved state can be that of segments of `blocks` blocks.
+fn is_consistent(all: &[Segment], free: &VecDeque<u32>, blocks: u32) -> bool {
+    let is_free = |at: &u32| all.get(*at as usize).map(|it| it.state) == Some(State::Free);
+    let fits = |it: &Segment| {
+        let most = match it.state {
+            State::Free => 0,
+            State::Open => blocks - 1,
+            State::Closed | State::Retired => blocks,
+            _ => return false,
+        };
+        it.valid <= it.written
+            && it.written <= most
+            && (it.readers, it.writers) == (0, 0)
+            && it.candidate == (it.state == State::Closed)
+    };
+    let distinct: HashSet<_> = free.iter().collect();
+    distinct.len() == free.len()
+        && all.iter().all(fits)
+        && free.iter().all(is_free)
+        && free.len() == all.iter().filter(|it| it.state == State::Free).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Closed segments with so many valid blocks of 10, and the age of the youngest.
-    fn closed(segments: &[(u32, u64)]) -> Segments {
-        let mut all = Segments::new(segments.len() as u32);
-        for &(valid, age) in segments {
-            let at = all.open(0).expect("one is free");
-            let youngest = 100 - age;
-            *all.get_mut(at) = Segment { valid, written: 10, youngest, ..*all.get(at) };
-            all.close(at);
-        }
-        all
-    }
-
-    #[test]
-    fn policies_choose_what_they_are_named_after() {
-        let segments = [(10, 90), (8, 80), (4, 3), (4, 2), (9, 95)];
-        let choose = |policy| closed(&segments).victim(policy, 10, (10, 100));
-        assert_eq!(choose(Policy::Fifo), Some(1), "a full segment gains nothing");
-        assert_eq!(choose(Policy::Greedy), Some(2), "the older of two");
-        assert_eq!(choose(Policy::CostBenefit), Some(1), "0.2 * 81 / 1.8 of 0.6 * 4 / 1.4");
-    }
-
     #[test]
     fn saved_states_that_would_end_a_run_are_rejected() {
-        let saved = || {
-            let mut segments = Segments::new(5);
-            let at = segments.open(0).expect("one is free");
-            segments.get_mut(at).written = 3;
-            segments
+        let is_accepted = |change: fn(&mut [Segment], &mut VecDeque<u32>)| {
+            let mut all = [FREE; 5];
+            all[0] = Segment { state: State::Open, written: 3, ..FREE };
+            let mut free = (1..5).collect();
+            change(&mut all, &mut free);
+            is_consistent(&all, &free, 10)
         };
-        let is_accepted = |change: fn(&mut Segments)| {
-            let mut segments = saved();
-            change(&mut segments);
-            segments.is_consistent(5, 10, 100)
-        };
-        assert!(is_accepted(|_| {}));
-        assert!(!is_accepted(|it| it.all[0].written = 10), "it is full, but open");
-        assert!(!is_accepted(|it| it.all[0].youngest = 101), "younger than the last write");
-        assert!(!is_accepted(|it| it.all[0].state = State::Victim), "it is never cleaned");
-        assert!(!is_accepted(|it| it.all[0].readers = 1), "it is never reset");
-        assert!(!is_accepted(|it| it.free[0] = it.free[1]), "free twice");
-        assert!(!is_accepted(|it| it.emptied = 1), "it never becomes free");
-    }
-
-    #[test]
-    fn a_search_continues_where_the_last_one_ended() {
-        let mut segments = closed(&[(5, 9), (6, 9), (3, 9), (4, 9), (10, 9)]);
-        let mut next = || segments.victim(Policy::Greedy, 2, (10, 100));
-        assert_eq!([next(), next(), next()], [Some(0), Some(2), Some(0)]);
-        assert_eq!(closed(&[(10, 9); 3]).victim(Policy::Greedy, 2, (10, 100)), None);
+        assert!(is_accepted(|_, _| {}));
+        assert!(!is_accepted(|all, _| all[0].written = 10), "it is full, but open");
+        assert!(!is_accepted(|all, _| all[0].state = State::Victim), "it is never cleaned");
+        assert!(!is_accepted(|all, _| all[0].state = State::Closed), "the policy never chooses it");
+        assert!(!is_accepted(|all, _| all[0].readers = 1), "it is never reset");
+        assert!(!is_accepted(|_, free| free[0] = free[1]), "free twice");
     }
 }

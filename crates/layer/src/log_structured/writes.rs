@@ -85,10 +85,9 @@ impl LogStructured {
                 // The rest of the open segment is for the blocks that are being moved.
                 return false;
             }
-            let Some((physical, count)) = self.append(head, (end - next, self.clock), 1) else {
+            let Some((physical, count)) = self.append(head, end - next, 1) else {
                 return false;
             };
-            self.clock += u64::from(count);
             self.requests[at as usize].next += count;
             for block in 0..count {
                 self.map.set_owner(physical + block, next + block);
@@ -104,14 +103,8 @@ impl LogStructured {
     }
 
     /// A place for up to `most` blocks at the end of log `head`, in a new segment if more than
-    /// `keep` are free: the first physical block, and how many. The host had written `written`
-    /// blocks when it wrote these.
-    pub(super) fn append(
-        &mut self,
-        head: usize,
-        (most, written): (u32, u64),
-        keep: u32,
-    ) -> Option<(u32, u32)> {
+    /// `keep` are free: the first physical block, and how many.
+    pub(super) fn append(&mut self, head: usize, most: u32, keep: u32) -> Option<(u32, u32)> {
         if self.heads[head] == NONE {
             self.heads[head] = self.segments.open(keep)?;
         }
@@ -122,7 +115,6 @@ impl LogStructured {
         let physical = self.shape.first(at) + segment.written;
         segment.written += count;
         segment.writers += 1;
-        segment.youngest = segment.youngest.max(written);
         Some((physical, count))
     }
 
@@ -133,12 +125,12 @@ impl LogStructured {
             return;
         }
         self.heads[head] = NONE;
-        self.segments.close(at);
         let blocks = self.shape.blocks - self.shape.data_blocks;
         let physical = self.shape.first(at) + self.shape.data_blocks;
         let sectors = blocks * self.shape.block_sectors;
         ctx.emit(LayerEvent::LogSummary { sectors });
         self.segments.get_mut(at).writers += 1;
+        self.segments.close(at);
         let part = Part { work: Work::Summary, of: at, physical, from: NONE, blocks };
         let data = ctx.take_data(sectors);
         let write = background(Op::Write, self.shape.lba(physical), sectors);
@@ -147,18 +139,16 @@ impl LogStructured {
 
     pub(super) fn summary_written(&mut self, ctx: &mut Ctx<'_>, part: &Part, done: &Completion) {
         ctx.data().give_back(done.request.data);
-        let segment = self.segments.get_mut(part.of);
-        segment.writers -= 1;
-        segment.summary = !done.failed();
+        self.segments.get_mut(part.of).summary = !done.failed();
         if done.failed() && self.shape.zoned {
             self.finish(ctx, part.of);
         }
+        self.segments.write_done(part.of);
     }
 
     /// Blocks of the host were appended.
     pub(super) fn written(&mut self, ctx: &mut Ctx<'_>, part: &Part, done: &Completion) {
         let segment = self.shape.segment(part.physical);
-        self.segments.get_mut(segment).writers -= 1;
         if done.failed() {
             self.seal(ctx, segment);
         } else {
@@ -167,6 +157,7 @@ impl LogStructured {
                 self.remap(part.from + block, part.physical + block);
             }
         }
+        self.segments.write_done(segment);
         self.one_done(ctx, part.of, done);
     }
 
@@ -178,12 +169,12 @@ impl LogStructured {
         for head in self.heads.iter_mut().filter(|head| **head == at) {
             *head = NONE;
         }
-        self.segments.close(at);
         self.sealed += 1;
         self.read_only |= self.sealed > self.shape.segments;
         if self.shape.zoned {
             self.finish(ctx, at);
         }
+        self.segments.close(at);
     }
 
     /// Finishes the zone of a segment that is closed before it is full, so that it is not active.
@@ -196,9 +187,8 @@ impl LogStructured {
     }
 
     pub(super) fn finished(&mut self, ctx: &mut Ctx<'_>, part: &Part, failed: bool) {
-        let segment = self.segments.get_mut(part.of);
-        segment.writers -= 1;
-        segment.unfinished = failed;
+        self.segments.get_mut(part.of).unfinished = failed;
+        self.segments.write_done(part.of);
         self.recovered_one(ctx);
     }
 

@@ -24,10 +24,8 @@ impl LogFold {
                 self.written += written;
             }
             LayerEvent::LogSummary { sectors } => self.summaries += u64::from(sectors),
-            LayerEvent::SegmentCleaned { moved } => {
-                self.cleaned += 1;
-                self.moved += moved;
-            }
+            LayerEvent::BlocksMoved { sectors } => self.moved += u64::from(sectors),
+            LayerEvent::SegmentCleaned => self.cleaned += 1,
             LayerEvent::SegmentFreed { .. } => self.freed += 1,
         }
     }

@@ -4,7 +4,6 @@ use super::object::PythonObject;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_flash::SavedState;
-use hybridsim_flash::array::Array;
 use hybridsim_flash::gc::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use hybridsim_flash::geometry::BlockId;
 use pyo3::prelude::*;
@@ -16,7 +15,7 @@ pub fn entry(description: Description) -> GcEntry {
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let shape = (input.geometry.blocks(), input.geometry.pages_per_block(), input.pools);
+    let shape = (input.blocks, input.pages_per_block, input.pools);
     let object = Python::attach(|py| PythonObject::new(py, "gc-policy", input.settings, shape))?;
     Ok(Box::new(PythonGc { object, candidates: vec![BTreeSet::new(); input.pools] }))
 }
@@ -62,7 +61,7 @@ impl VictimPolicy for PythonGc {
         }
     }
 
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
+    fn choose(&mut self, pool: usize, _valid: &dyn Fn(BlockId) -> u32) -> Option<BlockId> {
         let chosen: Option<u32> =
             Python::attach(|py| self.object.ask(py, "choose", (pool,), |answer| answer.extract()))?;
         let chosen = BlockId(chosen?);
