@@ -3,55 +3,26 @@
 # kernel's own host, and runs nvme-cli and fio in it: scripts/nvme_guest.sh [SCENARIO [OPTIONS...]]
 #
 # Needs hybridsim (or HYBRIDSIM=path) and, from Debian: qemu-system-x86 linux-image-amd64
-# busybox-static cpio fio nvme-cli. MODULES and KERNEL name the modules and image of another kernel.
-# DIGESTS="--hdr-digest --data-digest" turns digests on. Uses /dev/kvm if it is there; ACCEL=tcg
-# emulates, for hosts whose KVM does not run a whole Linux.
+# busybox-static cpio fio nvme-cli. DIGESTS="--hdr-digest --data-digest" turns digests on. Uses
+# /dev/kvm if it is there; ACCEL=tcg emulates, for hosts whose KVM does not run a whole Linux.
 set -eu
 
 hybridsim=${HYBRIDSIM:-hybridsim}
 scenario=${1:-$(dirname "$0")/../examples/zns.toml}
 [ $# -eq 0 ] || shift
-modules=${MODULES:-$(ls -d /lib/modules/*-amd64 2> /dev/null | tail -n 1)}
-kernel=${KERNEL:-/boot/vmlinuz-${modules##*/}}
-PATH=$PATH:/usr/sbin:/sbin
-for needed in qemu-system-x86_64 busybox cpio fio nvme "$kernel" "$modules/kernel/drivers/nvme"; do
-    command -v "$needed" > /dev/null || [ -r "$needed" ] || {
-        echo "skipped: \`$needed\` is missing" >&2
-        exit 77
-    }
-done
-folder=$(mktemp -d)
-server=
-trap 'rm -rf "$folder"; [ -z "$server" ] || kill "$server" 2> /dev/null || true' EXIT
-
-# The root of the guest: busybox, modules, and programs with their libraries.
-root=$folder/root
-mkdir -p "$root/bin" "$root/opt" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" \
-    "$root/etc/nvme" "$root/modules"
-cp "$(command -v busybox)" "$root/bin/busybox"
-for program in fio nvme; do
-    path=$(command -v $program)
-    cp "$path" "$root/opt/"
-    ldd "$path" | grep -o '/[^ )]*' | sort -u | while read -r library; do
-        mkdir -p "$root$(dirname "$library")"
-        cp -L "$library" "$root$library"
-    done
-done
-for module in e1000 crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core nvme-fabrics \
+. "$(dirname "$0")/guest_common.sh"
+need qemu-system-x86_64 busybox cpio fio nvme "$kernel" "$modules/kernel/drivers/nvme"
+install_programs fio nvme
+mkdir -p "$root/etc/nvme"
+install_modules e1000 crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core nvme-fabrics \
     nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi crc64-rocksoft \
-    crc64_rocksoft_generic; do
-    find "$modules" -name "$module.ko*" -exec cp {} "$root/modules/" \;
-done
+    crc64_rocksoft_generic
 cat > "$root/init" <<'END'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin:/opt
 mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
-for file in /modules/*.xz; do [ ! -e "$file" ] || xz -d "$file"; done
-# Dependencies load first: those that miss one are tried again.
-for round in 1 2 3 4 5; do
-    for file in /modules/*.ko; do insmod "$file" 2> /dev/null; done
-done
+load_modules
 ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
 port=$(sed -n 's/.*nvme_port=\([0-9]*\).*/\1/p' /proc/cmdline)
 echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
@@ -99,29 +70,11 @@ poweroff -f
 END
 sed -i "s/\$DIGESTS/${DIGESTS:-}/" "$root/init"
 ! grep -q handles "$scenario" || touch "$root/opt/FDP"
-chmod +x "$root/init"
-(cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) > "$folder/initrd"
-
-"$hybridsim" serve "$scenario" --nvme tcp://127.0.0.1:0 --json "$@" \
-    > "$folder/results.json" 2> "$folder/serve.log" &
-server=$!
+pack
 port=
-for _ in $(seq 300); do
+is_ready() {
     port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\),.*/\1/p' "$folder/serve.log")
-    [ -z "$port" ] || break
-    kill -0 "$server" 2> /dev/null || { cat "$folder/serve.log" >&2; exit 1; }
-    sleep 0.2
-done
-accel=${ACCEL:-kvm:tcg}
-timeout "${GUEST_TIMEOUT:-600}" qemu-system-x86_64 -machine "pc,accel=$accel" -m 1024 \
-    -nographic -no-reboot -nodefaults -serial stdio -kernel "$kernel" -initrd "$folder/initrd" \
-    -append "console=ttyS0 quiet panic=-1 nvme_port=$port" \
-    -netdev user,id=net -device e1000,netdev=net < /dev/null 2>&1 | tee "$folder/console"
-kill -INT "$server" || true
-status=0
-wait "$server" || status=$?
-server=
-cat "$folder/serve.log"
-[ "$status" = 0 ] || exit "$status"
-cp "$folder/results.json" "${RESULTS:-/dev/null}"
-grep -q "guest: passed" "$folder/console"
+    [ -n "$port" ]
+}
+serve --nvme tcp://127.0.0.1:0 "$@"
+boot "nvme_port=$port" -netdev user,id=net -device e1000,netdev=net
