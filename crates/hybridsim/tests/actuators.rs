@@ -120,15 +120,15 @@ fn random(system: &str, rw: &str, depth: u32) -> (f64, f64) {
     (rate, f64::from(depth) / rate * 1e3)
 }
 
+/// `docs/models/disk.md` puts these rates beside those of the data sheet, from which they differ.
 #[test]
-fn random_requests_of_the_preset_are_near_the_data_sheet() {
+fn random_requests_of_the_preset_have_the_documented_rates() {
     let uncached = format!("{ACTUATOR}write_cache = false\n");
     let system = two("concat", &uncached, "1200MB/s");
     let (reads, _) = random(&system, "randread", 16);
     let (writes, _) = random(&system, "randwrite", 16);
-    println!("4 KiB at depth 16: {reads:.0} reads/s of 304, {writes:.0} writes/s of 384");
-    assert!((reads / 304.0 - 1.0).abs() < 0.25, "{reads}");
-    assert!((writes / 384.0 - 1.0).abs() < 0.4, "{writes}");
+    println!("4 KiB at depth 16: {reads:.1} reads/s, {writes:.1} writes/s");
+    assert!((reads - 267.0).abs() < 1.0 && (writes - 274.0).abs() < 1.0, "{reads} {writes}");
 }
 
 /// Of the measurements through Ceph only these can be compared: a single random read, which no

@@ -26,7 +26,9 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     assert!((5.0..=7.0).contains(&field::<f64>(input.settings, "number")));
     let tables: Vec<Settings> = field(input.settings, "tables");
     // Panics where it is missing; 0 is drawn as well.
-    tables.iter().for_each(|table| drop(field::<u64>(table, "bytes")));
+    for table in &tables {
+        let _: u64 = field(table, "bytes");
+    }
     let built = (entry.build)(&BuildInput { settings, ..*input });
     BUILT.set(BUILT.get() + u64::from(built.is_ok()));
     built
@@ -60,21 +62,21 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
     let (name, summary, origin) = ("outside", "", "");
     let description = Description { name, summary, origin, params: PARAMS };
     registry.add(ComponentEntry::new(description, build));
-    // The top of every system.
+    // The top of every system; its children have no children, or most systems would be refused.
     let runs = |seed| {
         let mut draw = Draw::new(&registry, seed);
-        let system = draw.component("outside", 1);
+        let system = draw.component("outside", DEPTH_MAX - 1);
         run(&registry, seed, draw.scenario(seed, &system))
     };
     let mut passed = 0;
-    for seed in 1..=40 {
+    for seed in 1..=12 {
         match runs(seed) {
             Verdict::Passed => passed += 1,
             Verdict::Refused(_) => {}
             Verdict::Failed { scenario, reason } => panic!("{reason}\n{scenario}"),
         }
     }
-    assert!(passed >= 5 && BUILT.get() >= passed, "{passed} passed");
+    assert!(passed >= 3 && BUILT.get() >= passed, "{passed} passed");
 }
 
 #[test]
