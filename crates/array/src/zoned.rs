@@ -9,7 +9,7 @@ use hybridsim_engine::zone_table::{Zone, ZoneLimits, ZoneStatus, ZoneTable};
 use hybridsim_engine::{Flags, Lba, Op, Request, ZoneAction, ZoneLayout};
 use serde::{Deserialize, Serialize};
 
-/// What the state of a zone does not say about the members.
+/// The state of the members in a zone.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Marks {
     /// Writes outstanding.
@@ -22,7 +22,7 @@ pub struct Marks {
     was_opened: bool,
 }
 
-/// What [`Zones::restore`] needs.
+/// The saved state of [`Zones`].
 pub type Saved = ((Vec<Zone>, u64), Vec<Marks>);
 
 /// The zones of a stripe.

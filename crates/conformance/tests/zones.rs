@@ -113,7 +113,7 @@ fn limits_hold_and_the_least_recently_used_zone_is_closed() {
             Request::new(Op::Write, Lba(zone * size + pages * u64::from(page)), page)
         };
         let requests = [
-            // Of two open zones the second is closed for the third.
+            // The third open zone closes the second, which was used before the first.
             write(0, 0),
             write(1, 0),
             write(0, 1),

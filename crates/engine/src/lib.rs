@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod sorted;
 pub mod source;
 pub mod state;
+pub mod statistics;
 pub mod time;
 pub mod timer;
 pub mod zone_table;

@@ -4,6 +4,7 @@
 //!
 //! Positions within a zone are counted in units of the device: pages of an SSD, sectors of a disk.
 
+use crate::CommonEvent;
 use crate::device::ZoneState;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,8 @@ pub const ZONE_SECTORS: &str = "zone_sectors";
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// The status with which a zoned device refuses a request. Devices report it as the custom
-        /// statistic of the same number.
+        /// The status with which a zoned device refuses a request. Their names are the first of the
+        /// device's statistics.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum ZoneStatus { $($(#[$doc])* $variant),* }
@@ -21,6 +22,11 @@ macro_rules! statuses {
         impl ZoneStatus {
             /// Names in results, in the order of the variants.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The event of a request that is refused.
+            pub const fn event(self) -> CommonEvent {
+                CommonEvent::Custom { name: self as u8, value: 1 }
+            }
         }
     };
 }
@@ -42,18 +48,6 @@ statuses! {
     InvalidTransition = "invalid_zone_state_transition",
     /// Not a whole number of units, not one whole zone, or a command that the device lacks.
     InvalidField = "invalid_field",
-}
-
-/// Names of the statistics of a zoned device: those of [`ZoneStatus`], then its own.
-pub const fn statistic_names<const N: usize>(own: &[&'static str]) -> [&'static str; N] {
-    assert!(ZoneStatus::NAMES.len() + own.len() == N, "the length is that of both lists");
-    let (mut all, mut at) = ([""; N], 0);
-    while at < N {
-        let statuses = ZoneStatus::NAMES.len();
-        all[at] = if at < statuses { ZoneStatus::NAMES[at] } else { own[at - statuses] };
-        at += 1;
-    }
-    all
 }
 
 /// A zone.
@@ -315,7 +309,7 @@ impl ZoneTable {
         }
     }
 
-    /// What [`ZoneTable::restore`] needs.
+    /// The zones, and the number of requests so far.
     pub fn state(&self) -> (&[Zone], u64) {
         (&self.all, self.clock)
     }

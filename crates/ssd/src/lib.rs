@@ -3,22 +3,6 @@
 //! [`device`] is the front end of every SSD, and the parts it is composed of. [`zns`] is an SSD
 //! with zones, [`slc_mlc`] one with an SLC and an MLC array.
 
-/// Declares the numbers that a device reports as custom events, by variant and name in results.
-macro_rules! statistics {
-    ($(#[$doc:meta])* enum Statistic {
-        $($(#[$of:meta])* $variant:ident = $name:literal),* $(,)?
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Statistic { $($(#[$of])* $variant),* }
-
-        /// Names of the statistics in results.
-        pub const STATISTIC_NAMES: &[&str] = &[$($name),*];
-    };
-}
-use statistics;
-
 pub mod device;
 pub mod slc_mlc;
 pub mod zns;

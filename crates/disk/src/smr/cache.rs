@@ -86,8 +86,8 @@ impl PersistentCache {
             && saved.head.max(saved.used) <= self.sectors
     }
 
-    /// Where the newest `sectors` sectors of the log begin. Those before its start are at its end,
-    /// and as many after it are read instead.
+    /// The position of the newest `sectors` sectors of the log, at least its start, as a read at
+    /// recovery does not wrap around.
     pub const fn newest(&self, sectors: u64) -> u64 {
         self.head.saturating_sub(sectors)
     }
@@ -166,7 +166,7 @@ impl PersistentCache {
 
     /// A sector of the oldest record.
     pub fn oldest(&self) -> Option<u64> {
-        // Its first sectors may have been overwritten, but they are in the same band.
+        // The first sectors of the record may have been overwritten; all are in one band.
         self.log.front().map(|it| it.lba)
     }
 

@@ -5,7 +5,7 @@
 
 use super::cache::Extent;
 use super::serve::Job;
-use super::{IDLE, NEXT_BAND, Purpose, SmrDisk, Statistic, report};
+use super::{IDLE, NEXT_BAND, Purpose, SmrDisk, Statistic};
 use hybridsim_engine::{
     Completion, Ctx, DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, SimTime,
 };
@@ -35,7 +35,7 @@ pub(super) struct Cleaning {
     written: u32,
     /// Sectors of it that are written.
     end: u32,
-    /// What is in the cache, by position there.
+    /// Its extents in the cache, by position there.
     extents: Vec<Extent>,
     stage: Stage,
 }
@@ -191,11 +191,11 @@ impl SmrDisk {
             self.bands.fill(it.band, it.end);
             let merged: u64 = it.extents.iter().map(|extent| extent.sectors).sum();
             let read = u64::from(it.written) + merged;
-            report(ctx, Statistic::Cleaned, merged * SECTOR_BYTES);
-            report(ctx, Statistic::CleaningRead, read * SECTOR_BYTES);
-            report(ctx, Statistic::CleaningWrite, u64::from(it.end) * SECTOR_BYTES);
-            report(ctx, Statistic::CleaningTime, ctx.now().since(it.began).as_ns() / 1_000);
-            report(ctx, Statistic::Used, cache.map.used() * SECTOR_BYTES);
+            ctx.emit(Statistic::Cleaned.event(merged * SECTOR_BYTES));
+            ctx.emit(Statistic::CleaningRead.event(read * SECTOR_BYTES));
+            ctx.emit(Statistic::CleaningWrite.event(u64::from(it.end) * SECTOR_BYTES));
+            ctx.emit(Statistic::CleaningTime.event(ctx.now().since(it.began).as_ns() / 1_000));
+            ctx.emit(Statistic::Used.event(cache.map.used() * SECTOR_BYTES));
         }
         let goes_on = self.hosts.is_empty() && !failed;
         self.release(it.job);

@@ -1,7 +1,7 @@
 //! Writes to the log of the persistent cache: those that arrive while a group is written make the
 //! next one.
 
-use super::{Purpose, SmrDisk, Statistic, report};
+use super::{Purpose, SmrDisk, Statistic};
 use hybridsim_engine::{Completion, Ctx, Flags, Lba, Op, Request, SECTOR_BYTES};
 use std::collections::VecDeque;
 
@@ -83,7 +83,7 @@ impl SmrDisk {
         let queue = std::mem::take(&mut cache.journal.queue);
         for &number in &queue {
             self.jobs[number].stall(now);
-            report(ctx, Statistic::Stalled, 1);
+            ctx.emit(Statistic::Stalled.event(1));
         }
         cache.journal.stalled.extend(&queue);
         for number in queue {
@@ -115,8 +115,8 @@ impl SmrDisk {
         } else {
             let jobs = &self.jobs;
             cache.map.append(group.iter().map(|it| (jobs[*it].lba, u64::from(jobs[*it].sectors))));
-            report(ctx, Statistic::Logged, done.request.bytes());
-            report(ctx, Statistic::Used, cache.map.used() * SECTOR_BYTES);
+            ctx.emit(Statistic::Logged.event(done.request.bytes()));
+            ctx.emit(Statistic::Used.event(cache.map.used() * SECTOR_BYTES));
         }
         for number in group.drain(..) {
             if done.failed() {
@@ -124,7 +124,7 @@ impl SmrDisk {
                 self.fail_unlocked(ctx, number, Some(done));
             } else {
                 let bytes = u64::from(self.jobs[number].sectors) * SECTOR_BYTES;
-                report(ctx, Statistic::Cached, bytes);
+                ctx.emit(Statistic::Cached.event(bytes));
                 self.end_job(ctx, number, Some(done));
             }
         }

@@ -24,12 +24,9 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, EntryChoice, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::range_locks::RangeLocks;
-use hybridsim_engine::zone_table::{
-    ZONE_SECTORS, Zone, ZoneLimits, ZoneStatus, ZoneTable, statistic_names,
-};
+use hybridsim_engine::zone_table::{ZONE_SECTORS, Zone, ZoneLimits, ZoneStatus, ZoneTable};
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES,
-    SimTime, Zoned,
+    Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES, SimTime, Zoned,
 };
 use journal::Journal;
 use management::{CacheParts, Parts, Placement};
@@ -97,66 +94,32 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     Ok(Box::new(SmrDisk::new(parts, bands as u32)))
 }
 
-/// A number that the disk reports.
-#[derive(Clone, Copy, Debug)]
-enum Statistic {
-    /// Requests that it refuses with a status.
-    Refused(ZoneStatus),
-    /// The disk closes a zone, so that it can open another.
-    ImplicitClose,
-    /// Zones open from now on.
-    Open,
-    /// Bytes of a write to the persistent cache.
-    Cached,
-    /// Bytes written to the log together, with their header.
-    Logged,
-    /// Bytes of the log in use from now on.
-    Used,
-    /// Bytes of a write to its band.
-    Direct,
-    /// A write that waits for space in the persistent cache.
-    Stalled,
-    /// Bytes that were in the cache, of a band that has been cleaned.
-    Cleaned,
-    /// Bytes read to clean a band.
-    CleaningRead,
-    /// Bytes written to clean a band.
-    CleaningWrite,
-    /// Time to clean a band, in microseconds.
-    CleaningTime,
-}
-
-const STATISTIC_NAMES: &[&str] = &statistic_names::<19>(&[
-    "implicitly_closed_zones",
-    "open_zones",
-    "cached_bytes",
-    "log_bytes",
-    "log_used_bytes",
-    "direct_bytes",
-    "stalled_writes",
-    "cleaned_bytes",
-    "cleaning_read_bytes",
-    "cleaning_write_bytes",
-    "cleaning_us",
-]);
-
-fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
-    let own = ZoneStatus::NAMES.len() as u8;
-    let name = match statistic {
-        Statistic::Refused(status) => status as u8,
-        Statistic::ImplicitClose => own,
-        Statistic::Open => own + 1,
-        Statistic::Cached => own + 2,
-        Statistic::Logged => own + 3,
-        Statistic::Used => own + 4,
-        Statistic::Direct => own + 5,
-        Statistic::Stalled => own + 6,
-        Statistic::Cleaned => own + 7,
-        Statistic::CleaningRead => own + 8,
-        Statistic::CleaningWrite => own + 9,
-        Statistic::CleaningTime => own + 10,
-    };
-    ctx.emit(CommonEvent::Custom { name, value });
+hybridsim_engine::statistics! {
+    /// A number that the disk reports.
+    enum Statistic after ZoneStatus::NAMES {
+        /// The disk closes a zone, so that it can open another.
+        ImplicitClose = "implicitly_closed_zones",
+        /// Zones open from now on.
+        Open = "open_zones",
+        /// Bytes of a write to the persistent cache.
+        Cached = "cached_bytes",
+        /// Bytes written to the log together, with their header.
+        Logged = "log_bytes",
+        /// Bytes of the log in use from now on.
+        Used = "log_used_bytes",
+        /// Bytes of a write to its band.
+        Direct = "direct_bytes",
+        /// A write that waits for space in the persistent cache.
+        Stalled = "stalled_writes",
+        /// Bytes that were in the cache, of a band that has been cleaned.
+        Cleaned = "cleaned_bytes",
+        /// Bytes read to clean a band.
+        CleaningRead = "cleaning_read_bytes",
+        /// Bytes written to clean a band.
+        CleaningWrite = "cleaning_write_bytes",
+        /// Time to clean a band, in microseconds.
+        CleaningTime = "cleaning_us",
+    }
 }
 
 /// The part of the disk for writes that its bands do not take in place.
@@ -168,7 +131,7 @@ struct Cache {
     /// Bands of which a part was written directly over data that have to be written again.
     torn: VecDeque<u32>,
     cleaning: Option<Cleaning>,
-    /// When the last request ended.
+    /// The end of the last request.
     idle_since: SimTime,
     timer_set: bool,
 }

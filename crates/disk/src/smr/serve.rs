@@ -2,7 +2,7 @@
 
 use super::management::Placement;
 use super::zoned::overhead;
-use super::{PHYSICAL_SECTORS, Purpose, SmrDisk, Statistic, report};
+use super::{PHYSICAL_SECTORS, Purpose, SmrDisk, Statistic};
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
     Completion, Ctx, Flags, LatencyPhase, Lba, Op, Request, RequestId, SECTOR_BYTES, SimDuration,
@@ -117,7 +117,7 @@ impl SmrDisk {
 
     /// Fails a request with a status: nothing of it is written.
     pub(super) fn refuse(&self, ctx: &mut Ctx<'_>, id: RequestId, status: ZoneStatus) {
-        report(ctx, Statistic::Refused(status), 1);
+        ctx.emit(status.event());
         let time = self.parts.command_time;
         ctx.refuse_at(id, ctx.now() + time, overhead(ctx, id, time));
     }
@@ -320,7 +320,7 @@ impl SmrDisk {
         let bypasses = self.cache.as_ref().is_some_and(cached);
         self.jobs[number].bypasses = bypasses;
         let flags = if bypasses { Flags::FUA } else { Flags::NONE };
-        report(ctx, Statistic::Direct, (range.end - range.start) * SECTOR_BYTES);
+        ctx.emit(Statistic::Direct.event((range.end - range.start) * SECTOR_BYTES));
         let place = self.home(range.start);
         self.issue_part(ctx, number, range, place, flags);
     }
@@ -347,7 +347,7 @@ impl SmrDisk {
         let range = job.range();
         if let (true, false, Some(cache)) = (job.bypasses, job.failed, &mut self.cache) {
             cache.map.remove(range.start, range.end);
-            report(ctx, Statistic::Used, cache.map.used() * SECTOR_BYTES);
+            ctx.emit(Statistic::Used.event(cache.map.used() * SECTOR_BYTES));
         }
         let Some(number) = job.host else { return };
         let host = &mut self.hosts[number];

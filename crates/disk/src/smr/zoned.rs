@@ -1,7 +1,7 @@
 //! Zones of the host: their management, and their report.
 
 use super::management::Placement;
-use super::{PHYSICAL_SECTORS, SmrDisk, Statistic, report};
+use super::{PHYSICAL_SECTORS, SmrDisk, Statistic};
 use hybridsim_engine::zone_table::{ZoneLimits, ZoneStatus};
 use hybridsim_engine::{
     Ctx, Flags, LatencyBreakdown, LatencyPhase, Op, Request, RequestId, SECTOR_BYTES, SimDuration,
@@ -57,7 +57,7 @@ impl SmrDisk {
             ZoneAction::Reset => self.bands.reset(zone).map(|_| {
                 if let Some(cache) = &mut self.cache {
                     cache.map.remove(range.start, range.end);
-                    report(ctx, Statistic::Used, cache.map.used() * SECTOR_BYTES);
+                    ctx.emit(Statistic::Used.event(cache.map.used() * SECTOR_BYTES));
                 }
             }),
         };
@@ -78,7 +78,7 @@ impl SmrDisk {
     ) -> Result<(), ZoneStatus> {
         let before = self.bands.open_count();
         if self.bands.open(zone, explicitly)? {
-            report(ctx, Statistic::ImplicitClose, 1);
+            ctx.emit(Statistic::ImplicitClose.event(1));
         }
         self.report_open(ctx, before);
         Ok(())
@@ -88,14 +88,14 @@ impl SmrDisk {
     pub(super) fn report_open(&self, ctx: &mut Ctx<'_>, before: usize) {
         let open = self.bands.open_count();
         if open != before {
-            report(ctx, Statistic::Open, open as u64);
+            ctx.emit(Statistic::Open.event(open as u64));
         }
     }
 
     /// Reports the number of open zones, of a disk that has zones.
     pub(super) fn report_zones(&self, ctx: &mut Ctx<'_>) {
         if self.is_zoned() {
-            report(ctx, Statistic::Open, self.bands.open_count() as u64);
+            ctx.emit(Statistic::Open.event(self.bands.open_count() as u64));
         }
     }
 }

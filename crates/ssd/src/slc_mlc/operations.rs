@@ -44,7 +44,7 @@ pub struct Batch {
     pub erases: u32,
 }
 
-crate::statistics! {
+hybridsim_engine::statistics! {
     /// Numbers reported as custom events. `docs/models/slc-mlc.md` describes each.
     enum Statistic {
         Threshold = "threshold_sectors",

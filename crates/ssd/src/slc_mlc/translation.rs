@@ -120,7 +120,7 @@ impl SerialBackEnd {
             }
         }
         for &(statistic, value) in operations.statistics() {
-            ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
+            ctx.emit(statistic.event(value));
         }
         if operations.unwritten > 0 {
             ctx.emit(FlashEvent::ReadUnwritten { pages: operations.unwritten });
@@ -237,7 +237,7 @@ impl Translation for SlcMlcTranslation {
         for (statistic, array) in statistics.into_iter().zip(self.arrays()) {
             for block in 0..array.map_or(0, |array| array.geometry().blocks()) {
                 let erases = array.map_or(0, |array| array.erases(BlockId(block)));
-                ctx.emit(CommonEvent::Custom { name: statistic as u8, value: u64::from(erases) });
+                ctx.emit(statistic.event(u64::from(erases)));
             }
         }
     }

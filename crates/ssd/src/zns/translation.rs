@@ -7,8 +7,8 @@ use super::{NO_OWNER, NONE};
 use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
-    CommonEvent, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request,
-    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, ZoneAction, ZoneState, Zoned,
+    Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request, SECTOR_BYTES, Saver,
+    SimDuration, SimTime, StateError, ZoneAction, ZoneState, Zoned,
 };
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
@@ -126,7 +126,7 @@ impl ZoneTranslation {
     /// Fails a request with `status`, after the overhead of a command and the recorded operations,
     /// and not at the same instant: a host that repeats it at once would stop the time.
     fn refuse(&mut self, ctx: &mut Ctx<'_>, status: ZoneStatus) -> Outcome {
-        report(ctx, Statistic::Refused(status), 1);
+        ctx.emit(status.event());
         let mut timed = self.timed_command(ctx, SimDuration::ZERO);
         if timed.end == ctx.now() {
             let tick = SimDuration::from_ns(1);
@@ -154,7 +154,7 @@ impl ZoneTranslation {
         }
         let before = self.zones.open_count();
         if self.zones.open(zone, explicitly)? {
-            report(ctx, Statistic::ImplicitClose, 1);
+            ctx.emit(Statistic::ImplicitClose.event(1));
         }
         self.report_open(ctx, before);
         Ok(())
@@ -164,7 +164,7 @@ impl ZoneTranslation {
     fn report_open(&self, ctx: &mut Ctx<'_>, before: usize) {
         let open = self.zones.open_count();
         if open != before {
-            report(ctx, Statistic::Open, open as u64);
+            ctx.emit(Statistic::Open.event(open as u64));
         }
     }
 
@@ -420,15 +420,10 @@ impl ZoneTranslation {
             let page = self.stripe.page(group, index);
             self.back_end.flash.program(page, NO_OWNER, Cause::Padding, After::NOTHING);
         }
-        report(ctx, Statistic::Padding, u64::from(end - programmed));
+        ctx.emit(Statistic::Padding.event(u64::from(end - programmed)));
         self.zones.pad(zone, end - programmed);
         end < self.zones.capacity_pages()
     }
-}
-
-/// Reports a number of the device's own.
-fn report(ctx: &mut Ctx<'_>, statistic: Statistic, value: u64) {
-    ctx.emit(CommonEvent::Custom { name: statistic.number(), value });
 }
 
 impl Translation for ZoneTranslation {
@@ -528,7 +523,7 @@ impl Recovery for ZoneTranslation {
     }
 
     fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration {
-        report(ctx, Statistic::Open, self.zones.open_count() as u64);
+        ctx.emit(Statistic::Open.event(self.zones.open_count() as u64));
         SimDuration::ZERO
     }
 

@@ -1,37 +1,19 @@
 //! Zones with the flash that holds their data, and the statistics of a zoned SSD.
 
 use super::NONE;
-use hybridsim_engine::zone_table::{self, ZoneLimits, ZoneStatus, ZoneTable, statistic_names};
+use hybridsim_engine::zone_table::{self, ZoneLimits, ZoneStatus, ZoneTable};
 use hybridsim_engine::{Loader, ZoneState};
 use serde::{Deserialize, Serialize};
 
-/// A number that the device reports.
-#[derive(Clone, Copy, Debug)]
-pub enum Statistic {
-    /// Requests that it refuses with a status.
-    Refused(ZoneStatus),
-    /// The device closes a zone, so that it can open another.
-    ImplicitClose,
-    /// Pages programmed to finish a zone.
-    Padding,
-    /// Zones open from now on.
-    Open,
-}
-
-/// Names of the statistics in results.
-pub const STATISTIC_NAMES: &[&str] =
-    &statistic_names::<11>(&["implicitly_closed_zones", "padding_pages", "open_zones"]);
-
-impl Statistic {
-    /// The index into [`STATISTIC_NAMES`].
-    pub const fn number(self) -> u8 {
-        let own = ZoneStatus::NAMES.len() as u8;
-        match self {
-            Self::Refused(status) => status as u8,
-            Self::ImplicitClose => own,
-            Self::Padding => own + 1,
-            Self::Open => own + 2,
-        }
+hybridsim_engine::statistics! {
+    /// A number that the device reports.
+    enum Statistic after ZoneStatus::NAMES {
+        /// The device closes a zone, so that it can open another.
+        ImplicitClose = "implicitly_closed_zones",
+        /// Pages programmed to finish a zone.
+        Padding = "padding_pages",
+        /// Zones open from now on.
+        Open = "open_zones",
     }
 }
 

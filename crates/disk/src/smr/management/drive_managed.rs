@@ -25,7 +25,7 @@ pub(super) const ENTRY: ManagementEntry = ManagementEntry {
             band,
             conventional: 0,
             open_max: None,
-            // Of a write that fails because no band can be cleaned.
+            // Only for a write that fails because no band can be cleaned.
             command_time: SimDuration::from_ns(1),
             fill: params.precondition_fill,
             cache: Some(cache),

@@ -13,7 +13,7 @@ pub(super) const ENTRY: ManagementEntry = ManagementEntry {
     parts: |settings| {
         let params = Parameters::from_settings(settings);
         let mut problems = Vec::new();
-        let mut parts = params.zones.parts(Placement::Preferred, None, &mut problems);
+        let mut parts = params.zones.parts(Placement::Preferred, &mut problems);
         parts.cache = Some(params.cache.parts(parts.band, &mut problems));
         result(parts, problems)
     },

@@ -13,6 +13,6 @@ pub(super) const ENTRY: ManagementEntry = ManagementEntry {
     parts: |settings| {
         let mut problems = Vec::new();
         let params = ZoneParameters::from_settings(settings);
-        result(params.parts(Placement::Required, None, &mut problems), problems)
+        result(params.parts(Placement::Required, &mut problems), problems)
     },
 };

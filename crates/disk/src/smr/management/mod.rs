@@ -159,12 +159,8 @@ impl CacheParameters {
 }
 
 impl ZoneParameters {
-    fn parts(
-        &self,
-        placement: Placement,
-        cache: Option<CacheParts>,
-        problems: &mut Vec<Problem>,
-    ) -> Parts {
+    /// Without a cache.
+    fn parts(&self, placement: Placement, problems: &mut Vec<Problem>) -> Parts {
         Parts {
             placement,
             band: band("zone_size", self.zone_size, problems),
@@ -172,7 +168,7 @@ impl ZoneParameters {
             open_max: self.max_open_zones,
             command_time: self.command_time.max(SimDuration::from_ns(1)),
             fill: self.precondition_fill,
-            cache,
+            cache: None,
         }
     }
 }
