@@ -9,6 +9,7 @@ use crate::param::{EntryChoice, Param, Settings};
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// The description of an entry, for listings, checks, schema and documentation.
@@ -60,17 +61,18 @@ macro_rules! entry {
 }
 
 /// An entry of a category.
+#[derive(Clone)]
 struct Registered {
     description: Description,
     provides: &'static [&'static str],
-    entry: Box<dyn Any + Send + Sync>,
+    entry: Arc<dyn Any + Send + Sync>,
 }
 
 /// Returns and clears the error that an entry's code raised in the current thread.
 pub type PluginError = fn() -> Option<String>;
 
 /// All entries of a program.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Registry {
     entries: BTreeMap<&'static str, Vec<Registered>>,
     types: BTreeMap<&'static str, TypeId>,
@@ -96,7 +98,7 @@ impl Registry {
         let entries = self.entries.entry(E::CATEGORY).or_default();
         entries.retain(|other| other.description.name != description.name);
         let provides = entry.provides();
-        entries.push(Registered { description, provides, entry: Box::new(entry) });
+        entries.push(Registered { description, provides, entry: Arc::new(entry) });
     }
 
     /// Adds all of `entries`.

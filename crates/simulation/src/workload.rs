@@ -9,6 +9,7 @@ use hybridsim_config::units::write_bytes;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
 use hybridsim_workload::shape::{self, Replay, ReplayError};
+use hybridsim_workload::synthetic::loops::Loops;
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions};
 
@@ -115,16 +116,32 @@ fn generator(
     let entry = registry
         .find::<GeneratorEntry>(&choice.name)
         .expect("a checked scenario names a registered generator");
-    let input = GeneratorInput {
-        settings: &choice.settings,
-        registry,
-        seed: scenario.seed(),
-        path: &scenario.stream,
-        capacity_sectors,
-        may_be_endless: false,
+    let build = entry.build;
+    let (settings, registry) = (choice.settings.clone(), registry.clone());
+    let (seed, path) = (scenario.seed(), scenario.stream.clone());
+    let build = move || {
+        build(&GeneratorInput {
+            settings: &settings,
+            registry: &registry,
+            seed,
+            path: &path,
+            capacity_sectors,
+            may_be_endless: false,
+        })
     };
-    let key = format!("{}.generator", scenario.workload_key);
-    (entry.build)(&input).map_err(|list| RunError::Scenario(section(scenario, &key, list)))
+    let key = &scenario.workload_key;
+    let problems = |key: &str, list| RunError::Scenario(section(scenario, key, list));
+    let first = build().map_err(|list| problems(&format!("{key}.generator"), list))?;
+    let loops = field::<u64>(&scenario.workload, "loops");
+    if loops == 1 {
+        return Ok(first);
+    }
+    let again = Box::new(move || {
+        build().map_err(|list| list.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))
+    });
+    let loops = Loops::new(loops, first, again);
+    let loops = loops.map_err(|message| problems(key, vec![Problem::new("loops", message)]))?;
+    Ok(Box::new(loops))
 }
 
 fn replay(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Replay, RunError> {

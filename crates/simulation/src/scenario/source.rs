@@ -57,7 +57,7 @@ pub(super) fn check(
     settings
 }
 
-/// Rejects replay options of traces beside a generator, which would ignore them.
+/// Rejects replay options of traces beside a generator, which would ignore all but `loops`.
 fn replay_keys(checker: &mut Checker<'_>, table: &Table, settings: &Settings, path: &str) {
     let defaults = checker.settings(&Table::default(), WORKLOAD, &[], path, None);
     let value = |of: &Settings, key: &str| {
@@ -65,7 +65,7 @@ fn replay_keys(checker: &mut Checker<'_>, table: &Table, settings: &Settings, pa
     };
     let is_replay = |key: &str| {
         let own = hybridsim_host::tenants::PARAMS;
-        key != "generator" && !own.iter().any(|param| param.name == key)
+        !["generator", "loops"].contains(&key) && !own.iter().any(|param| param.name == key)
     };
     for (key, span, _) in table.iter().filter(|(key, ..)| is_replay(key)) {
         // Resolved scenarios spell out every default.

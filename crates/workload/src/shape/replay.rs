@@ -23,8 +23,8 @@ hybridsim_config::params! {
         address: address::Parameters,
     } {
         loops: u64 = Kind::Count { min: 1, max: u64::MAX }, default "1",
-            "Number of passes over the trace. A pass starts one mean interarrival time after the \
-             last request of the previous pass.";
+            "Number of passes over the trace, or of the same generated requests. A pass starts one \
+             mean interarrival time after the last request of the previous pass.";
         request_max: Option<u64> = Kind::Bytes, optional,
             "Larger requests are split into requests of this size that arrive together.";
     }

@@ -15,6 +15,7 @@ mod fio_text;
 pub mod histogram;
 pub mod hotcold;
 pub mod jobs;
+pub mod loops;
 pub mod lsm;
 pub mod mixes;
 pub mod navy;

@@ -747,3 +747,28 @@ fn processes_wait_for_limited_requests_when_their_time_expires() {
     }
     assert!((1..19).contains(&waited), "{waited} of 19");
 }
+
+#[test]
+fn loops_repeat_the_requests_of_every_generator() {
+    let mut with_times = 0;
+    for name in ENTRIES.iter().map(|entry| entry.description.name) {
+        let source = || build(name, needed(name));
+        if !source().reads_ahead() {
+            assert!(loops::Loops::new(3, source(), Box::new(move || Ok(source()))).is_err());
+            continue;
+        }
+        let has_times = source().has_times();
+        with_times += u32::from(has_times);
+        let once = drain(source());
+        let last = once.last().expect("it has requests").at.since(SimTime::ZERO);
+        let between = last + last / (once.len() as u64 - 1);
+        let again = Box::new(move || Ok(build(name, needed(name))));
+        let repeated = loops::Loops::new(3, source(), again).expect("it reads ahead");
+        let shifted = |pass: u64| {
+            let shift = if has_times { between * pass } else { SimDuration::ZERO };
+            once.iter().map(move |it| Arrival { at: it.at + shift, ..*it })
+        };
+        assert!(drain(Box::new(repeated)).into_iter().eq((0..3).flat_map(shifted)), "{name}");
+    }
+    assert!(with_times > 3, "{with_times}");
+}

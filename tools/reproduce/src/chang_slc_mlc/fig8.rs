@@ -1,5 +1,5 @@
 //! Figures 8 and 12(b) and table 4: speed, wear and energy over the size of the SLC flash, for a
-//! month each. Values at 256 MB over ten months are in `fig9`.
+//! month each. Values at 256 MB over ten replays are in `fig9`.
 
 use super::analysis::TABLE_3;
 use super::{EXT3, NTFS, costs, energy_percent, job, mean, number, range, seeds, speed_up};

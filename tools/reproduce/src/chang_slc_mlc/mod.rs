@@ -37,8 +37,7 @@ const NTFS: &str = "ntfs";
 const EXT3: &str = "ext3";
 
 /// The share of small writes. Table 3 gives the share of the data that goes to the SLC flash, 0.17
-/// and
-/// 0.23; with the generator's 7.55 sectors a small write and 85.9 or 156.3 a large one that is 70
+/// and 0.23; with the generator's 7.55 sectors a small write and 85.9 or 156.3 a large one that is 70
 /// and 86 % of requests. It agrees with the 68 % of the NTFS trace's requests that are handled by
 /// the SLC flash (section 5.3.2), as some small ones are rejected.
 fn small_share(file_system: &str) -> f64 {
@@ -92,17 +91,17 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
         .named(format!("{name}, {slc_mb} MB SLC, {file_system}"))
         .set("workload.generator.file_system", format!("\"{file_system}\""))
         .set("workload.generator.small", small_share(file_system))
-        .set("component.ssd.slc_size", format!("\"{slc_mb}MiB\""));
-    let job = months(job, 1);
+        .set("component.ssd.slc_size", format!("\"{slc_mb}MiB\""))
+        .set("workload.generator.requests", MONTH);
     let configurations = settings("chang-slc-mlc/configurations", &[]);
     let own = configurations.iter().filter(|own| [name, file_system].contains(&own.name.as_str()));
     own.fold(job, Job::at)
 }
 
-/// `job` with the requests of `count` months.
-fn months(job: Job, count: u64) -> Job {
-    let name = if count == 1 { job.name.clone() } else { format!("{}, {count} months", job.name) };
-    job.set("workload.generator.requests", count * MONTH).named(name)
+/// `job` with its month replayed `count` times.
+fn replayed(job: Job, count: u64) -> Job {
+    let name = format!("{}, replayed {count} times", job.name);
+    job.set("workload.loops", count).named(name)
 }
 
 /// The mean response of the first over that of the second.

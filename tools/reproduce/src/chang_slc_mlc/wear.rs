@@ -1,14 +1,14 @@
 //! Figure 12(a): wear of the blocks, over as many writes as the paper has.
 
-use super::{EXT3, NTFS, REPLAYS, WRITES, job, mean, months, number, range};
+use super::{EXT3, NTFS, REPLAYS, WRITES, job, mean, number, range, replayed};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig12a", run: reproduce };
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let long = |load: &str, count: u64, wear: &str| {
-        months(job("C3", 256, load), count)
-            .named(format!("{count} months, {load}, wear levelling: {wear}"))
+        replayed(job("C3", 256, load), count)
+            .named(format!("{load}, a month replayed {count} times, wear levelling: {wear}"))
             .set("component.ssd.wear_levelling", format!("\"{wear}\""))
     };
     let ran = runner.run(&[
