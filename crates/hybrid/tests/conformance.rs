@@ -144,6 +144,7 @@ proptest! {
             .and("admission", threshold(shape.threshold))
             .and("flash_queue_depth", Value::Count(shape.depths.0))
             .and("disk_queue_depth", Value::Count(shape.depths.1))
+            .and("queue_depth", Value::Count(shape.depths.0))
             .and("destage_depth", Value::Count(shape.depths.2))
             .and("destage_bytes", Value::Bytes(shape.destage_pages * shape.page_sectors * 512))
             .and("merge_writes", Value::Flag(shape.merge));

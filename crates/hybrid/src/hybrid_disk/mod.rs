@@ -55,10 +55,9 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
     Description {
         name: "hybrid-disk",
         summary: "flash as a write cache in front of a disk, one device to the outside",
-        origin: "konanki, configuration 2: sections 3.3 and 4.2. Unlike figures 4.8 and 4.9 the \
-                 controller is never busy: requests for different pages execute at once; and a \
-                 write gets all of its pages before the first is written, where figure 4.9 may \
-                 clean up between two pages",
+        origin: "konanki, configuration 2: sections 3.3 and 4.2. Unlike in figure 4.9 a write gets \
+                 all of its pages before the first is written; there a cleanup may come between \
+                 two pages",
         params: Parameters::PARAMS,
     },
     build,
@@ -85,6 +84,10 @@ hybridsim_config::params! {
         pinned: Vec<Settings> = Kind::Tables(Range::PARAMS), default "[]",
             "Ranges that are pinned in flash once written, as `{ start = \"0B\", length = \"4MiB\" \
              }` (konanki, section 3.5); requests may also carry the flag themselves.";
+        queue_depth: Option<u32> = Kind::Count { min: 1, max: 65_536 }, optional,
+            "Requests of the host that the controller serves at a time; others wait in their \
+             order. With 1 it is busy while it serves a request, as in figure 4.8; without it, \
+             requests for different pages execute at once.";
         flash_queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "32",
             "Requests outstanding at the flash device.";
         disk_queue_depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "32",
@@ -172,6 +175,8 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         cleanups: Cleanups::new(destage_pages as u32, params.destage_depth),
         force_destage: params.force_destage,
         trim_cleaned: params.trim_cleaned,
+        queue_depth: params.queue_depth.unwrap_or(u32::MAX),
+        waiting: VecDeque::new(),
         ready: VecDeque::new(),
         present: 0,
         idle_since: SimTime::ZERO,
@@ -256,6 +261,9 @@ pub struct HybridDisk {
     cleanups: Cleanups,
     force_destage: bool,
     trim_cleaned: bool,
+    queue_depth: u32,
+    /// Requests of the host beyond `queue_depth`.
+    waiting: VecDeque<u32>,
     /// Requests that may start once an exclusive cleanup has ended.
     ready: VecDeque<u32>,
     /// Host requests that have not completed.
@@ -316,6 +324,7 @@ impl PowerFailure for HybridDisk {
         }
         self.queues.iter_mut().for_each(DispatchQueue::clear);
         self.cleanups.stop();
+        self.waiting.clear();
         self.ready.clear();
         (self.present, self.idle_timer) = (0, false);
         Ok(())

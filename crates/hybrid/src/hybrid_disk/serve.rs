@@ -23,13 +23,10 @@ impl PagedPolicy for HybridDisk {
         self.present += 1;
         // The request may have been issued during recovery.
         let slot = self.core.open(Origin::Host(id), *request, ctx.issued(id));
-        let pages = self.core.directory.pages_of(request);
-        let lock = self.core.locks.acquire(slot, pages, request.op != Op::Read, false);
-        if lock == Lock::BlockedByDestage || lock == Lock::Granted || self.cleanups.exclusive() {
-            self.core.pending(slot).waits_for = LatencyPhase::Destage;
-        }
-        if lock == Lock::Granted {
-            self.start_request(ctx, slot);
+        if self.present > self.queue_depth {
+            self.waiting.push_back(slot);
+        } else {
+            self.lock(ctx, slot);
         }
     }
 
@@ -113,6 +110,10 @@ impl PagedPolicy for HybridDisk {
         self.present -= 1;
         self.idle_since = ctx.now();
         self.close(ctx, slot);
+        if let Some(next) = self.waiting.pop_front() {
+            self.core.charge_wait(ctx, next);
+            self.lock(ctx, next);
+        }
     }
 
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
@@ -137,6 +138,19 @@ impl PagedPolicy for HybridDisk {
 }
 
 impl HybridDisk {
+    /// Locks the pages of a request of the host, and starts it once they are.
+    fn lock(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let request = self.core.request(slot);
+        let pages = self.core.directory.pages_of(&request);
+        let lock = self.core.locks.acquire(slot, pages, request.op != Op::Read, false);
+        if lock == Lock::BlockedByDestage || lock == Lock::Granted || self.cleanups.exclusive() {
+            self.core.pending(slot).waits_for = LatencyPhase::Destage;
+        }
+        if lock == Lock::Granted {
+            self.start_request(ctx, slot);
+        }
+    }
+
     fn is_pinned(&self, request: &Request) -> bool {
         let inside = |(first, end): &(u64, u64)| *first <= request.lba.0 && request.end().0 <= *end;
         request.flags.contains(Flags::PIN) || self.pinned.iter().any(inside)
