@@ -98,6 +98,15 @@ fn erases_per_write_are_found_again_within_two_percent() {
     let found = calibrate(&readings, KNOWN).unwrap_or_else(|error| panic!("{error}"));
     let per_write = done.results.totals.erases.expect("a flash device") as f64 / 40_000.0;
     near("erases", found.scattered[0].erases.value, per_write, 0.02);
+    // An empty flash erases nothing, and is corrected by k erases.
+    let text =
+        preset("found", &found, 1 << 30).replace("[controller]", "[component.ssd.controller]");
+    let overhead = text.lines().last().and_then(|line| line.strip_prefix("# ")).expect("a key");
+    let lines = text.lines().filter(|line| !line.starts_with("write_overhead"));
+    let lines: Vec<&str> = lines.chain([overhead]).collect();
+    let corrected = simulate(&format!("[component.ssd]\n{}", lines.join("\n")), "write", 8, 1000).1;
+    let mean = |list: &[f64]| list.iter().sum::<f64>() / list.len() as f64;
+    near("corrected writes", mean(&corrected), mean(&latencies), 0.02);
 }
 
 #[test]
