@@ -10,6 +10,7 @@ mod jobs;
 mod simulate;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use job_fit::{JobErrors, JobResult, REFINED_MAX, TOLERANCE, calibrate_ssd, trivial};
 pub use jobs::{DirectionResult, MeasuredJob, parse, read};
@@ -218,44 +219,6 @@ pub fn of_depths(jobs: &[MeasuredJob], depths: &[u64]) -> Vec<bool> {
 }
 
 impl SsdCalibration<'_> {
-    /// Weaknesses of the fit, in sentences.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        warnings.extend(self.waits_in_the_host());
-        let [before, after] = &self.held_out;
-        if after.jobs > 0 && after.rate_mean >= before.rate_mean {
-            warnings.push(format!(
-                "the fitted constants are no better than those of {} on the jobs held out: {:.1} % \
-                 mean error of requests per second, before {:.1} %",
-                self.start,
-                100.0 * after.rate_mean,
-                100.0 * before.rate_mean
-            ));
-        }
-        if after.jobs > 0 && after.rate_mean >= self.trivial {
-            warnings.push(format!(
-                "latency at depth 1 and the highest rate alone predict the jobs held out as well \
-                 ({:.1} %): these jobs do not show what is inside the drive",
-                100.0 * self.trivial
-            ));
-        }
-        warnings
-    }
-
-    /// A warning where START admits fewer requests to the drive than a job has outstanding.
-    fn waits_in_the_host(&self) -> Option<String> {
-        let most = self.commands_max?;
-        let deeper = self.jobs.iter().map(|job| job.measured.depth).filter(|depth| *depth > most);
-        let (count, deepest) = (deeper.clone().count(), deeper.max()?);
-        Some(format!(
-            "queue_depth = {most} of [host] in {} limits {count} of {} jobs, which have up to \
-             {deepest} requests outstanding: the others wait in the host; keep it if the drive \
-             takes no more commands at a time (NCQ: 32), otherwise raise or remove it",
-            self.start,
-            self.jobs.len()
-        ))
-    }
-
     /// Settings of the host that go with the constants of the drive.
     pub fn host(&self) -> Option<String> {
         let limit = self.commands_max.map(|most| format!("queue_depth = {most}"));
@@ -279,6 +242,20 @@ impl SsdCalibration<'_> {
     /// When it cannot run one of them.
     pub fn simulate(&self, jobs: &[MeasuredJob]) -> Result<Vec<JobResult>, CalibrateError> {
         job_fit::simulate(&self.drive, jobs, &vec![false; jobs.len()], &self.point)
+    }
+
+    /// Where a constant comes from that is not identified.
+    fn provenance(&self, constant: &FittedConstant) -> String {
+        let start = &self.start;
+        let at = CONSTANTS.iter().position(|it| it.name == constant.name);
+        let changed = at.map(|at| CONSTANTS[at].words(self.point.constants[at]));
+        match changed {
+            Some(now) if now != constant.from => format!(
+                "not identified: {} in {start}, changed with the dies at the same bandwidth",
+                constant.from
+            ),
+            _ => format!("from {start}: not identified"),
+        }
     }
 
     /// The drive as a preset, every value with its source.
@@ -320,7 +297,7 @@ impl SsdCalibration<'_> {
                 Some(FittedConstant { to: Some(_), range: Some((low, high)), .. }) => {
                     Some(format!("fitted, between {low} and {high}"))
                 }
-                Some(_) => Some(format!("from {}: not identified", self.start)),
+                Some(constant) => Some(self.provenance(constant)),
                 None => is_fitted(key).then(|| dies.clone()),
             }
         })

@@ -368,3 +368,42 @@ fn a_queue_of_the_host_that_limits_jobs_is_reported() {
     );
     assert_eq!(warning(2), None);
 }
+
+#[test]
+fn weaknesses_of_the_jobs_are_named() {
+    let registry = registry::standard();
+    let drive = QueuedSsd::of_scenario("mine.toml", TRUE, &registry).expect("a drive");
+    let jobs = || [1, 2, 16].map(|depth| delivered(&drive, "randread", depth, &BOTH[..1])).to_vec();
+    let warnings = |jobs: &[MeasuredJob], fits: &[bool]| {
+        let found = calibrate_ssd(&drive, jobs, fits, &|| true).expect("a fit");
+        found.warnings().join("\n")
+    };
+    let named = |text: &str| {
+        ["latency falls", "beyond the fit", "off themselves"].map(|name| text.contains(name))
+    };
+    let all = [true; 3];
+    assert_eq!(named(&warnings(&jobs(), &all)), [false; 3]);
+    let mut slept = jobs();
+    slept[0].delivered[0].mean_us *= 2.0;
+    assert!(named(&warnings(&slept, &all))[0]);
+    assert!(named(&warnings(&jobs(), &[true, true, false]))[1]);
+    // No drive is faster with one request outstanding than with two.
+    let mut impossible = jobs();
+    impossible[0].delivered[0].iops *= 8.0;
+    assert!(named(&warnings(&impossible, &all))[2]);
+}
+
+#[test]
+fn a_constant_that_follows_the_dies_is_not_called_that_of_the_start() {
+    let registry = registry::standard();
+    let measured = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
+    let reads: Vec<_> =
+        [1, 8, 64].map(|depth| delivered(&measured, "randread", depth, &BOTH[..1])).to_vec();
+    let start = TRUE.replace("channels = 4", "channels = 1");
+    let start = QueuedSsd::of_scenario("mine.toml", &start, &registry).expect("a drive");
+    let found = calibrate_ssd(&start, &reads, &[true; 3], &|| true).expect("a fit");
+    assert!(found.dies[1].0 * found.dies[1].1 > 2, "{:?}", found.dies);
+    let preset = found.preset();
+    let line = preset.lines().find(|line| line.starts_with("program_time")).expect("the key");
+    assert!(line.contains("not identified: 600.00 us in mine.toml, changed with"), "{line}");
+}

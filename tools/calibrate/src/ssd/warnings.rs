@@ -1,0 +1,123 @@
+//! Weaknesses of a fit, in sentences.
+
+use super::{JobResult, MeasuredJob, SsdCalibration};
+
+/// A mean error of the rates fitted to that is worth a warning.
+const MISFIT: f64 = 0.1;
+
+/// Jobs held out with at most so many times as many requests outstanding judge the fit.
+const NEAR: u64 = 4;
+
+/// Latencies that fall by less than this share, and rates that rise by less, are the same.
+const SAME: f64 = 0.05;
+
+impl SsdCalibration<'_> {
+    /// Weaknesses of the fit.
+    pub fn warnings(&self) -> Vec<String> {
+        let all = [
+            self.waits_in_the_host(),
+            self.no_better_than_start(),
+            self.no_better_than_trivial(),
+            self.misses_its_own_jobs(),
+            self.latency_falls(),
+            self.extrapolates(),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// START admits fewer requests to the drive than a job has outstanding.
+    fn waits_in_the_host(&self) -> Option<String> {
+        let most = self.commands_max?;
+        let deeper = self.jobs.iter().map(|job| job.measured.depth).filter(|depth| *depth > most);
+        let (count, deepest) = (deeper.clone().count(), deeper.max()?);
+        Some(format!(
+            "queue_depth = {most} of [host] in {} limits {count} of {} jobs, which have up to \
+             {deepest} requests outstanding: the others wait in the host; keep it if the drive \
+             takes no more commands at a time (NCQ: 32), otherwise raise or remove it",
+            self.start,
+            self.jobs.len()
+        ))
+    }
+
+    fn no_better_than_start(&self) -> Option<String> {
+        let [before, after] = &self.held_out;
+        (after.jobs > 0 && after.rate_mean >= before.rate_mean).then(|| {
+            format!(
+                "the fitted constants are no better than those of {} on the jobs held out: {:.1} % \
+                 mean error of requests per second, before {:.1} %",
+                self.start,
+                100.0 * after.rate_mean,
+                100.0 * before.rate_mean
+            )
+        })
+    }
+
+    fn no_better_than_trivial(&self) -> Option<String> {
+        let after = &self.held_out[1];
+        (after.jobs > 0 && after.rate_mean >= self.trivial).then(|| {
+            format!(
+                "latency at depth 1 and the highest rate alone predict the jobs held out as well \
+                 ({:.1} %): these jobs do not show what is inside the drive",
+                100.0 * self.trivial
+            )
+        })
+    }
+
+    fn misses_its_own_jobs(&self) -> Option<String> {
+        let error = self.fitted[1].rate_mean;
+        (error >= MISFIT).then(|| {
+            format!(
+                "the jobs that were fitted to are {:.1} % off themselves on average: no drive of \
+                 this structure has these rates; try another START, or fit to fewer kinds of jobs",
+                100.0 * error
+            )
+        })
+    }
+
+    /// With more requests outstanding each waits longer, except for a drive that wakes up or is in
+    /// another state.
+    fn latency_falls(&self) -> Option<String> {
+        let next = |job: &MeasuredJob| {
+            let deeper = self.jobs.iter().map(|it| &it.measured);
+            let deeper = deeper.filter(|it| it.is_of_row(job) && it.depth > job.depth);
+            deeper.min_by_key(|it| it.depth).cloned()
+        };
+        let falls = |job: &MeasuredJob| {
+            let deeper = next(job)?;
+            let (one, other) = (job.delivered.first()?.mean_us, deeper.delivered.first()?.mean_us);
+            (other < one * (1.0 - SAME)).then_some((job.clone(), one, deeper.depth, other))
+        };
+        let all: Vec<_> = self.jobs.iter().filter_map(|job| falls(&job.measured)).collect();
+        let (job, one, depth, other) = all.first()?;
+        Some(format!(
+            "latency falls with more requests outstanding in {} of {} jobs, such as {} of {} bytes \
+             from {one:.0} us with {} to {other:.0} us with {depth}: the drive slept, or was in \
+             another state; measure those again",
+            all.len(),
+            self.jobs.len(),
+            job.workload,
+            job.bytes,
+            job.depth
+        ))
+    }
+
+    /// Jobs that go faster than any of their row that was fitted to, with far more outstanding.
+    fn extrapolates(&self) -> Option<String> {
+        let rate = |job: &JobResult| job.measured.delivered.iter().map(|it| it.iops).sum::<f64>();
+        let is_beyond = |job: &&JobResult| {
+            let row = self.jobs.iter().filter(|it| it.measured.is_of_row(&job.measured));
+            let below = |it: &JobResult| {
+                let is_far = it.measured.depth * NEAR < job.measured.depth;
+                is_far && rate(it) * (1.0 + SAME) < rate(job)
+            };
+            !job.fitted && row.filter(|it| it.fitted).all(below)
+        };
+        let count = self.jobs.iter().filter(is_beyond).count();
+        (count > 0).then(|| {
+            format!(
+                "{count} of the jobs held out go faster than any of their kind that was fitted to: \
+                 they are beyond the fit, and so are predictions for as many requests outstanding"
+            )
+        })
+    }
+}
