@@ -8,6 +8,7 @@ not exist, such as the mean of nothing, is ``None``.
 
 from __future__ import annotations
 
+import csv
 import functools
 import html
 import json
@@ -68,7 +69,14 @@ __all__ = [
 ]
 
 
-_TOOL_FILES = ("fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm")
+_NOT_DRAWN = 'the run has no data for charts; run it with detail="full"'
+_TOOL_FILES = (
+    "fio.json",
+    "latency-all.hgrm",
+    "latency-read.hgrm",
+    "latency-write.hgrm",
+    "series.csv",
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -158,7 +166,7 @@ class Result(Document):
         """Writes the files of ``hybridsim run --out``, the report only with full detail.
 
         These are ``results.json``, ``scenario.toml``, ``report.html``, and for other tools
-        ``fio.json`` and ``latency-*.hgrm``. `Result.load` reads them.
+        ``fio.json``, ``latency-*.hgrm`` and ``series.csv``. `Result.load` reads them.
         """
         base = pathlib.Path(path_text(folder))
         base.mkdir(parents=True, exist_ok=True)
@@ -179,7 +187,7 @@ class Result(Document):
     @functools.cached_property
     def _drawn(self) -> dict[str, Any]:
         if self._pictures is None:
-            raise Error('the run has no data for charts; run it with detail="full"')
+            raise Error(_NOT_DRAWN)
         drawn: dict[str, Any] = json.loads(self._pictures)
         return drawn
 
@@ -190,26 +198,11 @@ class Result(Document):
         columns are sums over it; levels have a mean, minimum and maximum, such as
         ``free_blocks_mean[hybrid/flash]``. Columns that do not apply to the system are left out.
         """
-        series = self._drawn["series"]
-        columns: dict[str, Any] = {
-            "time_ns": [row * series["bucket_ns"] for row in range(len(series["reads"]))]
-        }
-        for name, value in series.items():
-            if isinstance(value, dict) and "mean" in value:
-                columns |= _levels(name, value)
-            elif isinstance(value, list) and value and isinstance(value[0], dict):
-                for one in value:
-                    if "mean" in one:
-                        columns |= _levels(f"{name}[{one['path']}]", one)
-                    else:
-                        columns |= {
-                            f"{key}[{one['path']}]": sums
-                            for key, sums in one.items()
-                            if key != "path"
-                        }
-            elif isinstance(value, list) and value and name != "seek_distances":
-                columns[name] = value
-        return Table(columns)
+        text = self._files.get("series.csv")
+        if text is None:
+            raise Error(_NOT_DRAWN)
+        head, *rows = csv.reader(text.splitlines())
+        return Table({name: [_cell(row[at]) for row in rows] for at, name in enumerate(head)})
 
     def latency_distribution(self, of: str = "all") -> Table:
         """Number of requests (``of`` all, read or write) with at most ``latency_ns``."""
@@ -272,7 +265,8 @@ def _write(path: pathlib.Path, text: str) -> None:
     partial.replace(path)
 
 
-def _levels(name: str, gauge: Mapping[str, Any]) -> dict[str, Any]:
-    head, bracket, path = name.partition("[")
-    kinds = ("mean", "min", "max")
-    return {f"{head}_{kind}{bracket}{path}": gauge[kind] for kind in kinds if gauge[kind]}
+def _cell(text: str) -> int | float | None:
+    """A cell of ``series.csv``."""
+    if not text:
+        return None
+    return float(text) if "." in text else int(text)

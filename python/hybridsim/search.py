@@ -39,20 +39,34 @@ _RELATIONS: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is to become small or large."""
+    """What is to become small, large, or a value."""
 
     path: str
     """A number of the results by its path, or ``cost``."""
     maximize: bool = False
     """Whether more is better."""
+    target: float | None = None
+    """The value that is best."""
 
     @classmethod
     def read(cls, text: str) -> Objective:
-        """Reads ``totals.hit_ratio:max``; without an ending less is better."""
+        """Reads ``totals.hit_ratio:max`` or ``:0.9``; without an ending less is better."""
         path, _, direction = text.partition(":")
-        if direction not in ("", "min", "max") or not path:
-            raise Error(f"{text!r}: write an objective as path, path:min or path:max")
-        return cls(path, direction == "max")
+        if path and direction in ("", "min", "max"):
+            return cls(path, direction == "max")
+        try:
+            target = float(direction)
+        except ValueError:
+            target = math.nan
+        if not path or not math.isfinite(target):
+            raise Error(f"{text!r}: write an objective as path, path:min, path:max or path:number")
+        return cls(path, target=target)
+
+    def cost(self, value: float) -> float:
+        """What is minimised: the value, its negative, or its distance from the target."""
+        if self.target is not None:
+            return abs(value - self.target)
+        return -value if self.maximize else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +151,7 @@ class Search:
 
     def _costs(self, trial: Trial) -> tuple[float, ...]:
         pairs = zip(trial.objectives or (), self.objectives, strict=True)
-        return tuple(-value if objective.maximize else value for value, objective in pairs)
+        return tuple(objective.cost(value) for value, objective in pairs)
 
     def table(self) -> Table:
         """One row per trial: values, objectives, whether it is feasible and on the front."""
@@ -457,7 +471,7 @@ class _Study:
             if any(math.isnan(value) for value in values + violations):
                 self._fail(trial, _NO_VALUE)
                 continue
-            cost = -values[0] if self._search.objectives[0].maximize else values[0]
+            cost = self._search.objectives[0].cost(values[0])
             rank = [sum(max(value, 0.0) for value in violations), cost]
             trial.set_user_attr(attribute, rank)
             kept.append((rank, entry))
@@ -488,7 +502,9 @@ class _Study:
         for bound, violation in zip(self._search.bounds, violations, strict=True):
             trial.set_constraint(bound.path + bound.relation, violation)
         trial.set_user_attr("violations", violations)
-        self._study.tell(trial, values)
+        trial.set_user_attr("objectives", values)
+        pairs = zip(self._search.objectives, values, strict=True)
+        self._study.tell(trial, [objective.cost(value) for objective, value in pairs])
 
     def _fail(self, trial: Any, error: str) -> None:
         trial.set_user_attr("error", error)
@@ -501,7 +517,7 @@ class _Study:
             Trial(
                 trial.number,
                 json.loads(trial.user_attrs["values"]),
-                tuple(trial.values) if trial.state == complete else None,
+                tuple(trial.user_attrs["objectives"]) if trial.state == complete else None,
                 tuple(trial.user_attrs.get("violations", ())),
                 trial.user_attrs.get("error"),
             )
@@ -533,12 +549,10 @@ def _study(search: _Searcher, storage: str | os.PathLike[str] | None, seed: int)
     if storage is not None:
         backend = optuna.storages.journal.JournalFileBackend(path_text(storage))
         kept = optuna.storages.JournalStorage(backend)
-    directions = ["maximize" if it.maximize else "minimize" for it in search.objectives]
+    directions = ["minimize"] * len(search.objectives)
     study = optuna.create_study(
         storage=kept, study_name="hybridsim", directions=directions, load_if_exists=True
     )
-    if [direction.name.lower() for direction in study.directions] != directions:
-        raise Error(f"{storage} holds a search with other objectives")
     if storage is not None:
         _claim(study, search.identity(), path_text(storage))
     # A resumed search draws other numbers than it drew before.

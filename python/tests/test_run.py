@@ -71,7 +71,7 @@ def test_files_for_other_tools_are_those_of_the_command(ssd, tmp_path):
     arguments = ["run", "scenario.toml", "--out", "theirs", "--requests"]
     subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, check=True)
     names = {path.name for path in (tmp_path / "theirs").iterdir()}
-    assert {"fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm"} < names
+    assert {"fio.json", "latency-all.hgrm", "latency-read.hgrm", "series.csv"} < names
     assert names - {"requests.csv"} <= {path.name for path in (tmp_path / "ours").iterdir()}
     for name in names - {"requests.csv", "results.json", "report.html", "scenario.toml"}:
         theirs = (tmp_path / "theirs" / name).read_text()

@@ -76,6 +76,20 @@ def test_the_smallest_over_provisioning_for_a_write_amplification(fifo, tmp_path
     assert len(list((tmp_path / "points").iterdir())) == before
 
 
+def test_the_over_provisioning_for_a_write_amplification_to_come_close_to(fifo):
+    search = hybridsim.optimize(
+        fifo,
+        {SHARE: [0.3, 0.45, 0.65, 0.9, 1.3]},
+        f"{AMPLIFICATION}:1.5",
+        trials=12,
+    )
+    assert search.best.values[SHARE] == 0.65
+    (amplification,) = search.best.objectives
+    assert amplification == pytest.approx(1.5, abs=0.05)
+    with pytest.raises(hybridsim.Error, match="path:number"):
+        hybridsim.optimize(fifo, {SHARE: [0.3]}, f"{AMPLIFICATION}:near")
+
+
 def test_a_front_of_two_objectives(fifo):
     fifo["workload"]["generator"]["requests"] = 5_000
     search = hybridsim.optimize(

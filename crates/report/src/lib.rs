@@ -9,6 +9,7 @@ pub mod fio;
 pub mod hgrm;
 pub mod html;
 pub mod json;
+pub mod series;
 pub mod study;
 pub mod sweep;
 pub mod terminal;

@@ -1,9 +1,10 @@
-//! Results for other tools: percentile tables, results in fio's format, a list of all requests.
+//! Results for other tools: percentile tables, results in fio's format, the run over time, a list of
+//! all requests.
 
 use crate::run::RunOutput;
 use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
-use hybridsim_report::{fio, hgrm};
+use hybridsim_report::{fio, hgrm, series};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -28,18 +29,20 @@ const PAIRS: [[u8; 2]; 100] = {
 };
 
 /// The files [`for_tools`] may give.
-pub const NAMES: [&str; 4] =
-    ["fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm"];
+pub const NAMES: [&str; 5] =
+    ["fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm", "series.csv"];
 
-/// Files by name with their content, of the measured window. A kind of request of which there was
-/// none has no table.
+/// Files by name with their content, of the measured window; the series is of the whole run, where
+/// there are data of charts. A kind of request of which there was none has no table.
 pub fn for_tools(done: &RunOutput) -> Vec<(&'static str, String)> {
-    let [shape, all, read, write] = NAMES;
+    let [shape, all, read, write, over_time] = NAMES;
+    let pictures = done.pictures.as_ref();
     let mut files = vec![
         (shape, format!("{:#}\n", fio::json(&done.results, &done.latencies))),
         (all, hgrm::table(&done.latencies.all())),
         (read, hgrm::table(done.latencies.of(Op::Read))),
         (write, hgrm::table(done.latencies.of(Op::Write))),
+        (over_time, pictures.map_or_else(String::new, |it| series::table(&it.series))),
     ];
     files.retain(|(_, text)| !text.is_empty());
     files
