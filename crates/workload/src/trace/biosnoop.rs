@@ -3,6 +3,7 @@
 //! Its times are those of completions, so a request arrives its latency earlier.
 
 use super::FormatEntry;
+use super::clock::arrival_ns;
 use super::lines::{Blanks, LineError, LineParser, ParsedLine, text_format};
 use super::names::NameTable;
 use super::normalise::RawRequest;
@@ -24,11 +25,8 @@ pub(super) const ENTRY: FormatEntry = text_format::<BioSnoop>(
         0.001469    supervise      1956    nvme0n1   WS 13092440  8192      1.24\n",
 );
 
-/// Times are relative to the first completion, before which requests were issued.
-const EPOCH_NS: u64 = 1_000_000_000_000;
 /// Columns between the disk and the end: type, sector, bytes, latency, with queueing time or not.
 const TAILS: [usize; 2] = [4, 5];
-const COLUMNS_MAX: usize = 40;
 
 #[derive(Default)]
 struct BioSnoop {
@@ -53,19 +51,10 @@ impl LineParser for BioSnoop {
         if line.trim_ascii_start().starts_with(b"TIME(s)") {
             return Ok(ParsedLine::NoRequest);
         }
-        let mut fields = Blanks::new(line);
         // Commands may contain blanks, so columns count from the end.
-        let mut columns = [&b""[..]; COLUMNS_MAX];
-        let mut count = 0;
-        while count < COLUMNS_MAX {
-            let text = fields.text();
-            if text.is_empty() {
-                break;
-            }
-            columns[count] = text;
-            count += 1;
-        }
-        let columns = &columns[..count];
+        let row = Blanks::new(line).row();
+        let columns = row.columns();
+        let count = columns.len();
         let at = TAILS.iter().find_map(|tail| {
             let at = count.checked_sub(*tail).filter(|at| *at >= 3)?;
             op(columns[at]).map(|op| (at, op))
@@ -83,13 +72,13 @@ impl LineParser for BioSnoop {
         let bytes = number::whole(columns[at + 2]).map_err(|e| LineError::number("the size", e))?;
         let latency_ns = scaled("the latency", columns[count - 1], 6)?;
         if op == Op::Flush || bytes == 0 {
-            let time_ns = done_ns.saturating_add(EPOCH_NS).saturating_sub(before_ns);
+            let time_ns = arrival_ns(done_ns, before_ns);
             let raw = RawRequest::sectors(time_ns, volume, Op::Flush, 0, 0);
             return Ok(ParsedLine::Request(raw.with_response(latency_ns)));
         }
         let start =
             number::whole(columns[at + 1]).map_err(|e| LineError::number("the sector", e))?;
-        let time_ns = done_ns.saturating_add(EPOCH_NS).saturating_sub(before_ns);
+        let time_ns = arrival_ns(done_ns, before_ns);
         let sectors = bytes.div_ceil(SECTOR_BYTES);
         let mut raw = RawRequest::sectors(time_ns, volume, op, start, sectors);
         raw.rounded = !bytes.is_multiple_of(SECTOR_BYTES);

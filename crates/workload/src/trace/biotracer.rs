@@ -6,7 +6,7 @@ use super::normalise::RawRequest;
 use super::{Confidence, FormatEntry};
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Op;
+use hybridsim_engine::{Op, SECTOR_BYTES};
 
 hybridsim_config::choices! {
     /// Requests that are read, by the phone's clock.
@@ -28,7 +28,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         origin: "smartphone traces (Zhou et al., IISWC 2015)",
         params: Parameters::PARAMS,
     },
-    sniff: |head| sniff_lines(head, &mut BioTracer { unix: false }, Confidence::Certain),
+    sniff: |head| sniff_lines(head, &mut Sniffed, Confidence::Certain),
     open: |input| {
         let unix = Parameters::from_settings(&input.settings).clock == PhoneClock::Unix;
         open_lines(input, BioTracer { unix })
@@ -71,6 +71,21 @@ impl LineParser for BioTracer {
         Ok(ParsedLine::Request(
             raw.with_response(done_ns.checked_sub(time_ns).unwrap_or(RawRequest::NO_RESPONSE)),
         ))
+    }
+}
+
+/// The lines whose two sizes agree, by which the format is detected.
+struct Sniffed;
+
+impl LineParser for Sniffed {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
+        let mut fields = Blanks::new(line);
+        fields.text();
+        let (sectors, bytes) = (fields.whole("the size")?, fields.whole("the size")?);
+        if sectors.checked_mul(SECTOR_BYTES) != Some(bytes) {
+            return Err(LineError::new("the size in bytes", "is not that in sectors"));
+        }
+        BioTracer { unix: false }.parse(line)
     }
 }
 

@@ -1,5 +1,14 @@
 //! The clock of a trace.
 
+/// Earlier than the clock of any trace of completions begins: what completes first arrived before.
+const BEFORE_NS: u64 = 1_000_000_000_000;
+
+/// The arrival of a request that completed at `done_ns`, `latency_ns` after it.
+#[inline]
+pub(crate) const fn arrival_ns(done_ns: u64, latency_ns: u64) -> u64 {
+    done_ns.saturating_add(BEFORE_NS).saturating_sub(latency_ns)
+}
+
 /// Removes jumps from the times of a trace and detects outliers.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {

@@ -221,6 +221,40 @@ fn flipped_bits_and_random_bytes() {
 }
 
 #[test]
+fn second_shapes_of_formats() {
+    let shapes: [(&str, &[u8]); 2] = [
+        (
+            "iotrace",
+            b"{\"header\":{\"sid\":\"1\",\"timestamp\":\"500\"},\"deviceDescription\":\
+              {\"id\":\"7\",\"name\":\"sda\"}}\n\
+              {\"header\":{\"sid\":\"2\",\"timestamp\":\"900\"},\"io\":{\"lba\":\"64\",\
+              \"len\":8,\"operation\":\"Read\",\"deviceId\":\"7\"}}\n\
+              {\"header\":{\"sid\":\"3\",\"timestamp\":\"990\"},\"io\":{\"lba\":\"96\",\
+              \"len\":16,\"operation\":\"Write\",\"fua\":true,\"latency\":\"40\"},\
+              \"device\":{\"id\":\"9\",\"name\":\"sdb\"}}\n",
+        ),
+        (
+            "tectonic",
+            b"op_time,block_id,io_size,io_offset,op_name,op_count,rs_shard_id\n\
+              5,b7,1024,512,getChunkData.Temp,1,2\n6,b7,512,0,putChunk.Permanent,2,2\n",
+        ),
+    ];
+    let folder = TempFolder::new();
+    let mut stream = Stream::new(12, "shapes");
+    for (name, sample) in shapes {
+        let found = open(&folder.file(sample), &OpenOptions::default());
+        assert_eq!(found.map(|trace| trace.format.name), Ok(name));
+        let entry = ENTRIES.iter().find(|entry| entry.description.name == name).expect("listed");
+        for length in 0..sample.len() {
+            read_both(&folder, entry, &sample[..length]);
+            let mut bytes = sample.to_vec();
+            bytes[length] ^= 1 << stream.below(8);
+            read_both(&folder, entry, &bytes);
+        }
+    }
+}
+
+#[test]
 fn implausible_numbers_in_every_column() {
     const IMPLAUSIBLE: &[&str] = &[
         "-1",

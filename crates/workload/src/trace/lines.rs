@@ -31,6 +31,11 @@ pub(crate) struct LineError {
 pub(crate) trait LineParser {
     /// Parses `line`, which is neither empty nor a comment.
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError>;
+    /// The next of the requests that the last line stands for, after the first.
+    #[inline]
+    fn repeated(&mut self) -> Option<RawRequest> {
+        None
+    }
     /// The trace's name of a volume.
     fn label(&self, volume: u64) -> String {
         volume.to_string()
@@ -111,6 +116,19 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
         }
     }
 
+    /// All fields that are left.
+    pub fn row(mut self) -> Row<'a> {
+        let mut row = Row { columns: [b""; COLUMNS_MAX], count: 0 };
+        while row.count < COLUMNS_MAX {
+            if self.rest.is_none_or(|rest| !COMMA && rest.trim_ascii().is_empty()) {
+                break;
+            }
+            row.columns[row.count] = self.text();
+            row.count += 1;
+        }
+        row
+    }
+
     /// Fails if fields are left.
     #[inline]
     pub fn end(&mut self) -> Result<(), LineError> {
@@ -119,6 +137,26 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
             Some(rest) if !COMMA && rest.trim_ascii().is_empty() => Ok(()),
             Some(_) => Err(LineError::new("the line", "has more columns than this format")),
         }
+    }
+}
+
+/// The largest number of columns in a [`Row`].
+const COLUMNS_MAX: usize = 40;
+
+/// The columns of a line, where they are taken out of order.
+pub(crate) struct Row<'a> {
+    columns: [&'a [u8]; COLUMNS_MAX],
+    count: usize,
+}
+
+impl<'a> Row<'a> {
+    pub fn columns(&self) -> &[&'a [u8]] {
+        &self.columns[..self.count]
+    }
+
+    /// The column with this name in a header.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| *column == name.as_bytes())
     }
 }
 
@@ -176,6 +214,9 @@ fn may_be_header(line: &[u8]) -> bool {
 impl<P: LineParser> RequestSource for LineSource<P> {
     #[inline]
     fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
+        if let Some(raw) = self.parser.repeated() {
+            return Ok(Some(raw));
+        }
         loop {
             let Some((line, ended)) = self.file.line(self.line + 1)? else { return Ok(None) };
             self.line += 1;

@@ -18,11 +18,13 @@ mod detect;
 mod diskmon;
 mod disksim_validate;
 mod events;
+mod extents;
 mod fio;
 mod fiu;
 mod five_columns;
 mod ftrace;
 pub mod in_memory;
+mod iotrace;
 mod lcs;
 mod lines;
 mod msr;
@@ -37,10 +39,12 @@ pub mod serving;
 mod spc;
 mod srt;
 mod systor;
+mod tectonic;
 mod tencent;
 mod volumes;
 mod vscsi;
 mod window;
+mod xperf;
 
 use bytes::Archive;
 pub use bytes::{FileHead, TraceFile};
@@ -172,6 +176,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     fiu::ENTRY,
     five_columns::FLASHSIM,
     ftrace::ENTRY,
+    iotrace::ENTRY,
     lcs::ENTRY,
     five_columns::MQSIM,
     msr::ENTRY,
@@ -184,8 +189,10 @@ pub const ENTRIES: &[FormatEntry] = &[
     srt::ENTRY,
     five_columns::SSDSIM,
     systor::ENTRY,
+    tectonic::ENTRY,
     tencent::ENTRY,
     vscsi::ENTRY,
+    xperf::ENTRY,
 ];
 
 /// Opens the trace at `path` with the built-in formats.

@@ -27,6 +27,19 @@ impl NameTable {
 
     #[cold]
     fn add(&mut self, column: &'static str, name: &[u8]) -> Result<u64, LineError> {
+        Self::check(column, name)?;
+        if self.names.len() == Self::COUNT_MAX {
+            return Err(LineError::new(column, "is the 65,536th name; reduce the trace to fewer"));
+        }
+        let number = self.names.len() as u64;
+        let name: Rc<[u8]> = name.into();
+        self.names.push(Rc::clone(&name));
+        self.numbers.insert(name, number);
+        Ok(number)
+    }
+
+    /// Rejects what is no name.
+    pub fn check(column: &'static str, name: &[u8]) -> Result<(), LineError> {
         if name.is_empty() {
             return Err(LineError::new(column, "is missing"));
         }
@@ -36,14 +49,7 @@ impl NameTable {
         if name.len() > Self::BYTES_MAX {
             return Err(LineError::new(column, "is longer than 1,024 bytes"));
         }
-        if self.names.len() == Self::COUNT_MAX {
-            return Err(LineError::new(column, "is the 65,536th name; reduce the trace to fewer"));
-        }
-        let number = self.names.len() as u64;
-        let name: Rc<[u8]> = name.into();
-        self.names.push(Rc::clone(&name));
-        self.numbers.insert(name, number);
-        Ok(number)
+        Ok(())
     }
 
     pub fn name(&self, number: u64) -> String {

@@ -72,6 +72,15 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Result<u64, NumberError> {
     })
 }
 
+/// A whole number in decimal digits, or in hexadecimal digits after `0x`.
+#[inline]
+pub(crate) fn whole_or_hexadecimal(text: &[u8]) -> Result<u64, NumberError> {
+    match text {
+        [b'0', b'x' | b'X', ..] => hexadecimal(text),
+        _ => whole(text),
+    }
+}
+
 fn float(text: &[u8]) -> Result<f64, NumberError> {
     let text = std::str::from_utf8(text).map_err(|_| Malformed)?;
     // Rust parses "inf", "nan" and "infinity" as numbers.

@@ -1,13 +1,13 @@
 //! libCacheSim's oracleGeneral: binary records of 24 bytes, little-endian: time in seconds (u32),
 //! object (u64), size in bytes (u32), number of the next request for the object (i64).
 
+use super::extents::Extents;
 use super::normalise::RawRequest;
 use super::records::{ParsedRecord, RecordParser, open_records, u32_at, u64_at};
 use super::{Confidence, FileHead, FormatEntry};
 use hybridsim_config::param::{Kind, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
-use rustc_hash::FxHashMap;
 
 hybridsim_config::choices! {
     /// Meaning of an object's number.
@@ -48,11 +48,7 @@ const BYTES: usize = 24;
 pub(super) enum Objects {
     Sector,
     Byte,
-    /// First sector and sectors by object.
-    Dense {
-        extents: FxHashMap<u64, (u64, u64)>,
-        end: u64,
-    },
+    Dense(Extents<u64>),
 }
 
 /// The format has no magic number, but times do not decrease and the next use is later.
@@ -80,7 +76,7 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
 impl Objects {
     pub fn new(settings: &Settings) -> Self {
         match Parameters::from_settings(settings).objects {
-            ObjectNumber::Dense => Self::Dense { extents: FxHashMap::default(), end: 0 },
+            ObjectNumber::Dense => Self::Dense(Extents::default()),
             ObjectNumber::Byte => Self::Byte,
             ObjectNumber::Sector => Self::Sector,
         }
@@ -101,15 +97,7 @@ impl Objects {
                 ));
             }
             Self::Sector => object,
-            Self::Dense { extents, end } => {
-                let extent = extents.entry(object).or_insert((*end, 0));
-                if extent.1 < sectors {
-                    // New, or grown: it gets a new extent.
-                    *extent = (*end, sectors);
-                    *end = end.saturating_add(sectors);
-                }
-                extent.0
-            }
+            Self::Dense(extents) => extents.locate(&object, sectors),
         };
         Ok((start, sectors, false))
     }
@@ -156,7 +144,7 @@ mod tests {
         let records = [(1024, 4096), (u64::MAX, 512), (1024, 100), (1024, 8192), (7, 512)];
         let got = starts(Objects::Sector, &records);
         assert_eq!(got, [(1024, 8), (u64::MAX, 0), (1024, 1), (1024, 16), (7, 1)]);
-        let got = starts(Objects::Dense { extents: FxHashMap::default(), end: 0 }, &records);
+        let got = starts(Objects::Dense(Extents::default()), &records);
         assert_eq!(got, [(0, 8), (8, 1), (0, 1), (9, 16), (25, 1)]);
         let got = starts(Objects::Byte, &records);
         assert_eq!(got[0], (2, 8));
