@@ -1,7 +1,8 @@
 //! Any CSV or other table of text, described by the user: which column holds what, in which unit.
 
 use super::bytes::HEAD_BYTES;
-use super::lines::{LineError, LineParser, ParsedLine, open_lines};
+use super::extents::Extents;
+use super::lines::{LineError, LineParser, ParsedLine, head_lines, open_lines};
 use super::names::NameTable;
 use super::normalise::RawRequest;
 use super::number;
@@ -33,6 +34,11 @@ hybridsim_config::choices! {
     }
 }
 
+hybridsim_config::choices! {
+    /// Meaning of the column of the address.
+    enum Objects { Address = "address", Dense = "dense" }
+}
+
 hybridsim_config::params! {
     struct Parameters {
         time: String = Kind::Text, default "\"time\"",
@@ -50,7 +56,12 @@ hybridsim_config::params! {
         offset: String = Kind::Text, default "\"offset\"",
             "Column of the address within its volume, decimal or as 0x1f00.";
         size: String = Kind::Text, default "\"size\"",
-            "Column of the length, in the unit of addresses.";
+            "Column of the length, in the unit of addresses. \"\" if there is none: then each \
+             request is one `size_unit` long.";
+        objects: Objects = Kind::Choice(Objects::NAMES), default "\"address\"",
+            "Meaning of the column of the address: an address, or (`dense`) an identifier, any \
+             number or text; then objects are laid out densely in order of first appearance \
+             (memory grows with their number).";
         volume: Option<String> = Kind::Text, optional,
             "Column of the volume, a number or a name; one volume when absent.";
         unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";
@@ -58,7 +69,7 @@ hybridsim_config::params! {
             "Unit of the lengths; that of the addresses if absent.";
         separator: Separator = Kind::Choice(Separator::NAMES), default "\"auto\"",
             "What separates columns; `auto` takes tab, comma, semicolon or blanks, whichever comes \
-             first in this list and is in the first line.";
+             first in this list, is in the first line, and gives requests.";
     }
 }
 
@@ -77,8 +88,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 /// A table whose first line has the default names.
 fn sniff(head: &FileHead<'_>) -> Confidence {
-    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let separator = separator(first, Separator::Auto);
+    let first = first_line(head);
+    let separator = separator(first);
     let has =
         |name: &str| split(first, separator).any(|text| text.eq_ignore_ascii_case(name.as_bytes()));
     match ["time", "op", "offset", "size"].into_iter().all(has) {
@@ -95,10 +106,17 @@ const NAMES: [(&str, &[&str]); 4] = [
     ("size", &["size", "length", "len", "bytes", "sectors", "count", "io_size", "nbytes"]),
 ];
 
-/// A description of the columns that the first line names, for the user to complete with units.
+/// A description of the columns that the first line names, or of numbers alone, for the user to
+/// complete with units.
 pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
-    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let separator = separator(first, Separator::Auto);
+    let is_number =
+        |(line, _): (&[u8], bool)| number::whole_or_hexadecimal(line.trim_ascii()).is_ok();
+    if head_lines(head).next().is_some() && head_lines(head).all(is_number) {
+        let numbers = "time = \"\", op = \"\", offset = \"1\", size = \"\", unit = \"4KiB\"";
+        return Some(format!("{{ kind = \"columns\", {numbers} }}"));
+    }
+    let first = first_line(head);
+    let separator = separator(first);
     let mut out = "{ kind = \"columns\"".to_owned();
     let (mut time_unit, mut unit) = ("s", "1B");
     for (key, names) in NAMES {
@@ -117,17 +135,23 @@ pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
     Some(format!("{out}, time_unit = \"{time_unit}\", unit = \"{unit}\" }}"))
 }
 
-/// The byte that separates columns; a blank stands for runs of blanks.
-fn separator(line: &[u8], choice: Separator) -> u8 {
-    match choice {
-        Separator::Comma => b',',
-        Separator::Semicolon => b';',
-        Separator::Tab => b'\t',
-        Separator::Blanks => b' ',
-        Separator::Auto => {
-            *[b'\t', b',', b';'].iter().find(|byte| line.contains(byte)).unwrap_or(&b' ')
-        }
-    }
+fn first_line<'a>(head: &FileHead<'a>) -> &'a [u8] {
+    head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default()
+}
+
+/// The bytes that separate columns, in the order in which they are looked for, with their choices
+/// and plurals; a blank stands for runs of blanks.
+const SEPARATORS: [(u8, Separator, &str); 4] = [
+    (b'\t', Separator::Tab, "tabs"),
+    (b',', Separator::Comma, "commas"),
+    (b';', Separator::Semicolon, "semicolons"),
+    (b' ', Separator::Blanks, "blanks"),
+];
+
+/// The first separator that a line contains.
+fn separator(line: &[u8]) -> u8 {
+    let found = SEPARATORS.into_iter().find(|(byte, ..)| line.contains(byte));
+    found.map_or(b' ', |(byte, ..)| byte)
 }
 
 /// The columns of a line, without quotation marks and blanks around them.
@@ -149,7 +173,10 @@ struct Columns {
     op: Option<usize>,
     read: Option<Vec<u8>>,
     offset: usize,
-    size: usize,
+    /// Without it each request has one unit.
+    size: Option<usize>,
+    /// Addresses of identifiers.
+    objects: Option<Extents<Vec<u8>>>,
     volume: Option<usize>,
     unit: u64,
     size_unit: u64,
@@ -166,17 +193,52 @@ fn open(mut input: FormatInput) -> TraceResult<Box<dyn RecordReader>> {
         // Reports what truncates the first line.
         input.file.peek(HEAD_BYTES, SourceLocation::Line(1))?;
     }
-    let head = input.file.head()?;
-    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let parser = Columns::new(&input.settings, first);
+    let parser = Columns::choose(&input.settings, &input.file.head()?);
     let parser = parser.map_err(|message| input.file.error(SourceLocation::Line(1), message))?;
     open_lines(input, parser)
 }
 
+/// Lines that show which separator gives requests.
+const TRIED_LINES: usize = 100;
+
 impl Columns {
-    fn new(settings: &Settings, first: &[u8]) -> Result<Self, String> {
+    /// The parser of a table. With `auto` it takes the first separator that gives requests.
+    fn choose(settings: &Settings, head: &FileHead<'_>) -> Result<Self, String> {
+        let (first, choice) = (first_line(head), Parameters::from_settings(settings).separator);
+        if let Some((byte, ..)) = SEPARATORS.into_iter().find(|(_, named, _)| *named == choice) {
+            return Self::new(settings, first, byte);
+        }
+        let mut found: Option<(u8, &str, Vec<RawRequest>)> = None;
+        for (byte, _, name) in SEPARATORS {
+            if !first.trim_ascii().contains(&byte) {
+                continue;
+            }
+            let Ok(mut parser) = Self::new(settings, first, byte) else { continue };
+            let (mut requests, mut bad) = (Vec::new(), 0);
+            for (line, doubtful) in head_lines(head).take(TRIED_LINES) {
+                match parser.parse(line) {
+                    Ok(ParsedLine::Request(raw)) => requests.push(raw),
+                    Ok(_) => {}
+                    Err(_) => bad += usize::from(!doubtful),
+                }
+            }
+            match &found {
+                _ if requests.len() <= bad => {}
+                None => found = Some((byte, name, requests)),
+                Some((_, _, same)) if *same == requests => {}
+                Some((_, other, _)) => {
+                    return Err(format!(
+                        "`separator`: {other} and {name} can both separate the columns, with \
+                         different requests; name one"
+                    ));
+                }
+            }
+        }
+        Self::new(settings, first, found.map_or_else(|| separator(first), |(byte, ..)| byte))
+    }
+
+    fn new(settings: &Settings, first: &[u8], separator: u8) -> Result<Self, String> {
         let params = Parameters::from_settings(settings);
-        let separator = separator(first, params.separator);
         let mut header = false;
         let mut column = |name: &str, text: &str| -> Result<Option<usize>, String> {
             if text.is_empty() {
@@ -202,7 +264,7 @@ impl Columns {
         let volume = column("volume", params.volume.as_deref().unwrap_or_default())?;
         let needed = |at: Option<usize>, name| at.ok_or(format!("`{name}` needs a column"));
         let offset = needed(column("offset", &params.offset)?, "offset")?;
-        let size = needed(column("size", &params.size)?, "size")?;
+        let size = column("size", &params.size)?;
         let (shift, ticks) = match params.time_unit {
             TimeUnit::Seconds => (9, 1),
             TimeUnit::Milliseconds => (6, 1),
@@ -217,6 +279,7 @@ impl Columns {
             read: params.read.map(String::into_bytes),
             offset,
             size,
+            objects: (params.objects == Objects::Dense).then(Extents::default),
             volume,
             unit: params.unit,
             size_unit: params.size_unit.unwrap_or(params.unit),
@@ -272,10 +335,7 @@ impl LineParser for Columns {
             None => Op::Read,
         };
         let bytes = |name, text: &[u8], unit: u64| -> Result<u64, LineError> {
-            let number = match text {
-                [b'0', b'x' | b'X', ..] => number::hexadecimal(text),
-                _ => number::whole(text),
-            };
+            let number = number::whole_or_hexadecimal(text);
             let number = number.map_err(|error| LineError::number(name, error))?;
             number.checked_mul(unit).ok_or(LineError::new(name, "is too large"))
         };
@@ -286,17 +346,29 @@ impl LineParser for Columns {
         if op == Op::Flush {
             return Ok(ParsedLine::Request(RawRequest::sectors(time_ns, volume, op, 0, 0)));
         }
+        let in_sectors =
+            self.unit.is_multiple_of(SECTOR_BYTES) && self.size_unit.is_multiple_of(SECTOR_BYTES);
         // Addresses in sectors or larger units may be beyond 2^64 bytes.
-        if self.unit.is_multiple_of(SECTOR_BYTES) && self.size_unit.is_multiple_of(SECTOR_BYTES) {
-            let start = bytes("the offset", at(self.offset), self.unit / SECTOR_BYTES)?;
-            let sectors = bytes("the size", at(self.size), self.size_unit / SECTOR_BYTES)?;
-            return Ok(ParsedLine::Request(RawRequest::sectors(
-                time_ns, volume, op, start, sectors,
-            )));
+        let scale = if in_sectors { SECTOR_BYTES } else { 1 };
+        let raw = |start, length| match in_sectors {
+            true => RawRequest::sectors(time_ns, volume, op, start, length),
+            false => RawRequest::bytes(time_ns, volume, op, start, length),
+        };
+        let offset = at(self.offset);
+        let address = match self.objects {
+            Some(_) => 0,
+            None => bytes("the offset", offset, self.unit / scale)?,
+        };
+        let length = match self.size {
+            Some(column) => bytes("the size", at(column), self.size_unit / scale)?,
+            None => self.size_unit / scale,
+        };
+        let mut raw = raw(address, length);
+        if let Some(objects) = &mut self.objects {
+            NameTable::check("the offset", offset)?;
+            raw.start = objects.locate(offset, raw.sectors);
         }
-        let offset = bytes("the offset", at(self.offset), self.unit)?;
-        let length = bytes("the size", at(self.size), self.size_unit)?;
-        Ok(ParsedLine::Request(RawRequest::bytes(time_ns, volume, op, offset, length)))
+        Ok(ParsedLine::Request(raw))
     }
 
     fn label(&self, volume: u64) -> String {
@@ -316,7 +388,7 @@ mod tests {
     use hybridsim_config::param::Value;
     use hybridsim_config::registry::Registry;
 
-    fn columns(first: &str, list: &[(&'static str, &str)]) -> Result<Columns, String> {
+    fn settings(list: &[(&'static str, &str)]) -> Settings {
         let mut settings = defaults(Parameters::PARAMS, &Registry::default());
         for &(name, text) in list {
             let value = match text.parse() {
@@ -325,7 +397,12 @@ mod tests {
             };
             settings.set(name, value);
         }
-        Columns::new(&settings, first.as_bytes())
+        settings
+    }
+
+    fn columns(first: &str, list: &[(&'static str, &str)]) -> Result<Columns, String> {
+        let first = first.as_bytes();
+        Columns::new(&settings(list), first, separator(first))
     }
 
     #[test]
@@ -362,6 +439,62 @@ mod tests {
         check_line(&mut numbered, large, "the offset is too large");
     }
 
+    /// A table with the separator that `auto` finds.
+    fn table(text: &str, list: &[(&'static str, &str)]) -> Result<Columns, String> {
+        Columns::choose(&settings(list), &FileHead { bytes: text.as_bytes(), whole: true })
+    }
+
+    #[test]
+    fn a_comma_within_a_column_does_not_separate() {
+        let list = [("time", "1"), ("volume", "2"), ("op", "3"), ("offset", "4"), ("size", "5")];
+        let line = "0.5 8,0 R 4096 512";
+        let mut blanks = table(&format!("{line}\n"), &list).unwrap();
+        check_line(&mut blanks, line, "500000000 ns, volume 8,0: read 8+1");
+        let line = "0.5, disk a, R, 4096, 512";
+        let mut commas = table(&format!("{line}\n"), &list).unwrap();
+        check_line(&mut commas, line, "500000000 ns, volume disk a: read 8+1");
+        let list = [("time", ""), ("op", ""), ("offset", "1"), ("size", ""), ("objects", "dense")];
+        let error = table("a b,c\na c,d\na b,d\n", &list).err().expect("two readings");
+        let expect = "`separator`: commas and blanks can both separate the columns, with different \
+                      requests; name one";
+        assert_eq!(error, expect);
+        let widened = "0 ns, volume 0: read 0+1 widened";
+        let named = [&list[..], &[("separator", "comma")]].concat();
+        check_line(&mut table("a b,c\n", &named).unwrap(), "a b,c", widened);
+    }
+
+    #[test]
+    fn a_table_without_sizes() {
+        let list = [("time", ""), ("op", ""), ("offset", "1"), ("size", ""), ("unit", "4096")];
+        let mut numbers = table("0x10\n17\n", &list).unwrap();
+        check_line(&mut numbers, "0x10", "0 ns, volume 0: read 128+8");
+        check_line(&mut numbers, "17", "0 ns, volume 0: read 136+8");
+        let sized = [&list[..], &[("size_unit", "512")]].concat();
+        check_line(&mut table("17\n", &sized).unwrap(), "17", "0 ns, volume 0: read 136+1");
+        let head = |text: &'static str| FileHead { bytes: text.as_bytes(), whole: true };
+        let expect = "{ kind = \"columns\", time = \"\", op = \"\", offset = \"1\", size = \"\", \
+                      unit = \"4KiB\" }";
+        assert_eq!(suggestion(&head("0x10\n17\n")).as_deref(), Some(expect));
+        assert_eq!(suggestion(&head("0x10\nx\n")), None);
+        assert_eq!(suggestion(&head("\n")), None);
+    }
+
+    #[test]
+    fn identifiers_are_laid_out_densely() {
+        let list = [("time", "1"), ("op", "2"), ("read", "get"), ("offset", "3"), ("size", "4")];
+        let dense = [&list[..], &[("objects", "dense")]].concat();
+        let mut keys = table("5,get,photo/7,1000\n", &dense).unwrap();
+        let second = "5000000000 ns, volume 0:";
+        let mut check = |line, expect: &str| check_line(&mut keys, line, expect);
+        check("5,get,photo/7,1000", &format!("{second} read 0+2 widened"));
+        check("5,set,3f9a,512", &format!("{second} write 2+1"));
+        check("5,get,photo/7,100", &format!("{second} read 0+1 widened"));
+        check("5,get,photo/7,1025", &format!("{second} read 3+3 widened"));
+        check("5,get,,100", "the offset is missing");
+        let long = format!("5,get,{},1", "x".repeat(1025));
+        check(&long, "the offset is longer than 1,024 bytes");
+    }
+
     #[test]
     fn descriptions_that_do_not_fit() {
         let check = |list: &[(&'static str, &str)], expect: &str| {
@@ -370,7 +503,7 @@ mod tests {
         };
         check(&[], "`size`: the first line has no column called \"size\"");
         check(&[("size", "0")], "columns are counted from 1");
-        check(&[("size", "")], "`size` needs a column");
+        check(&[("offset", ""), ("size", "4")], "`offset` needs a column");
         let mut untimed =
             columns("time,op,offset,length", &[("size", "4"), ("time", ""), ("op", "")]).unwrap();
         assert!(!untimed.has_times());
