@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import functools
 import html
+import io
 import json
 import os
 import pathlib
@@ -201,7 +202,7 @@ class Result(Document):
         text = self._files.get("series.csv")
         if text is None:
             raise Error(_NOT_DRAWN)
-        head, *rows = csv.reader(text.splitlines())
+        head, *rows = csv.reader(io.StringIO(text, newline=""))
         return Table({name: [_cell(row[at]) for row in rows] for at, name in enumerate(head)})
 
     def latency_distribution(self, of: str = "all") -> Table:

@@ -62,7 +62,7 @@ class Objective:
             raise Error(f"{text!r}: write an objective as path, path:min, path:max or path:number")
         return cls(path, target=target)
 
-    def cost(self, value: float) -> float:
+    def loss(self, value: float) -> float:
         """What is minimised: the value, its negative, or its distance from the target."""
         if self.target is not None:
             return abs(value - self.target)
@@ -132,26 +132,26 @@ class Search:
             raise Error(
                 f"no trial satisfies the constraints: widen the ranges, or try more{reason}"
             )
-        return min(front, key=lambda trial: self._costs(trial)[0])
+        return min(front, key=lambda trial: self._losses(trial)[0])
 
     @property
     def front(self) -> tuple[Trial, ...]:
         """The Pareto front: feasible trials that no other dominates."""
         feasible = [trial for trial in self.trials if trial.feasible]
-        costs = [self._costs(trial) for trial in feasible]
+        losses = [self._losses(trial) for trial in feasible]
 
         def dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
             return one != other and all(a <= b for a, b in zip(one, other, strict=True))
 
         kept: dict[tuple[float, ...], Trial] = {}
-        for trial, cost in zip(feasible, costs, strict=True):
-            if not any(dominates(other, cost) for other in costs):
-                kept.setdefault(cost, trial)
-        return tuple(kept[cost] for cost in sorted(kept))
+        for trial, loss in zip(feasible, losses, strict=True):
+            if not any(dominates(other, loss) for other in losses):
+                kept.setdefault(loss, trial)
+        return tuple(kept[loss] for loss in sorted(kept))
 
-    def _costs(self, trial: Trial) -> tuple[float, ...]:
+    def _losses(self, trial: Trial) -> tuple[float, ...]:
         pairs = zip(trial.objectives or (), self.objectives, strict=True)
-        return tuple(objective.cost(value) for value, objective in pairs)
+        return tuple(objective.loss(value) for value, objective in pairs)
 
     def table(self) -> Table:
         """One row per trial: values, objectives, whether it is feasible and on the front."""
@@ -471,8 +471,8 @@ class _Study:
             if any(math.isnan(value) for value in values + violations):
                 self._fail(trial, _NO_VALUE)
                 continue
-            cost = self._search.objectives[0].cost(values[0])
-            rank = [sum(max(value, 0.0) for value in violations), cost]
+            loss = self._search.objectives[0].loss(values[0])
+            rank = [sum(max(value, 0.0) for value in violations), loss]
             trial.set_user_attr(attribute, rank)
             kept.append((rank, entry))
         others = [
@@ -504,7 +504,7 @@ class _Study:
         trial.set_user_attr("violations", violations)
         trial.set_user_attr("objectives", values)
         pairs = zip(self._search.objectives, values, strict=True)
-        self._study.tell(trial, [objective.cost(value) for objective, value in pairs])
+        self._study.tell(trial, [objective.loss(value) for objective, value in pairs])
 
     def _fail(self, trial: Any, error: str) -> None:
         trial.set_user_attr("error", error)

@@ -144,10 +144,13 @@ proptest! {
             .and("admission", threshold(shape.threshold))
             .and("flash_queue_depth", Value::Count(shape.depths.0))
             .and("disk_queue_depth", Value::Count(shape.depths.1))
-            .and("queue_depth", Value::Count(shape.depths.0))
             .and("destage_depth", Value::Count(shape.depths.2))
             .and("destage_bytes", Value::Bytes(shape.destage_pages * shape.page_sectors * 512))
             .and("merge_writes", Value::Flag(shape.merge));
+        let settings = match seed % 2 {
+            0 => settings,
+            _ => settings.and("queue_depth", Value::Count(1 + seed % 7)),
+        };
         let registry = registry();
         let children = [shape.flash_pages * shape.page_sectors, shape.disk_sectors];
         let requests: Vec<Request> = steps

@@ -201,7 +201,10 @@ fn a_hybrid_disk_keeps_what_it_acknowledged_under_every_cleanup() {
     let mut recoveries = 0;
     for cleanup in hybridsim_cache::cleanup::ENTRIES.iter().map(|entry| entry.description.name) {
         for journal in [false, true] {
-            let system = hybrid(cleanup, &format!("journal = {journal}"), disk);
+            // Requests of the host wait in the controller as well.
+            let more =
+                format!("journal = {journal}\nqueue_depth = {}", if journal { 2 } else { 9 });
+            let system = hybrid(cleanup, &more, disk);
             let done = run(&system, 60_000, 80);
             let name = format!("{cleanup}, journal {journal}");
             assert_eq!(done.fault, None, "{name}");

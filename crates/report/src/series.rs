@@ -6,8 +6,8 @@ use std::fmt::Write;
 /// Values of a column, by interval.
 type Values = Vec<Option<f64>>;
 
-/// The columns that apply to the system, warm-up included: `time_ns`, the start of the interval;
-/// sums over it; levels as mean, minimum and maximum, those of a node with its path.
+/// The run as CSV, warm-up included, with the columns that apply to the system: `time_ns`, the start
+/// of the interval; sums over it; levels as mean, minimum and maximum, those of a node with its path.
 pub fn table(series: &Series) -> String {
     let columns = columns(series);
     let mut text = String::new();
@@ -36,13 +36,13 @@ fn columns(series: &Series) -> Vec<(String, Values)> {
         ("writes", &series.writes),
         ("read_bytes", &series.read_bytes),
         ("write_bytes", &series.write_bytes),
-        ("latency_ns_max", &series.latency_ns_max),
         ("host_programs", &series.host_programs),
         ("programs", &series.programs),
         ("erases", &series.erases),
         ("destaged_sectors", &series.destaged_sectors),
     ];
     all.extend(sums.map(|(name, values)| (name.to_owned(), counts(values))));
+    all.push(("latency_ns_max".to_owned(), counts(&series.latency_ns_max)));
     all.push(("latency_ns_mean".to_owned(), series.latency_ns_mean.clone()));
     all.push(("latency_ns_p50".to_owned(), levels(&series.latency_ns_p50)));
     all.push(("latency_ns_p99".to_owned(), levels(&series.latency_ns_p99)));

@@ -32,8 +32,8 @@ const PAIRS: [[u8; 2]; 100] = {
 pub const NAMES: [&str; 5] =
     ["fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm", "series.csv"];
 
-/// Files by name with their content, of the measured window; the series is of the whole run, where
-/// there are data of charts. A kind of request of which there was none has no table.
+/// Files by name with their content, of the measured window; `series.csv` is of the whole run, and
+/// needs the data of charts. A kind of request of which there was none has no table.
 pub fn for_tools(done: &RunOutput) -> Vec<(&'static str, String)> {
     let [shape, all, read, write, over_time] = NAMES;
     let pictures = done.pictures.as_ref();

@@ -116,6 +116,9 @@ fn generator(
     let entry = registry
         .find::<GeneratorEntry>(&choice.name)
         .expect("a checked scenario names a registered generator");
+    let loops = field::<u64>(&scenario.workload, "loops");
+    let key = &scenario.workload_key;
+    let problems = |key: &str, list| RunError::Scenario(section(scenario, key, list));
     let build = entry.build;
     let (settings, registry) = (choice.settings.clone(), registry.clone());
     let (seed, path) = (scenario.seed(), scenario.stream.clone());
@@ -129,10 +132,7 @@ fn generator(
             may_be_endless: false,
         })
     };
-    let key = &scenario.workload_key;
-    let problems = |key: &str, list| RunError::Scenario(section(scenario, key, list));
     let first = build().map_err(|list| problems(&format!("{key}.generator"), list))?;
-    let loops = field::<u64>(&scenario.workload, "loops");
     if loops == 1 {
         return Ok(first);
     }

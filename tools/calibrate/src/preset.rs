@@ -43,13 +43,14 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
     measured(out, "write_overhead", &write_overhead, &read_overhead);
     for scattered in &calibration.scattered {
         let comment = with_margin(&scattered.erases, " erases", 3);
-        let overhead = calibration.write.as_ref().map_or(0.0, |line| line.overhead_ns.value);
+        let line = calibration.write.as_ref().expect("scattered writes are above its line");
+        let overhead = line.overhead_ns.value;
         let corrected = overhead + scattered.erases.value * known.erase_ns;
         let _ = writeln!(
             text,
             "# A scattered write of {} bytes costs {comment};\n\
              # by the formula as konanki prints it, without the overhead, {:.3}.\n\
-             # On flash that erases nothing itself, such as an empty one, they are in:\n\
+             # For flash that is simulated empty, and so erases nothing, this includes them:\n\
              # write_overhead = \"{:.0} ns\"",
             scattered.bytes,
             scattered.printed_erases,

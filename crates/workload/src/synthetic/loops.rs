@@ -2,7 +2,7 @@
 
 use hybridsim_engine::{Arrival, SimDuration, SimTime, Source};
 
-/// Builds another pass.
+/// Builds the generator again, for the next pass.
 pub type Build = Box<dyn Fn() -> Result<Box<dyn Source>, String>>;
 
 /// Passes of the same requests. A pass starts one mean interarrival time after the last request of
@@ -13,11 +13,11 @@ pub struct Loops {
     loops: u64,
     done: u64,
     start: SimDuration,
-    /// Since the start of the pass.
+    /// Arrival of the last request, since the start of the pass.
     last: SimDuration,
     /// Requests of the pass.
     requests: u64,
-    /// Those of passes that have ended.
+    /// Bytes of the application in passes that have ended.
     application_bytes: u64,
 }
 
@@ -29,7 +29,7 @@ impl Loops {
     pub fn new(loops: u64, pass: Box<dyn Source>, build: Build) -> Result<Self, String> {
         if !pass.reads_ahead() {
             let message = "a generator whose requests depend on completions, or that ends by \
-                           `duration`, cannot be repeated";
+                           `duration` without arrival times, cannot be repeated";
             return Err(message.to_owned());
         }
         let (start, last) = (SimDuration::ZERO, SimDuration::ZERO);
@@ -49,7 +49,7 @@ impl Source for Loops {
                 }
                 return Ok(Some(arrival));
             }
-            if self.done + 1 >= self.loops || self.requests == 0 {
+            if self.requests == 0 || self.done >= self.loops - 1 {
                 self.done = self.loops;
                 return Ok(None);
             }

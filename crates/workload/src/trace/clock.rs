@@ -1,9 +1,9 @@
 //! The clock of a trace.
 
-/// Earlier than the clock of any trace of completions begins: what completes first arrived before.
+/// Added to times of completion, as the first requests arrived before time 0.
 const BEFORE_NS: u64 = 1_000_000_000_000;
 
-/// The arrival of a request that completed at `done_ns`, `latency_ns` after it.
+/// The arrival of a request that took `latency_ns` and completed at `done_ns`, plus [`BEFORE_NS`].
 #[inline]
 pub(crate) const fn arrival_ns(done_ns: u64, latency_ns: u64) -> u64 {
     done_ns.saturating_add(BEFORE_NS).saturating_sub(latency_ns)

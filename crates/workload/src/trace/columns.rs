@@ -59,9 +59,9 @@ hybridsim_config::params! {
             "Column of the length, in the unit of addresses. \"\" if there is none: then each \
              request is one `size_unit` long.";
         objects: Objects = Kind::Choice(Objects::NAMES), default "\"address\"",
-            "Meaning of the column of the address: an address, or (`dense`) an identifier, any \
-             number or text; then objects are laid out densely in order of first appearance \
-             (memory grows with their number).";
+            "What the column `offset` holds: an address, or (`dense`) an identifier, any number or \
+             text; then objects of all volumes are laid out in order of first appearance (memory \
+             grows with their number), and `unit` has no effect.";
         volume: Option<String> = Kind::Text, optional,
             "Column of the volume, a number or a name; one volume when absent.";
         unit: u64 = Kind::Bytes, default "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.";

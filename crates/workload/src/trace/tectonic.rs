@@ -11,7 +11,7 @@
 
 use super::extents::Extents;
 use super::lines::{
-    Blanks, Commas, LineError, LineParser, ParsedLine, Row, open_lines, sniff_lines,
+    Blanks, Commas, LineError, LineParser, ParsedLine, Row, head_lines, open_lines, sniff_lines,
 };
 use super::names::NameTable;
 use super::normalise::RawRequest;
@@ -25,7 +25,7 @@ hybridsim_config::params! {
     struct Parameters {
         block_bytes: u64 = Kind::Bytes, default "\"8MiB\"",
             "Size of the extent that each block gets, the largest size of a block: a multiple of \
-             512 bytes, up to 1 GiB.";
+             512 bytes, up to 1 GiB. Memory grows with the number of blocks.";
     }
 }
 
@@ -37,7 +37,14 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         origin: "Baleen (Wong et al., FAST 2024); CacheLib, CacheBench",
         params: Parameters::PARAMS,
     },
-    sniff: |head| sniff_lines(head, &mut Tectonic::new(BLOCK_BYTES), Confidence::Certain),
+    // Numbers without names could be of something else.
+    sniff: |head| {
+        let confidence = match head_lines(head).any(|(line, _)| has_names(line)) {
+            true => Confidence::Certain,
+            false => Confidence::Likely,
+        };
+        sniff_lines(head, &mut Tectonic::new(BLOCK_BYTES), confidence)
+    },
     open: |input| {
         let parser = Tectonic::new(Parameters::from_settings(&input.settings).block_bytes);
         open_lines(input, parser)
@@ -52,8 +59,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 /// The default of `block_bytes`, as in Baleen's simulator.
 const BLOCK_BYTES: u64 = 8 << 20;
-const SECOND_NS: u64 = 1_000_000_000;
-/// More equal requests in a second than this are no count.
+/// The largest `op_count`.
 const COUNT_MAX: u64 = 65_536;
 const BEYOND: &str =
     "requests beyond the end of their block; left out (`block_bytes` is the size of blocks)";
@@ -99,7 +105,7 @@ impl Layout {
             size: row.position("io_size")?,
             time: row.position("op_time")?,
             op: row.position("op_name")?,
-            part: row.position("rs_shard_id"),
+            part: row.position("rs_shard_id").or_else(|| row.position("host_name")),
             count: row.position("op_count"),
         })
     }
@@ -111,8 +117,16 @@ struct Tectonic {
     extents: Extents<Vec<u8>>,
     /// Block and part of the last line.
     key: Vec<u8>,
-    /// The last request, how many equal ones follow it, and their distance in time.
-    repeat: Option<(RawRequest, u64, u64)>,
+    /// The last request, and how many equal ones follow it.
+    repeat: Option<(RawRequest, u64)>,
+}
+
+/// Whether a line has the names of columns.
+fn has_names(line: &[u8]) -> bool {
+    let is_csv = line.contains(&b',');
+    let row = if is_csv { Commas::new(line).row() } else { Blanks::new(line).row() };
+    // Text of Baleen has them in a comment.
+    ["block_id", "io_offset"].iter().all(|name| row.position(name).is_some())
 }
 
 /// The operation of a number or a name; `None` if it moves no data.
@@ -193,15 +207,13 @@ impl LineParser for Tectonic {
         let start = self.extents.locate(self.key.as_slice(), self.block_bytes / SECTOR_BYTES);
         let start = start.saturating_mul(SECTOR_BYTES).saturating_add(offset);
         let raw = RawRequest::bytes(time_ns, 0, op, start, size);
-        // Baleen's simulator spreads them over a second as well.
-        self.repeat = Some((raw, count - 1, SECOND_NS / count));
+        self.repeat = Some((raw, count - 1));
         Ok(ParsedLine::Request(raw))
     }
 
     fn repeated(&mut self) -> Option<RawRequest> {
-        let (raw, left, gap_ns) = self.repeat.as_mut()?;
+        let (raw, left) = self.repeat.as_mut()?;
         *left = left.checked_sub(1)?;
-        raw.time_ns = raw.time_ns.saturating_add(*gap_ns);
         Some(*raw)
     }
 }
@@ -258,9 +270,10 @@ mod tests {
         ] {
             let head = FileHead { bytes: text.as_bytes(), whole: true };
             let found = choose(ENTRIES, &head).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let is_guess = text != names;
             assert_eq!(
                 (found.entry.description.name, found.detection.is_guess()),
-                ("tectonic", false)
+                ("tectonic", is_guess)
             );
             assert!(!found.also.contains(&"biotracer"), "{text}");
         }
@@ -274,6 +287,12 @@ mod tests {
         check("5,ab7,1024,512,getChunkData.Temp,1,2", "5000000000 ns, volume 0: read 1+2");
         check("5,ab7,1024,512,putChunk.Permanent,,3", "5000000000 ns, volume 0: write 16385+2");
         check("5,,1024,512,putChunk,1,3", "the block is missing");
+        let mut of_hosts = parser();
+        let mut check = |line, expect: &str| check_line(&mut of_hosts, line, expect);
+        check("op_time,block_id,io_size,io_offset,op_name,host_name", "no request");
+        check("5,ab7,512,0,putChunk,h1", "5000000000 ns, volume 0: write 0+1");
+        check("5,ab7,512,0,putChunk,h2", "5000000000 ns, volume 0: write 16384+1");
+        let mut check = |line, expect: &str| check_line(&mut table, line, expect);
         check("5,ab7,1024,512,deleteChunk,1,3", &format!("skipped: {OTHER}"));
         check("5,ab7,1024,512,putChunk", "the line has not as many columns as the first line");
         let mut bare = parser();
@@ -286,13 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_for_requests_spread_over_a_second() {
+    fn a_line_stands_for_equal_requests() {
         let mut of_2023 = parser();
         let line = "70 0 512 2 1 8 7 0 4 55";
         check_line(&mut of_2023, line, "2000000000 ns, volume 0: read 0+1");
         let times: Vec<_> =
             std::iter::from_fn(|| of_2023.repeated().map(|raw| raw.time_ns)).collect();
-        assert_eq!(times, [2_250_000_000, 2_500_000_000, 2_750_000_000]);
+        assert_eq!(times, [2_000_000_000; 3]);
         check_line(&mut of_2023, "70 0 512 3 1 8 7 0 1 55", "3000000000 ns, volume 0: read 0+1");
         assert_eq!(of_2023.repeated(), None);
     }

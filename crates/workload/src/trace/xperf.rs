@@ -72,7 +72,7 @@ impl LineParser for Xperf {
         loop {
             match fields.text() {
                 b"" => return Err(LineError::new("the process with its number", "is missing")),
-                text if text.ends_with(b")") => break,
+                text if ends_with_number(text) => break,
                 _ => {}
             }
         }
@@ -93,6 +93,12 @@ impl LineParser for Xperf {
     }
 }
 
+/// Whether a field ends with a number in brackets, as a process does.
+fn ends_with_number(text: &[u8]) -> bool {
+    let inner = text.strip_suffix(b")").and_then(|text| text.rsplit(|byte| *byte == b'(').next());
+    inner.is_some_and(|number| number::whole(number.trim_ascii()).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +112,7 @@ mod tests {
             "1000003000000 ns, volume 3: read 8+1 in 2000000",
         );
         check(
-            "DiskWrite, 5000.5, a, b.exe ( 12), 8, 0xff, 4096, 512, 2000, 3",
+            "DiskWrite, 5000.5, a (x86), b.exe ( 12), 8, 0xff, 4096, 512, 2000, 3",
             "1000003000500 ns, volume 3: write 8+1 in 2000000",
         );
         check(

@@ -2,10 +2,11 @@
 
 use super::{JobResult, MeasuredJob, SsdCalibration};
 
-/// A mean error of the rates fitted to that is worth a warning.
+/// The mean error of the rates fitted to from which a warning is given.
 const MISFIT: f64 = 0.1;
 
-/// Jobs held out with at most so many times as many requests outstanding judge the fit.
+/// A job held out is beyond the fit if it has more than so many times the requests outstanding of
+/// every job of its kind that was fitted to.
 const NEAR: u64 = 4;
 
 /// Latencies that fall by less than this share, and rates that rise by less, are the same.
@@ -67,8 +68,8 @@ impl SsdCalibration<'_> {
         let error = self.fitted[1].rate_mean;
         (error >= MISFIT).then(|| {
             format!(
-                "the jobs that were fitted to are {:.1} % off themselves on average: no drive of \
-                 this structure has these rates; try another START, or fit to fewer kinds of jobs",
+                "the jobs that were fitted to are {:.1} % off themselves on average: no drive that \
+                 was tried has these rates; try another START, or fit to fewer kinds of jobs",
                 100.0 * error
             )
         })
@@ -110,7 +111,8 @@ impl SsdCalibration<'_> {
                 let is_far = it.measured.depth * NEAR < job.measured.depth;
                 is_far && rate(it) * (1.0 + SAME) < rate(job)
             };
-            !job.fitted && row.filter(|it| it.fitted).all(below)
+            let mut fitted = row.filter(|it| it.fitted).peekable();
+            !job.fitted && fitted.peek().is_some() && fitted.all(below)
         };
         let count = self.jobs.iter().filter(is_beyond).count();
         (count > 0).then(|| {

@@ -1,13 +1,14 @@
 //! Figure 12(a): wear of the blocks, over as many writes as the paper has.
 
-use super::{EXT3, NTFS, REPLAYS, WRITES, job, mean, number, range, replayed};
+use super::{EXT3, NTFS, REPLAYS, WRITES, job, mean, number, range};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig12a", run: reproduce };
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let long = |load: &str, count: u64, wear: &str| {
-        replayed(job("C3", 256, load), count)
+        job("C3", 256, load)
+            .set("workload.loops", count)
             .named(format!("{load}, a month replayed {count} times, wear levelling: {wear}"))
             .set("component.ssd.wear_levelling", format!("\"{wear}\""))
     };
