@@ -7,6 +7,7 @@
 //! end all data are read back.
 
 pub mod mean_field;
+pub mod placement;
 pub mod zones;
 
 use hybridsim_array::concat::Concat;

@@ -145,6 +145,12 @@ pub trait Component {
         None
     }
 
+    /// Sectors that still fit into the open reclaim unit of a placement handle (RUAMW), if it is a
+    /// device that places writes by handle and has this one.
+    fn unit_left(&self, _handle: u8) -> Option<u64> {
+        None
+    }
+
     /// Called once before the first request.
     fn start(&mut self, _ctx: &mut Ctx<'_>) {}
 

@@ -141,10 +141,15 @@ fn page_mapping_conforms_with_placement_handles() {
             if let Value::Entry(entry) = &mut choice {
                 entry.settings = entry.settings.clone().and("isolation", text(isolation));
             }
-            let settings = settings.clone().and("placement", choice);
-            let subject = subject(ftl::page::ENTRY, &settings, &registry);
-            let coverage = check(&subject, 120, 5).unwrap_or_else(|failure| panic!("{failure}"));
-            assert!(coverage.ran > 20 && coverage.erases > 500, "{isolation}: {coverage:?}");
+            let placed = settings.clone().and("placement", choice);
+            for name in ["none", "static", "dual-pool"] {
+                let wear = eager(defaults::entry("wear-levelling", name, &registry));
+                let settings = placed.clone().and("wear", wear);
+                let subject = subject(ftl::page::ENTRY, &settings, &registry);
+                let coverage =
+                    check(&subject, 120, 5).unwrap_or_else(|failure| panic!("{failure}"));
+                assert!(coverage.ran > 20 && coverage.erases > 500, "{isolation}: {coverage:?}");
+            }
         }
     }
 }

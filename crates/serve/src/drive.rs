@@ -234,9 +234,14 @@ impl Drive {
             retired_blocks: a.retired_blocks + b.retired_blocks,
             free: a.free.min(b.free),
             erases: [a.erases[0].min(b.erases[0]), a.erases[1].max(b.erases[1])],
-            unit_bytes: a.unit_bytes.max(b.unit_bytes),
+            unit_bytes: a.unit_bytes + b.unit_bytes,
             celsius: [a.celsius, b.celsius].into_iter().flatten().reduce(f64::max),
         })
+    }
+
+    /// Sectors that still fit into the open reclaim units of a placement handle, those of all SSDs.
+    pub fn unit_left(&self, handle: u8) -> u64 {
+        self.session.devices().filter_map(|device| device.unit_left(handle)).sum()
     }
 
     /// Placement handles of the system's SSDs, if one places data by them.

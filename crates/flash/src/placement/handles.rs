@@ -58,6 +58,10 @@ impl Placement for Handles {
     }
 
     fn class(&mut self, _lpn: Lpn, hint: Hint) -> u8 {
-        if hint.handle < self.handles { hint.handle } else { 0 }
+        self.class_of(hint.handle).unwrap_or(0)
+    }
+
+    fn class_of(&self, handle: u8) -> Option<u8> {
+        (handle < self.handles).then_some(handle)
     }
 }

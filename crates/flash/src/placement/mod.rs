@@ -32,6 +32,12 @@ pub trait Placement: SavedState {
     /// The class of this write of `lpn`; records the write. Called with two classes or more.
     fn class(&mut self, lpn: Lpn, hint: Hint) -> u8;
 
+    /// The class that the host names by a placement handle; `None` where it names none, or has no
+    /// such handle.
+    fn class_of(&self, _handle: u8) -> Option<u8> {
+        None
+    }
+
     /// Controller memory it needs, in bytes.
     fn ram_bytes(&self) -> u64 {
         0

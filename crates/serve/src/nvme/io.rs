@@ -309,7 +309,9 @@ impl Queue {
             return Err(Status::INVALID_FIELD);
         }
         let length = (command.dword(11) as usize + 1).saturating_mul(4);
-        let mut page = placement.status(namespace.shift);
+        let mut page = self.server.with_drive(|drive| {
+            placement.status(namespace.shift, |handle| drive.unit_left(handle))
+        });
         page.resize(length.min(command.data()?.0), 0);
         Ok(Done::data(page))
     }

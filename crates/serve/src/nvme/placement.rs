@@ -26,8 +26,9 @@ struct Event {
 }
 
 pub struct Placement {
-    /// Sectors that hosts have written with each handle.
-    written: Vec<Cell<u64>>,
+    handles: u8,
+    /// Sectors that hosts have written.
+    written: Cell<u64>,
     /// Sectors of a reclaim unit.
     unit: u64,
     /// The figures of the flash when serving began.
@@ -41,7 +42,8 @@ pub struct Placement {
 impl Placement {
     pub fn new(handles: Handles, before: Health) -> Self {
         Self {
-            written: (0..handles.count).map(|_| Cell::new(0)).collect(),
+            handles: handles.count,
+            written: Cell::new(0),
             is_persistent: handles.isolates_copies,
             unit: (before.unit_bytes / SECTOR_BYTES).max(1),
             before,
@@ -55,7 +57,7 @@ impl Placement {
     pub fn handle(&self, command: &Command, sectors: u64, milliseconds: u64) -> u8 {
         let identifier = (command.dword(13) >> 16) as u16;
         let handle = match command.dword(12) >> 20 & 0xF {
-            DIRECTIVE if usize::from(identifier) < self.written.len() => identifier as u8,
+            DIRECTIVE if identifier < u16::from(self.handles) => identifier as u8,
             DIRECTIVE => {
                 let event = Event {
                     kind: INVALID_IDENTIFIER,
@@ -72,20 +74,18 @@ impl Placement {
             }
             _ => 0,
         };
-        let written = &self.written[usize::from(handle)];
-        written.set(written.get() + sectors);
+        self.written.set(self.written.get() + sectors);
         handle
     }
 
-    /// Handles of a namespace, and what is left of the unit that each of them writes.
-    pub fn status(&self, shift: u32) -> Vec<u8> {
-        let count = self.written.len();
-        let mut page = Page::new(16 + 32 * count);
-        page.u16(14, count as u16);
-        for (handle, written) in self.written.iter().enumerate() {
-            let at = 16 + 32 * handle;
-            let left = self.unit - written.get() % self.unit;
-            page.u16(at, handle as u16).u16(at + 2, handle as u16).u64(at + 8, left >> shift);
+    /// Handles of a namespace, and the sectors `left` of the unit that each of them writes.
+    pub fn status(&self, shift: u32, left: impl Fn(u8) -> u64) -> Vec<u8> {
+        let mut page = Page::new(16 + 32 * usize::from(self.handles));
+        page.u16(14, self.handles.into());
+        for handle in 0..self.handles {
+            let at = 16 + 32 * usize::from(handle);
+            let number = u16::from(handle);
+            page.u16(at, number).u16(at + 2, number).u64(at + 8, left(handle) >> shift);
         }
         page.into_bytes()
     }
@@ -101,7 +101,7 @@ impl Placement {
     }
 
     fn configurations(&self) -> Page {
-        let handles = self.written.len();
+        let handles = usize::from(self.handles);
         let descriptor = (64 + 4 * handles).next_multiple_of(8);
         let mut page = Page::new(16 + descriptor);
         // One configuration, version 0.
@@ -119,7 +119,7 @@ impl Placement {
     }
 
     fn usage(&self) -> Page {
-        let handles = self.written.len();
+        let handles = usize::from(self.handles);
         let mut page = Page::new(8 + 8 * handles);
         page.u16(0, handles as u16);
         for handle in 0..handles {
@@ -131,9 +131,8 @@ impl Placement {
 
     /// Bytes that hosts wrote, that were programmed, and that were erased, since serving began.
     fn statistics(&self, now: &Health) -> Page {
-        let host: u64 = self.written.iter().map(Cell::get).sum();
         let mut page = Page::new(64);
-        page.u64(0, host * SECTOR_BYTES);
+        page.u64(0, self.written.get() * SECTOR_BYTES);
         page.u64(16, now.programmed_bytes.saturating_sub(self.before.programmed_bytes));
         page.u64(32, now.erased_bytes.saturating_sub(self.before.erased_bytes));
         page
@@ -178,6 +177,6 @@ impl Placement {
 
     fn check_handle(&self, command: &Command) -> Result<(), Status> {
         let handle = command.dword(11) as usize & 0xFFFF;
-        if handle < self.written.len() { Ok(()) } else { Err(Status::INVALID_FIELD) }
+        if handle < usize::from(self.handles) { Ok(()) } else { Err(Status::INVALID_FIELD) }
     }
 }

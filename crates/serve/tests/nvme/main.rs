@@ -6,6 +6,7 @@
 mod client;
 mod failures;
 mod hostile;
+mod placement;
 mod server;
 mod zones;
 

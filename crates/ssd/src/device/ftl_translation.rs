@@ -174,6 +174,10 @@ impl Translation for FtlTranslation {
         [Some(self.back_end.array()), None]
     }
 
+    fn unit_left(&self, handle: u8) -> Option<u64> {
+        self.ftl.unit_left(handle)
+    }
+
     #[inline]
     fn free_blocks(&self) -> u32 {
         self.back_end.array().free_blocks()

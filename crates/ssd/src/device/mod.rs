@@ -421,6 +421,11 @@ impl<T: Translation> Component for SsdDevice<T> {
         Some(self.figures())
     }
 
+    fn unit_left(&self, handle: u8) -> Option<u64> {
+        let pages = self.translation.unit_left(handle)?;
+        Some(pages * u64::from(self.front.sectors_per_page))
+    }
+
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.translation.back_end().start(ctx);
         self.check(ctx, Ok(()));

@@ -78,6 +78,11 @@ pub trait Translation: Recovery {
         None
     }
 
+    /// Pages that still fit into the open reclaim unit of a placement handle, if it has this one.
+    fn unit_left(&self, _handle: u8) -> Option<u64> {
+        None
+    }
+
     /// Blocks that it can write next.
     fn free_blocks(&self) -> u32 {
         self.arrays().into_iter().flatten().map(Array::free_blocks).sum()

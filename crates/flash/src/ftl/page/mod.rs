@@ -77,7 +77,8 @@ hybridsim_config::params! {
 }
 
 /// The logs of a pool, whose frontiers are in [`Pool::open`]: one for each class of host writes,
-/// those of garbage collection, and that of wear levelling.
+/// those of garbage collection, and those of wear levelling. Where copies keep their class, the
+/// latter are as many as classes.
 #[derive(Debug)]
 struct Logs {
     /// Number of classes.
@@ -105,22 +106,32 @@ impl Logs {
     fn copies(&self, cause: Cause, block: BlockId) -> usize {
         let class = self.of_blocks.get(block.0 as usize).copied().unwrap_or(0);
         match cause {
-            Cause::Wear => self.wear(),
+            Cause::Wear => self.wear() + usize::from(class),
             _ if self.separate => usize::from(self.classes) + usize::from(class),
             _ => Self::host(class),
         }
     }
 
-    /// The log of wear levelling, the last.
+    /// Classes of copies.
     #[inline]
-    fn wear(&self) -> usize {
-        let of_copies = if self.of_blocks.is_empty() { 1 } else { self.classes };
-        usize::from(self.classes) + usize::from(of_copies)
+    const fn of_copies(&self) -> usize {
+        if self.of_blocks.is_empty() { 1 } else { self.classes as usize }
+    }
+
+    /// The first log of wear levelling.
+    #[inline]
+    const fn wear(&self) -> usize {
+        self.classes as usize + self.of_copies()
+    }
+
+    /// Number of logs.
+    const fn count(&self) -> usize {
+        self.wear() + self.of_copies()
     }
 
     /// Notes that `block` is opened for `log`.
     fn opened(&mut self, block: BlockId, log: usize) {
-        let class = if log == self.wear() { 0 } else { log % usize::from(self.classes) };
+        let class = log % usize::from(self.classes);
         if let Some(of_block) = self.of_blocks.get_mut(block.0 as usize) {
             *of_block = class as u8;
         }
@@ -211,9 +222,11 @@ impl Policies {
 
     /// Blocks of each pool that cannot hold data.
     fn reserve_blocks(&self, separate: bool) -> u32 {
-        let isolated = self.placement.isolates_copies() && separate;
-        let logs = u32::from(self.placement.classes() - 1) * if isolated { 2 } else { 1 };
-        RESERVE_BLOCKS + logs + u32::from(self.wear.moves_data())
+        let classes = u32::from(self.placement.classes());
+        let of_copies = if self.placement.isolates_copies() { classes } else { 1 };
+        let separate = if separate { of_copies - 1 } else { 0 };
+        let wear = if self.wear.moves_data() { of_copies } else { 0 };
+        RESERVE_BLOCKS + (classes - 1) + separate + wear
     }
 }
 
@@ -249,7 +262,7 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     Ok(Box::new(PageMap {
         map,
         pools: (0..geometry.planes())
-            .map(|plane| Pool::new(&geometry, plane, (limit, logs.wear() + 1), order))
+            .map(|plane| Pool::new(&geometry, plane, (limit, logs.count()), order))
             .collect(),
         rotation: Rotation::new(pools, params.stripe_pages),
         policy,
@@ -325,7 +338,7 @@ impl PageMap {
 
     /// Opens a block for `log`, whose frontier is full, from those kept for copies.
     fn begin_block(&mut self, pool: usize, log: usize) {
-        let block = self.pools[pool].begin_block(log, log == self.logs.wear());
+        let block = self.pools[pool].begin_block(log, log >= self.logs.wear());
         self.logs.opened(block, log);
     }
 
@@ -377,7 +390,7 @@ impl SavedState for PageMap {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
         let rotation;
-        let (blocks, logs) = (self.logs.of_blocks.len(), self.logs.wear() + 1);
+        let (blocks, logs) = (self.logs.of_blocks.len(), self.logs.count());
         (self.pools, rotation, self.logs.of_blocks) = from.take()?;
         let fits = self.pools.iter().all(|pool| pool.open.len() == logs)
             && self.logs.of_blocks.len() == blocks
@@ -440,6 +453,16 @@ impl Ftl for PageMap {
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
         self.map.holds(lpn)
+    }
+
+    fn unit_left(&self, handle: u8) -> Option<u64> {
+        let log = Logs::host(self.placement.class_of(handle)?);
+        let pages = self.geometry.pages_per_block();
+        let left = |pool: &Pool| match pages - pool.open[log].next {
+            0 => pages,
+            left => left,
+        };
+        Some(self.pools.iter().map(|pool| u64::from(left(pool))).sum())
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
