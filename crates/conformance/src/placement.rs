@@ -8,8 +8,8 @@
 
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_engine::{
-    Arrival, ComponentTree, Event, EventRecord, Flags, Lba, Loader, Machine, Op,
-    Request, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
+    Arrival, ComponentTree, Event, EventRecord, Flags, Lba, Loader, Machine, Op, Request,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
@@ -17,7 +17,7 @@ use hybridsim_flash::event::{Cause, FlashEvent};
 use hybridsim_flash::ftl::{
     BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, WriteRun, page,
 };
-use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn};
+use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use hybridsim_flash::ops::{FlashOp, FlashOps, OpKind};
 use hybridsim_host::scheduler::fcfs::Fcfs;
 use hybridsim_host::{Answer, Answered, Host, HostOptions, QueuePair};
@@ -31,7 +31,9 @@ pub type Disagreement = String;
 /// Placement as the settings of an FTL ask for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Reclaim unit handles.
+    /// Reclaim groups.
+    pub groups: u8,
+    /// Reclaim unit handles of each group.
     pub handles: u8,
     /// Whether copies stay with the data of their handle.
     pub is_persistent: bool,
@@ -48,20 +50,41 @@ impl Rules {
         let Some(Value::Entry(EntryChoice { name, settings })) = ftl.value("placement") else {
             panic!("no placement is chosen");
         };
-        let Some(Value::Count(handles)) = settings.value("handles") else {
-            panic!("`{name}` places nothing by handle");
+        let count = |key: &str| match settings.value(key) {
+            Some(Value::Count(count)) => *count as u8,
+            _ => panic!("`{name}` places nothing by handle: it has no `{key}`"),
         };
         let persistently = Value::Text("persistently".to_owned());
         Self {
-            handles: *handles as u8,
+            groups: count("reclaim_groups"),
+            handles: count("handles"),
             is_persistent: settings.value("isolation") == Some(&persistently),
             separates_copies: ftl.value("gc_separate") == Some(&Value::Flag(true)),
         }
     }
 
-    /// The handle that data of a write with `handle` get: the default for one that does not exist.
-    const fn place(self, handle: u8) -> u8 {
-        if handle < self.handles { handle } else { 0 }
+    /// Values of the part of an identifier of 8 bits that is the handle.
+    fn handles_max(self) -> u32 {
+        let mut groups_max = 1;
+        while groups_max < u32::from(self.groups) {
+            groups_max *= 2;
+        }
+        256 / groups_max
+    }
+
+    /// The reclaim group and handle that an identifier names.
+    fn find(self, identifier: u8) -> Option<(u8, u8)> {
+        let [group, handle] = [
+            u32::from(identifier) / self.handles_max(),
+            u32::from(identifier) % self.handles_max(),
+        ];
+        let exists = group < u32::from(self.groups) && handle < u32::from(self.handles);
+        exists.then_some((group as u8, handle as u8))
+    }
+
+    /// The reclaim group and handle of a write: the defaults for an identifier that names none.
+    fn place(self, identifier: u8) -> (u8, u8) {
+        self.find(identifier).unwrap_or((0, 0))
     }
 
     /// The use of a block that data of `handle` are copied to.
@@ -104,6 +127,14 @@ struct Data {
     handle: u8,
 }
 
+/// A host write.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    data: Data,
+    group: u8,
+    succeeds: bool,
+}
+
 /// Flash operations of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counts {
@@ -115,6 +146,8 @@ struct Counts {
     erases: BTreeMap<(u8, u32), u64>,
     /// Host writes that opened a block of a handle.
     opened: u64,
+    /// Pages written to another reclaim group, as theirs was full.
+    moved_on: u64,
 }
 
 impl Counts {
@@ -136,6 +169,8 @@ struct Model {
     pages: Vec<Option<Data>>,
     map: BTreeMap<u32, Ppn>,
     blocks: Vec<Block>,
+    /// Most valid pages of a plane.
+    limit: u64,
     /// The block last opened for each use in each plane, until it is erased.
     open: BTreeMap<(u32, Use), BlockId>,
     counts: Counts,
@@ -144,13 +179,14 @@ struct Model {
 }
 
 impl Model {
-    fn new(rules: Rules, geometry: Geometry) -> Self {
+    fn new(rules: Rules, geometry: Geometry, data_pages: u64) -> Self {
         Self {
             rules,
             geometry,
             pages: vec![None; geometry.pages() as usize],
             map: BTreeMap::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
+            limit: data_pages / u64::from(geometry.planes()),
             open: BTreeMap::new(),
             counts: Counts::default(),
             wrong: None,
@@ -159,6 +195,42 @@ impl Model {
 
     fn block(&mut self, block: BlockId) -> &mut Block {
         &mut self.blocks[block.0 as usize]
+    }
+
+    /// The reclaim group of a plane: the dies are divided into equal parts.
+    fn group_of(&self, plane: u32) -> u8 {
+        let die = u32::from(self.geometry.die_of_plane(PlaneId(plane)).0);
+        (die * u32::from(self.rules.groups) / self.geometry.dies()) as u8
+    }
+
+    fn planes_of(&self, group: u8) -> impl Iterator<Item = u32> + '_ {
+        (0..self.geometry.planes()).filter(move |plane| self.group_of(*plane) == group)
+    }
+
+    /// Whether a reclaim group holds as much data as it can.
+    fn is_full(&self, group: u8) -> bool {
+        let valid = |plane| {
+            let blocks = (0..).map(BlockId).zip(&self.blocks);
+            let of_plane = blocks.filter(|it| self.geometry.plane_of(it.0).0 == plane);
+            of_plane.map(|(_, block)| u64::from(block.valid)).sum::<u64>()
+        };
+        self.planes_of(group).all(|plane| valid(plane) >= self.limit)
+    }
+
+    /// Checks that host data for `group` go to `page`: to another group only if it and all between
+    /// are full.
+    fn check_group(&mut self, page: Ppn, group: u8) -> Result<(), Disagreement> {
+        let plane = self.geometry.plane_of(self.geometry.block_of(page)).0;
+        let found = self.group_of(plane);
+        let mut at = group;
+        while at != found {
+            if !self.is_full(at) {
+                return Err(format!("{page:?} in group {found}, but group {at} is not full"));
+            }
+            at = (at + 1) % self.rules.groups;
+        }
+        self.counts.moved_on += u64::from(found != group);
+        Ok(())
     }
 
     fn discard(&mut self, lpn: u32) {
@@ -205,24 +277,25 @@ impl Model {
         Ok(())
     }
 
-    /// Follows an operation during a call that writes `data`, or none.
-    fn follow(&mut self, op: &FlashOp, data: Option<Data>) -> Result<(), Disagreement> {
+    /// Follows an operation during a call that makes a write, or none.
+    fn follow(&mut self, op: &FlashOp, write: Option<Write>) -> Result<(), Disagreement> {
         match op.kind {
             OpKind::Read => match self.pages[op.page as usize] {
                 Some(_) => Ok(()),
                 None => Err(format!("page {} is read without data", op.page)),
             },
             OpKind::Program => {
-                let data = data.ok_or("a page is programmed without a write")?;
+                let write = write.ok_or("a page is programmed without a write")?;
+                let Write { data, group, .. } = write;
                 self.counts.host += 1;
+                self.check_group(Ppn(op.page), group)?;
                 self.discard(data.lpn);
                 self.put(Ppn(op.page), data, Use::Host(data.handle))
             }
             OpKind::Copy => {
                 let data = self.pages[op.from as usize].ok_or("no data are copied")?;
                 *self.counts.copies.entry(op.cause as u8).or_default() += 1;
-                let [from, to] =
-                    [op.from, op.page].map(|it| self.geometry.block_of(Ppn(it)));
+                let [from, to] = [op.from, op.page].map(|it| self.geometry.block_of(Ppn(it)));
                 let [from, to] = [from, to].map(|it| self.geometry.plane_of(it));
                 if from != to {
                     return Err(format!("data are copied from {from:?} to {to:?}"));
@@ -244,24 +317,20 @@ impl Model {
         }
     }
 
-    /// Follows a call, `write` with its data, which recorded `ops`.
-    fn follow_all(
-        &mut self,
-        write: Option<(Data, bool)>,
-        ops: &[FlashOp],
-    ) -> Result<(), Disagreement> {
-        let data = write.map(|(data, _)| data);
+    /// Follows a call, perhaps a write, which recorded `ops`.
+    fn follow_all(&mut self, write: Option<Write>, ops: &[FlashOp]) -> Result<(), Disagreement> {
         let before = self.counts.host;
-        ops.iter().try_for_each(|op| self.follow(op, data))?;
-        let wanted = u64::from(write.is_some_and(|(_, succeeds)| succeeds));
+        ops.iter().try_for_each(|op| self.follow(op, write))?;
+        let wanted = u64::from(write.is_some_and(|write| write.succeeds));
         match self.counts.host - before {
             programs if programs == wanted => Ok(()),
             programs => Err(format!("{write:?} programs {programs} pages")),
         }
     }
 
-    /// Pages that fit into the open unit of `handle`: a full block gives way to an empty one.
-    fn left(&self, handle: u8) -> Option<u64> {
+    /// Pages that fit into the open unit of an identifier: a full block gives way to an empty one.
+    fn left(&self, identifier: u8) -> Option<u64> {
+        let (group, handle) = self.rules.find(identifier)?;
         let pages = self.geometry.pages_per_block();
         let left = |plane| match self.open.get(&(plane, Use::Host(handle))) {
             Some(open) if self.blocks[open.0 as usize].next < pages => {
@@ -269,13 +338,12 @@ impl Model {
             }
             _ => pages,
         };
-        let all = (0..self.geometry.planes()).map(|plane| u64::from(left(plane)));
-        (handle < self.rules.handles).then(|| all.sum())
+        Some(self.planes_of(group).map(|plane| u64::from(left(plane))).sum())
     }
 
     /// Compares what the FTL says of itself, and the array.
     fn compare(&self, ftl: &dyn Ftl, lpn: Option<Lpn>, flash: &FlashOps) -> Result<(), String> {
-        for handle in (0..=self.rules.handles).chain([u8::MAX]) {
+        for handle in 0..=u8::MAX {
             let (left, wanted) = (ftl.unit_left(handle), self.left(handle));
             if left != wanted {
                 return Err(format!("{left:?} pages left for handle {handle}, not {wanted:?}"));
@@ -312,7 +380,8 @@ pub const WATCHED: FtlEntry = FtlEntry { build: build_watched, ..page::ENTRY };
 
 fn build_watched(input: &FtlInput<'_>) -> BuiltFtl {
     let ftl = (page::ENTRY.build)(input)?;
-    let model = Model::new(Rules::of(input.settings), *input.geometry);
+    let data_pages = ftl.properties().data_pages.unwrap_or(0);
+    let model = Model::new(Rules::of(input.settings), *input.geometry, data_pages);
     let model = Rc::new(RefCell::new(model));
     MODELS.with_borrow_mut(|models| models.push(model.clone()));
     Ok(Box::new(Watched { ftl, model }))
@@ -339,7 +408,8 @@ impl Watched {
         if model.wrong.is_none() {
             let rules = model.rules;
             let write = lpn.zip(handle).map(|(Lpn(lpn), handle)| {
-                (Data { lpn, handle: rules.place(handle) }, result.is_ok())
+                let (group, handle) = rules.place(handle);
+                Write { data: Data { lpn, handle }, group, succeeds: result.is_ok() }
             });
             let followed = model.follow_all(write, &flash.list()[before..]);
             let agrees = followed.and_then(|()| model.compare(&*self.ftl, lpn, flash));
@@ -471,6 +541,8 @@ pub struct Coverage {
     pub erases: u64,
     /// Blocks opened for host writes.
     pub opened: u64,
+    /// Pages written to another reclaim group, as theirs was full.
+    pub moved_on: u64,
     pub power_failures: u64,
     pub saves: u64,
 }
@@ -572,7 +644,7 @@ impl PlacementRig {
             if self.system.merges && !is_whole {
                 continue;
             }
-            let wanted = model.rules.place(request.flags.handle());
+            let (_, wanted) = model.rules.place(request.flags.handle());
             let data = model.map.get(&(page as u32)).map(|page| model.pages[page.0 as usize]);
             match data.flatten() {
                 Some(Data { handle, .. }) if handle == wanted => {}
@@ -604,8 +676,8 @@ impl PlacementRig {
             for handle in 0..=u8::MAX {
                 let wanted = model.left(handle).map(|pages| pages * sectors);
                 let left = device.unit_left(handle);
-                if left != wanted || left.is_some_and(|left| left * SECTOR_BYTES > health.unit_bytes)
-                {
+                let unit = health.unit_bytes / u64::from(model.rules.groups) / SECTOR_BYTES;
+                if left != wanted || left.is_some_and(|left| !(1..=unit).contains(&left)) {
                     return Err(format!("handle {handle} has {left:?} left, not {wanted:?}"));
                 }
             }
@@ -720,10 +792,12 @@ impl PlacementRig {
         }
     }
 
-    /// A random request: hostile handles and lengths, and parts of pages, included.
-    fn draw(&self, stream: &mut Stream) -> Request {
+    /// A random request: hostile handles and lengths, and parts of pages, included. With `one_group`
+    /// nearly all data go to the first reclaim group, which they fill.
+    fn draw(&self, stream: &mut Stream, one_group: bool) -> Request {
         let page = self.page_sectors();
-        let Rules { handles, .. } = self.models[0].borrow().rules;
+        let rules = self.models[0].borrow().rules;
+        let Rules { groups, handles, .. } = rules;
         let op = match stream.below(20) {
             0..2 => Op::Read,
             2..4 => Op::Trim,
@@ -734,16 +808,22 @@ impl PlacementRig {
             return Request::new(op, Lba(0), 0);
         }
         // Each handle overwrites a part of its own most of the time, so that units differ.
-        let handle = match stream.below(20) {
-            0 => stream.below(256) as u8,
-            1 => handles,
-            2..5 => 0,
-            _ => stream.below(handles.into()) as u8,
+        let group = if one_group { 0 } else { stream.below(groups.into()) };
+        let handle = stream.below(handles.into());
+        let shares = u64::from(handles) * u64::from(groups) + 1;
+        let (identifier, share) = match stream.below(20) {
+            0 => (stream.below(256), shares - 1),
+            1 => (u64::from(handles), shares - 1),
+            2..5 => (0, 0),
+            _ => {
+                let identifier = group * u64::from(rules.handles_max()) + handle;
+                (identifier, group * u64::from(handles) + handle)
+            }
         };
-        let shares = u64::from(handles) + 1;
-        let share = u64::from(handle).min(shares - 1);
         let (from, reach) = match stream.below(10) {
-            0..7 => (self.capacity * share / shares, self.capacity / shares / 3),
+            0..7 if !one_group => {
+                (self.capacity * share / shares, (self.capacity / shares / 3).max(1))
+            }
             _ => (0, self.capacity),
         };
         let longest = if stream.chance(0.1) { 12 * page } else { 2 * page };
@@ -753,16 +833,17 @@ impl PlacementRig {
             sectors = sectors.next_multiple_of(page);
         }
         let sectors = sectors.min(self.capacity - lba) as u32;
-        let flags = if op == Op::Trim { Flags::NONE } else { Flags::NONE.with_handle(handle) };
+        let flags =
+            if op == Op::Trim { Flags::NONE } else { Flags::NONE.with_handle(identifier as u8) };
         Request { flags, ..Request::new(op, Lba(lba), sectors) }
     }
 
     /// Random requests that arrive at once, whose writes and trims have no page in common.
-    pub fn draw_batch(&self, stream: &mut Stream) -> Vec<Request> {
+    pub fn draw_batch(&self, stream: &mut Stream, one_group: bool) -> Vec<Request> {
         let mut changed: BTreeSet<(usize, u64)> = BTreeSet::new();
         let mut requests = Vec::new();
         for _ in 0..1 + stream.below(8) {
-            let request = self.draw(stream);
+            let request = self.draw(stream, one_group);
             let pages: Vec<_> = match request.op {
                 Op::Write | Op::Trim => self.pages(&request).into_keys().collect(),
                 _ => Vec::new(),
@@ -789,7 +870,7 @@ impl PlacementRig {
         let mut stream = Stream::new(seed, "placement");
         let mut covered = Coverage::default();
         for batch in 0..batches {
-            let requests = self.draw_batch(&mut stream);
+            let requests = self.draw_batch(&mut stream, batch % 300 >= 150);
             let checked = match stream.below(60) {
                 0 if cuts_power => {
                     covered.power_failures += 1;
@@ -812,6 +893,7 @@ impl PlacementRig {
             covered.host += counts.host;
             covered.erases += counts.erased();
             covered.opened += counts.opened;
+            covered.moved_on += counts.moved_on;
             for (cause, copies) in &counts.copies {
                 let name = Cause::ALL[usize::from(*cause)].name();
                 *covered.copies.entry(name).or_default() += copies;
@@ -844,10 +926,7 @@ impl Operations {
 }
 
 /// A machine of the system, and the models of its devices.
-fn assemble(
-    system: &System,
-    verifies: bool,
-) -> (Machine, QueuePair, Vec<Rc<RefCell<Model>>>) {
+fn assemble(system: &System, verifies: bool) -> (Machine, QueuePair, Vec<Rc<RefCell<Model>>>) {
     let _of_other_systems = MODELS.take();
     let pair = QueuePair::default();
     let options = HostOptions { outstanding_max: u64::MAX, ..HostOptions::open(1 << 16) };

@@ -3,7 +3,7 @@
 
 use hybridsim_array::{concat, stripe};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
-use hybridsim_config::param::{EntryChoice, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Problem, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::placement::{Coverage, PlacementRig, System, WATCHED};
 use hybridsim_engine::{Arrival, ComponentTree, SimDuration, SimTime, Stream};
@@ -20,6 +20,7 @@ const PAGE: u64 = 4;
 /// Choices of an SSD that places by handle.
 #[derive(Clone, Debug)]
 struct Drive {
+    groups: u64,
     handles: u64,
     isolation: &'static str,
     gc: &'static str,
@@ -37,6 +38,7 @@ struct Drive {
 impl Default for Drive {
     fn default() -> Self {
         Self {
+            groups: 1,
             handles: 3,
             isolation: "initially",
             gc: "greedy",
@@ -86,6 +88,7 @@ impl Drive {
     fn ftl(&self, registry: &Registry) -> Value {
         let placement = [
             ("handles", Value::Count(self.handles)),
+            ("reclaim_groups", Value::Count(self.groups)),
             ("isolation", text(self.isolation)),
         ];
         let wear = match self.wear {
@@ -111,8 +114,8 @@ impl Drive {
         let mut settings = defaults::settings(SsdParams::PARAMS, registry);
         let counts = [
             ("channels", 2),
-            ("dies_per_channel", 1),
-            ("planes_per_die", 2),
+            ("dies_per_channel", 2),
+            ("planes_per_die", 1),
             ("blocks_per_plane", 40),
             ("pages_per_block", 8),
         ];
@@ -137,10 +140,13 @@ impl Drive {
     }
 
     /// The SSD, whose FTL is that of `registry`.
-    fn build(&self, registry: &Registry, path: &str) -> Ssd {
+    fn try_build(&self, registry: &Registry, path: &str) -> Result<Ssd, Vec<Problem>> {
         let settings = self.settings(registry);
-        let input = BuildInput { settings: &settings, registry, seed: 1, path, children: &[] };
-        build_ssd(&input).unwrap_or_else(|it| panic!("{self:?}: {it:?}"))
+        build_ssd(&BuildInput { settings: &settings, registry, seed: 1, path, children: &[] })
+    }
+
+    fn build(&self, registry: &Registry, path: &str) -> Ssd {
+        self.try_build(registry, path).unwrap_or_else(|it| panic!("{self:?}: {it:?}"))
     }
 
     fn tree(&self, path: &str) -> ComponentTree {
@@ -241,6 +247,32 @@ fn every_wear_policy_places_by_the_rules() {
 }
 
 #[test]
+fn data_stay_in_their_reclaim_group_and_move_on_when_it_is_full() {
+    for gc in registry().iter::<GcEntry>() {
+        for isolation in ISOLATIONS {
+            for ((seed, collector), groups) in (0..).zip(COLLECTORS).zip([2, 4, 2]) {
+                let gc = gc.description.name;
+                let drive = Drive { groups, gc, isolation, collector, ..Drive::default() };
+                let covered = drive.check("ssd", seed != 1, seed, 600);
+                let copies = covered.copies.get("gc").copied().unwrap_or(0);
+                assert!(copies > 300 && covered.moved_on > 100, "{drive:?}: {covered:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reclaim_groups_that_dies_or_identifiers_do_not_hold_are_refused() {
+    for (groups, handles, key) in
+        [(3, 2, "placement.reclaim_groups"), (8, 2, "placement.reclaim_groups"), (4, 65, "handles")]
+    {
+        let drive = Drive { groups, handles, ..Drive::default() };
+        let problems = drive.try_build(&registry(), "ssd").err().unwrap_or_default();
+        assert!(format!("{problems:?}").contains(key), "{drive:?}: {problems:?}");
+    }
+}
+
+#[test]
 fn refresh_and_idle_collection_place_by_the_rules() {
     for isolation in ISOLATIONS {
         for (seed, collector) in (0..).zip(COLLECTORS) {
@@ -262,7 +294,7 @@ fn an_untimed_ssd_puts_every_page_where_a_timed_one_does() {
             let mut untimed = ssd.untimed("ssd");
             let mut stream = Stream::new(3, "untimed");
             for _ in 0..500 {
-                let requests = rig.draw_batch(&mut stream);
+                let requests = rig.draw_batch(&mut stream, false);
                 let arrivals: Vec<_> = requests
                     .iter()
                     .map(|request| Arrival { at: SimTime::ZERO, request: *request })
@@ -283,6 +315,7 @@ proptest! {
     #[test]
     fn random_systems_place_by_the_rules(
         kind in 0..KINDS.len(),
+        groups in prop_oneof![Just(1u64), Just(2), Just(4)],
         (handles, stripe_pages, gc_free_blocks) in (2u64..6, 1u64..5, 1u64..3),
         (isolation, collector, timing) in (0..2usize, 0..3usize, 0..4usize),
         wear in 0..4usize,
@@ -292,6 +325,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let drive = Drive {
+            groups,
             handles,
             isolation: ISOLATIONS[isolation],
             collector: COLLECTORS[collector],

@@ -53,7 +53,9 @@ pub use machine::{Ctx, Machine, PreparedStates, RunEnd, prepare};
 pub use pending::{LatencyAccount, PendingRequest};
 pub use permutation::Permutation;
 pub use power::{Durable, InFlightWrites, PowerFailureInjector};
-pub use request::{Command, Flags, Lba, Op, Request, RequestId, SECTOR_BYTES, ZoneAction};
+pub use request::{
+    Command, Flags, Lba, Op, Placements, Request, RequestId, SECTOR_BYTES, ZoneAction,
+};
 pub use rng::Stream;
 pub use source::{Arrival, Source};
 pub use state::{Loader, Saver, StateError};

@@ -175,7 +175,8 @@ impl Flags {
     }
 
     /// The placement handle of a write (NVMe FDP; the stream of multi-stream drives); 0 is the
-    /// default.
+    /// default. On devices with several reclaim groups it is a placement identifier
+    /// ([`Placements`]).
     #[inline]
     pub const fn handle(self) -> u8 {
         self.0.to_be_bytes()[0]
@@ -190,6 +191,47 @@ impl Flags {
     pub const fn with(self, other: Self) -> Self {
         let handle = if self.0 > 0xFF { self.0 } else { other.0 } & 0xFF00;
         Self((self.0 | other.0) & 0xFF | handle)
+    }
+}
+
+/// The placement identifiers of a device (NVMe FDP): pairs of a reclaim group and a handle. The
+/// upper bits of an identifier are the group, as many as the number of groups needs (RGIF); the
+/// lower bits are the handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placements {
+    /// Reclaim groups.
+    pub groups: u8,
+    /// Reclaim unit handles of each group.
+    pub handles: u8,
+}
+
+impl Placements {
+    /// Bits of an identifier that are the group (RGIF).
+    pub const fn group_bits(self) -> u32 {
+        self.groups.next_power_of_two().trailing_zeros()
+    }
+
+    /// Whether identifiers of 8 bits name all pairs.
+    pub const fn fit(self) -> bool {
+        self.handles as u32 <= 1 << (u8::BITS - self.group_bits())
+    }
+
+    /// The identifier of a pair, in `bits` bits: 8 in a request, 16 in a command of NVMe.
+    pub const fn identifier(self, (group, handle): (u8, u8), bits: u32) -> u16 {
+        ((group as u32) << (bits - self.group_bits()) | handle as u32) as u16
+    }
+
+    /// The reclaim group and handle that an identifier of `bits` bits names, if they exist.
+    #[inline]
+    pub const fn find(self, identifier: u16, bits: u32) -> Option<(u8, u8)> {
+        let of_handle = bits - self.group_bits();
+        let group = identifier as u32 >> of_handle;
+        let handle = identifier as u32 & ((1 << of_handle) - 1);
+        if group < self.groups as u32 && handle < self.handles as u32 {
+            Some((group as u8, handle as u8))
+        } else {
+            None
+        }
     }
 }
 
@@ -320,5 +362,26 @@ mod tests {
             assert_eq!(Op::from_name(op.name()), Some(op));
         }
         assert_eq!((Op::from_code(8), Op::from_name("zone")), (None, None));
+    }
+
+    #[test]
+    fn identifiers_name_every_pair_and_no_other() {
+        for (groups, handles) in [(1, 2), (1, 128), (2, 128), (3, 5), (4, 64), (128, 2)] {
+            let placements = Placements { groups, handles };
+            assert!(placements.fit());
+            for bits in [u8::BITS, u16::BITS] {
+                let found: Vec<_> =
+                    (0..1u32 << bits).filter_map(|it| placements.find(it as u16, bits)).collect();
+                let pairs = (0..groups).flat_map(|group| (0..handles).map(move |it| (group, it)));
+                let pairs: Vec<_> = pairs.collect();
+                assert_eq!(found, pairs);
+                for pair in pairs {
+                    let identifier = placements.identifier(pair, bits);
+                    assert_eq!(placements.find(identifier, bits), Some(pair));
+                }
+            }
+        }
+        assert_eq!(Placements { groups: 2, handles: 4 }.identifier((1, 3), 16), 0x8003);
+        assert!(!Placements { groups: 3, handles: 65 }.fit());
     }
 }

@@ -8,8 +8,8 @@ use crate::geometry::Lpn;
 pub struct Hint {
     /// Pages the request touches.
     pub request_pages: u32,
-    /// Placement handle of the request (NVMe FDP; the stream of multi-stream drives); 0 is the
-    /// default.
+    /// Placement handle of the request (NVMe FDP; the stream of multi-stream drives), or
+    /// identifier where there are several reclaim groups; 0 is the default.
     pub handle: u8,
 }
 

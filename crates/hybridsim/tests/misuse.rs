@@ -134,6 +134,9 @@ fn handles_that_no_ssd_places_data_by_are_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let warns = |generator: &str, placement: &str| {
         let ssd = small_ssd(60, "fill").replace("uniform\"", &format!("uniform\"{generator}"));
+        let dies =
+            if placement.contains("reclaim_groups") { "channels = 2" } else { "channels = 1" };
+        let ssd = ssd.replace("channels = 1", dies);
         let text = format!("{ssd}ftl = {{ kind = \"page\", placement = {placement} }}\n");
         let path = scenario(&folder, "ssd.toml", &text);
         let ran = document(&["run", &path, "--json", "--no-cache"]);
@@ -142,6 +145,9 @@ fn handles_that_no_ssd_places_data_by_are_reported() {
     assert!(warns(", handle = 1", "\"none\""));
     assert!(!warns(", handle = 1", "\"handles\"") && !warns("", "\"none\""));
     assert!(warns(", handle = 2", "{ kind = \"handles\", handles = 2 }"), "0 and 1");
+    let groups = "{ kind = \"handles\", handles = 2, reclaim_groups = 2 }";
+    assert!(!warns(", handle = 129", groups), "handle 1 of group 1");
+    assert!(warns(", handle = 130", groups) && warns(", handle = 2", groups));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::zone_table::ZONE_SECTORS;
-use hybridsim_engine::{ComponentInfo, ComponentTree};
+use hybridsim_engine::{ComponentInfo, ComponentTree, Placements};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Component;
 use hybridsim_ssd::device::EFFECTIVE_OVER_PROVISIONING;
@@ -234,12 +234,19 @@ pub fn idle_flash_policies(
 pub fn idle_handles(scenario: &Scenario) -> Option<String> {
     let generators = scenario.source.generator.iter();
     let all = generators.chain(scenario.tenants.iter().flat_map(|it| &it.source.generator));
-    let given = all.map(|generator| greatest_handle(&generator.settings)).max()?;
-    let message = match Handles::of(scenario).map(|it| it.count.into()) {
-        _ if given == 0 => return None,
+    let handles = Handles::of(scenario);
+    let exists = |handle: u64| {
+        let identifier = u16::try_from(handle).ok();
+        let found = handles.zip(identifier);
+        handle == 0
+            || found.is_some_and(|(it, handle)| it.placements.find(handle, u8::BITS).is_some())
+    };
+    let given = all.flat_map(|generator| handles_of(&generator.settings));
+    let given = given.filter(|handle| !exists(*handle)).max()?;
+    let message = match handles.map(|it| it.placements.groups) {
         None => "no SSD places data by it (ftl = { kind = \"page\", placement = \"handles\" })",
-        Some(handles) if given >= handles => "no SSD has as many: raise ftl.placement.handles",
-        Some(_) => return None,
+        Some(1) => "no SSD has as many: raise ftl.placement.handles",
+        Some(_) => "no SSD has this reclaim group (its upper bits) and handle (its lower bits)",
     };
     Some(format!("handle = {given} of a generator has no effect: {message}"))
 }
@@ -247,7 +254,7 @@ pub fn idle_handles(scenario: &Scenario) -> Option<String> {
 /// Placement handles of an SSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handles {
-    pub count: u8,
+    pub placements: Placements,
     /// Whether garbage collection copies the data of each handle to blocks of its own.
     pub isolates_copies: bool,
 }
@@ -257,24 +264,30 @@ impl Handles {
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let handles = scenario.components.iter().filter_map(|component| {
             let value = |name: &str| component.settings.value(name);
-            let Some(Value::Count(count)) = value("ftl.placement.handles") else { return None };
+            let count = |name: &str| match value(&format!("ftl.placement.{name}")) {
+                Some(Value::Count(count)) => u8::try_from(*count).ok(),
+                _ => None,
+            };
+            let (handles, groups) = (count("handles")?, count("reclaim_groups").unwrap_or(1));
             let isolation = value("ftl.placement.isolation");
             let isolates_copies =
                 matches!(isolation, Some(Value::Text(it)) if it == "persistently");
-            Some(Self { count: u8::try_from(*count).ok()?, isolates_copies })
+            Some(Self { placements: Placements { groups, handles }, isolates_copies })
         });
-        handles.max_by_key(|it| it.count)
+        handles.max_by_key(|it| (it.placements.groups, it.placements.handles))
     }
 }
 
-/// The greatest placement handle of a generator and its jobs.
-fn greatest_handle(generator: &Settings) -> u64 {
-    let own = match generator.value("handle") {
-        Some(Value::Count(handle)) => *handle,
-        _ => 0,
-    };
-    let Some(Value::Entries(jobs)) = generator.value("jobs") else { return own };
-    jobs.iter().map(|job| greatest_handle(&job.settings)).fold(own, u64::max)
+/// The placement handles of a generator and its jobs.
+fn handles_of(generator: &Settings) -> Vec<u64> {
+    let mut handles = Vec::new();
+    if let Some(Value::Count(handle)) = generator.value("handle") {
+        handles.push(*handle);
+    }
+    if let Some(Value::Entries(jobs)) = generator.value("jobs") {
+        handles.extend(jobs.iter().flat_map(|job| handles_of(&job.settings)));
+    }
+    handles
 }
 
 /// The warning about requests that the system could not serve.

@@ -8,6 +8,7 @@ use crate::restore;
 use hybridsim_config::param::{EntryChoice, Problem};
 use hybridsim_engine::StateError;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Blocks of each pool that cannot hold data: a free one to copy to, and an open one.
 pub(super) const RESERVE_BLOCKS: u32 = 2;
@@ -49,10 +50,14 @@ impl Frontier {
     }
 }
 
-/// The order in which pools take host pages: round-robin, each a stripe of pages in turn.
+/// The order in which the pools of a reclaim group take host pages: round-robin, each a stripe of
+/// pages in turn.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Rotation {
-    pools: usize,
+    /// The first pool of the group.
+    first: usize,
+    /// The pool after its last.
+    end: usize,
     stripe_pages: u32,
     /// The pool of the next page.
     pool: usize,
@@ -61,8 +66,14 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    pub fn new(pools: usize, stripe_pages: u32) -> Self {
-        Self { pools, stripe_pages, pool: 0, in_stripe: 0 }
+    pub fn new(pools: Range<usize>, stripe_pages: u32) -> Self {
+        let Range { start: first, end } = pools;
+        Self { first, end, stripe_pages, pool: first, in_stripe: 0 }
+    }
+
+    /// The pools of the group.
+    pub const fn pools(&self) -> Range<usize> {
+        self.first..self.end
     }
 
     /// The pool of the next page.
@@ -93,13 +104,13 @@ impl Rotation {
     #[inline]
     const fn next_pool(&mut self) {
         let next = self.pool + 1;
-        self.pool = if next == self.pools { 0 } else { next };
+        self.pool = if next == self.end { self.first } else { next };
         self.in_stripe = 0;
     }
 
     /// Continues as `saved`, unless that has other pools.
     pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
-        let fits = saved.pool < saved.pools && saved.pools == self.pools;
+        let fits = self.pools().contains(&saved.pool) && saved.pools() == self.pools();
         restore::check(fits, "the pool of the next page does not exist")?;
         (self.pool, self.in_stripe) = (saved.pool, saved.in_stripe);
         Ok(())

@@ -1,12 +1,13 @@
 //! The host says where data go, by the placement handle of a write: Flexible Data Placement (FDP,
-//! NVMe 2.1) with one reclaim group, or the streams of multi-stream drives. Each handle has an open
-//! reclaim unit: one block in every plane.
+//! NVMe 2.1), or the streams of multi-stream drives. Each handle has an open reclaim unit in each
+//! reclaim group: one block in every plane of the group.
 
 use super::{Placement, PlacementEntry};
 use crate::geometry::Lpn;
 use crate::request::Hint;
-use hybridsim_config::param::{Built, Kind, Settings};
+use hybridsim_config::param::{Built, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::Placements;
 use serde::{Deserialize, Serialize};
 
 pub const ENTRY: PlacementEntry = PlacementEntry {
@@ -30,6 +31,10 @@ hybridsim_config::params! {
         handles: u8 = Kind::Count { min: 2, max: 128 }, default "2",
             "Reclaim unit handles. A write with a greater handle is placed as with handle 0, the \
              default.";
+        reclaim_groups: u8 = Kind::Count { min: 1, max: 128 }, default "1",
+            "Equal parts of the dies. The upper bits of a handle, of 8 in all, then name the \
+             group. Garbage collection stays within the group; a write goes to the next group \
+             when the one named holds all the data it can.";
         isolation: Isolation = Kind::Choice(Isolation::NAMES), default "\"initially\"",
             "`initially`: garbage collection copies the data of all handles to common blocks \
              (without `gc_separate` to those of handle 0); `persistently`: to blocks of each \
@@ -39,13 +44,29 @@ hybridsim_config::params! {
 
 #[derive(Serialize, Deserialize)]
 struct Handles {
+    groups: u8,
     handles: u8,
     isolation: Isolation,
 }
 
 fn build(settings: &Settings) -> Built<dyn Placement> {
-    let Parameters { handles, isolation } = Parameters::from_settings(settings);
-    Ok(Box::new(Handles { handles, isolation }))
+    let Parameters { handles, reclaim_groups: groups, isolation } =
+        Parameters::from_settings(settings);
+    let placements = Placements { groups, handles };
+    if !placements.fit() {
+        let message = format!(
+            "{handles} handles in each of {groups} reclaim groups are more than 8 bits name; use \
+             fewer"
+        );
+        return Err(vec![Problem::new("placement.handles", message)]);
+    }
+    Ok(Box::new(Handles { groups, handles, isolation }))
+}
+
+impl Handles {
+    const fn placements(&self) -> Placements {
+        Placements { groups: self.groups, handles: self.handles }
+    }
 }
 
 impl Placement for Handles {
@@ -53,15 +74,19 @@ impl Placement for Handles {
         self.handles
     }
 
+    fn groups(&self) -> u8 {
+        self.groups
+    }
+
     fn isolates_copies(&self) -> bool {
         self.isolation == Isolation::Persistently
     }
 
     fn class(&mut self, _lpn: Lpn, hint: Hint) -> u8 {
-        self.class_of(hint.handle).unwrap_or(0)
+        self.place_of(hint.handle).map_or(0, |(_, class)| class)
     }
 
-    fn class_of(&self, handle: u8) -> Option<u8> {
-        (handle < self.handles).then_some(handle)
+    fn place_of(&self, handle: u8) -> Option<(u8, u8)> {
+        self.placements().find(handle.into(), u8::BITS)
     }
 }

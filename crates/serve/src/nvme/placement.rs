@@ -1,10 +1,10 @@
-//! Flexible data placement: one reclaim group, a reclaim unit handle for each placement handle of
-//! the simulated SSD, always enabled.
+//! Flexible data placement: the reclaim groups of the simulated SSD, and a reclaim unit handle for
+//! each of its placement handles; always enabled.
 
 use super::command::{Command, Page};
 use super::status::{Done, Outcome, Status};
 use super::subsystem::Smart;
-use hybridsim_engine::{Health, SECTOR_BYTES};
+use hybridsim_engine::{Health, Placements, SECTOR_BYTES};
 use hybridsim_simulation::session::Handles;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Entries of the log of events.
 const EVENTS_MAX: usize = 63;
 const EVENT_BYTES: usize = 64;
-/// A write named a placement handle that does not exist.
+/// A write named a reclaim group or placement handle that does not exist.
 const INVALID_IDENTIFIER: u8 = 0x03;
 /// Data placement, as a directive of a write.
 const DIRECTIVE: u32 = 2;
@@ -26,7 +26,7 @@ struct Event {
 }
 
 pub struct Placement {
-    handles: u8,
+    placements: Placements,
     /// Sectors that hosts have written.
     written: Cell<u64>,
     /// Sectors of a reclaim unit.
@@ -41,24 +41,29 @@ pub struct Placement {
 
 impl Placement {
     pub fn new(handles: Handles, before: Health) -> Self {
+        let Handles { placements, isolates_copies: is_persistent } = handles;
+        let group_bytes = before.unit_bytes / u64::from(placements.groups);
         Self {
-            handles: handles.count,
+            placements,
             written: Cell::new(0),
-            is_persistent: handles.isolates_copies,
-            unit: (before.unit_bytes / SECTOR_BYTES).max(1),
+            is_persistent,
+            unit: (group_bytes / SECTOR_BYTES).max(1),
             before,
             events: RefCell::default(),
             reports_invalid: Cell::new(false),
         }
     }
 
-    /// The handle of a write of `sectors`, which is counted. One that does not exist is reported as
-    /// an event, and the write goes where one without a handle does.
+    /// The placement identifier of a write of `sectors`, which is counted, as requests have it. One
+    /// that does not exist is reported as an event, and the write goes where one without does.
     pub fn handle(&self, command: &Command, sectors: u64, milliseconds: u64) -> u8 {
         let identifier = (command.dword(13) >> 16) as u16;
-        let handle = match command.dword(12) >> 20 & 0xF {
-            DIRECTIVE if identifier < u16::from(self.handles) => identifier as u8,
-            DIRECTIVE => {
+        let is_placed = command.dword(12) >> 20 & 0xF == DIRECTIVE;
+        let found = self.placements.find(identifier, u16::BITS).filter(|_| is_placed);
+        self.written.set(self.written.get() + sectors);
+        match found {
+            Some(place) => self.placements.identifier(place, u8::BITS) as u8,
+            None if is_placed => {
                 let event = Event {
                     kind: INVALID_IDENTIFIER,
                     identifier,
@@ -72,20 +77,23 @@ impl Placement {
                 }
                 0
             }
-            _ => 0,
-        };
-        self.written.set(self.written.get() + sectors);
-        handle
+            None => 0,
+        }
     }
 
-    /// Handles of a namespace, and the sectors `left` of the unit that each of them writes.
+    /// Handles of a namespace in each reclaim group, and the sectors `left` of the unit that each
+    /// of them writes.
     pub fn status(&self, shift: u32, left: impl Fn(u8) -> u64) -> Vec<u8> {
-        let mut page = Page::new(16 + 32 * usize::from(self.handles));
-        page.u16(14, self.handles.into());
-        for handle in 0..self.handles {
-            let at = 16 + 32 * usize::from(handle);
-            let number = u16::from(handle);
-            page.u16(at, number).u16(at + 2, number).u64(at + 8, left(handle) >> shift);
+        let Placements { groups, handles } = self.placements;
+        let count = usize::from(handles) * usize::from(groups);
+        let mut page = Page::new(16 + 32 * count);
+        page.u16(14, count as u16);
+        let places = (0..handles).flat_map(|handle| (0..groups).map(move |group| (group, handle)));
+        for (index, place) in places.enumerate() {
+            let at = 16 + 32 * index;
+            let identifier = self.placements.identifier(place, u16::BITS);
+            let left = left(self.placements.identifier(place, u8::BITS) as u8);
+            page.u16(at, identifier).u16(at + 2, place.1.into()).u64(at + 8, left >> shift);
         }
         page.into_bytes()
     }
@@ -101,14 +109,16 @@ impl Placement {
     }
 
     fn configurations(&self) -> Page {
-        let handles = usize::from(self.handles);
+        let Placements { groups, handles } = self.placements;
+        let handles = usize::from(handles);
         let descriptor = (64 + 4 * handles).next_multiple_of(8);
         let mut page = Page::new(16 + descriptor);
         // One configuration, version 0.
         page.u32(4, 16 + descriptor as u32);
         let at = 16;
-        // Valid; one reclaim group.
-        page.u16(at, descriptor as u16).u8(at + 2, 1 << 7).u32(at + 4, 1);
+        // Valid, with the bits of identifiers that are the reclaim group.
+        let attributes = 1 << 7 | self.placements.group_bits() as u8;
+        page.u16(at, descriptor as u16).u8(at + 2, attributes).u32(at + 4, groups.into());
         page.u16(at + 8, handles as u16).u16(at + 10, handles as u16 - 1);
         page.u32(at + 12, u32::MAX).u64(at + 16, self.unit * SECTOR_BYTES);
         for handle in 0..handles {
@@ -119,7 +129,7 @@ impl Placement {
     }
 
     fn usage(&self) -> Page {
-        let handles = usize::from(self.handles);
+        let handles = usize::from(self.placements.handles);
         let mut page = Page::new(8 + 8 * handles);
         page.u16(0, handles as u16);
         for handle in 0..handles {
@@ -177,6 +187,10 @@ impl Placement {
 
     fn check_handle(&self, command: &Command) -> Result<(), Status> {
         let handle = command.dword(11) as usize & 0xFFFF;
-        if handle < usize::from(self.handles) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+        if handle < usize::from(self.placements.handles) {
+            Ok(())
+        } else {
+            Err(Status::INVALID_FIELD)
+        }
     }
 }

@@ -229,9 +229,11 @@ impl PageMap {
 
     /// Prefetches what the next `writes` host writes will need of the pools that take them.
     pub(super) fn prefetch_writes(&self, writes: usize, flash: &FlashOps) {
-        let rounds = writes.div_ceil(self.pools.len()) as u32;
-        let next = self.rotation.pool();
-        let rotation = || (next..self.pools.len()).chain(0..next).take(writes);
+        // Those without a placement handle, which go to the first group.
+        let [group, ..] = &*self.rotations else { return };
+        let rounds = writes.div_ceil(group.pools().len()) as u32;
+        let (pools, next) = (group.pools(), group.pool());
+        let rotation = || (next..pools.end).chain(pools.start..next).take(writes);
         for pool in rotation() {
             self.prefetch_target(pool, Logs::host(0), rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {

@@ -2,7 +2,8 @@
 //!
 //! Every plane is a pool with write frontiers and free blocks of its own. Host writes go to the
 //! pools round-robin, so they stripe over channels and dies; garbage collection stays within a
-//! pool. A pool at its limit of valid pages is skipped.
+//! pool. A pool at its limit of valid pages is skipped. With several reclaim groups the pools are
+//! divided among them, and a group whose pools are all at their limits gives way to the next.
 //!
 //! A pool of `b` usable blocks takes at most `(b - 2)` blocks' worth of valid pages: one block is
 //! kept free for garbage collection to copy to and one is the frontier, so with one free block left
@@ -181,7 +182,8 @@ struct PageMap {
     geometry: Geometry,
     map: PageTable,
     pools: Vec<Pool>,
-    rotation: Rotation,
+    /// By reclaim group.
+    rotations: Box<[Rotation]>,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
     placement: Box<dyn Placement>,
@@ -247,6 +249,11 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     }
     let policies = Policies::build(input, &params, pools);
     let policies = policies.map_err(|more| problems.extend(more)).ok();
+    let groups = policies.as_ref().map_or(1, |it| usize::from(it.placement.groups()));
+    if !geometry.dies().is_multiple_of(groups as u32) {
+        let message = format!("{} dies are not divided into {groups} equal parts", geometry.dies());
+        problems.push(Problem::new("placement.reclaim_groups", message));
+    }
     let reserve =
         policies.as_ref().map_or(RESERVE_BLOCKS, |it| it.reserve_blocks(params.gc_separate));
     let blocks = geometry.blocks_per_plane();
@@ -264,7 +271,10 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, (limit, logs.count()), order))
             .collect(),
-        rotation: Rotation::new(pools, params.stripe_pages),
+        rotations: (0..groups)
+            .map(|group| group * pools / groups..(group + 1) * pools / groups)
+            .map(|pools| Rotation::new(pools, params.stripe_pages))
+            .collect(),
         policy,
         wear,
         placement,
@@ -292,17 +302,22 @@ impl Pool {
 }
 
 impl PageMap {
-    /// Selects the next pool that can take one more page, and ensures that its frontier `log` has a
-    /// free page.
+    /// Selects the next pool that can take one more page, in `group` or else in those after it, and
+    /// ensures that its frontier `log` has a free page.
     #[inline]
-    fn select_pool(&mut self, log: usize, flash: &mut FlashOps) -> Option<usize> {
-        for _ in 0..self.pools.len() {
-            let pool = self.rotation.next_page();
-            let Pool { valid, limit, .. } = self.pools[pool];
-            if valid < limit && self.ensure_page(pool, log, flash) {
-                return Some(pool);
+    fn select_pool(&mut self, group: u8, log: usize, flash: &mut FlashOps) -> Option<usize> {
+        let groups = self.rotations.len();
+        let mut group = usize::from(group);
+        for _ in 0..groups {
+            for _ in self.rotations[group].pools() {
+                let pool = self.rotations[group].next_page();
+                let Pool { valid, limit, .. } = self.pools[pool];
+                if valid < limit && self.ensure_page(pool, log, flash) {
+                    return Some(pool);
+                }
+                self.rotations[group].skip();
             }
-            self.rotation.skip();
+            group = if group + 1 == groups { 0 } else { group + 1 };
         }
         None
     }
@@ -381,7 +396,7 @@ impl PageMap {
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation, &self.logs.of_blocks));
+        to.put(&(&self.pools, &self.rotations, &self.logs.of_blocks));
         self.policy.save(to);
         self.wear.save(to);
         self.placement.save(to);
@@ -389,17 +404,23 @@ impl SavedState for PageMap {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        let rotation;
+        let rotations: Box<[Rotation]>;
         let (blocks, logs) = (self.logs.of_blocks.len(), self.logs.count());
-        (self.pools, rotation, self.logs.of_blocks) = from.take()?;
-        let fits = self.pools.iter().all(|pool| pool.open.len() == logs)
+        (self.pools, rotations, self.logs.of_blocks) = from.take()?;
+        let fits = rotations.len() == self.rotations.len()
+            && self.pools.iter().all(|pool| pool.open.len() == logs)
             && self.logs.of_blocks.len() == blocks
             && self.logs.of_blocks.iter().all(|class| *class < self.logs.classes);
         restore::check(fits, "the logs of a plane or the classes of blocks differ")?;
-        self.rotation.restore(rotation)?;
+        for (rotation, saved) in self.rotations.iter_mut().zip(rotations) {
+            rotation.restore(saved)?;
+        }
         self.policy.restore(from)?;
         self.wear.restore(from)?;
-        self.placement.restore(from)
+        self.placement.restore(from)?;
+        let placed = (usize::from(self.placement.groups()), self.placement.classes());
+        let fits = placed == (self.rotations.len(), self.logs.classes);
+        restore::check(fits, "the reclaim groups or classes of writes differ")
     }
 }
 
@@ -410,8 +431,13 @@ impl Ftl for PageMap {
 
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let class = if self.logs.classes > 1 { self.placement.class(lpn, hint) } else { 0 };
+        let group = if self.rotations.len() > 1 {
+            self.placement.place_of(hint.handle).map_or(0, |(group, _)| group)
+        } else {
+            0
+        };
         let log = Logs::host(class);
-        let Some(pool) = self.select_pool(log, flash) else {
+        let Some(pool) = self.select_pool(group, log, flash) else {
             return Err(frontier::device_full(self.map.pages(), flash));
         };
         let (page, filled) = self.take_page(pool, log);
@@ -456,13 +482,14 @@ impl Ftl for PageMap {
     }
 
     fn unit_left(&self, handle: u8) -> Option<u64> {
-        let log = Logs::host(self.placement.class_of(handle)?);
+        let (group, class) = self.placement.place_of(handle)?;
+        let (pools, log) = (self.rotations[usize::from(group)].pools(), Logs::host(class));
         let pages = self.geometry.pages_per_block();
         let left = |pool: &Pool| match pages - pool.open[log].next {
             0 => pages,
             left => left,
         };
-        Some(self.pools.iter().map(|pool| u64::from(left(pool))).sum())
+        Some(self.pools[pools].iter().map(|pool| u64::from(left(pool))).sum())
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
