@@ -5,7 +5,7 @@ use hybridsim_array::{concat, stripe};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{EntryChoice, Problem, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_conformance::placement::{Coverage, PlacementRig, System, WATCHED};
+use hybridsim_conformance::placement::{Coverage, OBSERVED, PlacementRig, System};
 use hybridsim_engine::{Arrival, ComponentTree, SimDuration, SimTime, Stream};
 use hybridsim_flash::defaults;
 use hybridsim_flash::ftl::page;
@@ -61,7 +61,7 @@ const TIMINGS: [&str; 4] = ["none", "serial", "interleaved", "queued"];
 
 fn registry() -> Registry {
     let mut registry = hybridsim_ssd::registry();
-    registry.add(WATCHED);
+    registry.add(OBSERVED);
     registry
 }
 

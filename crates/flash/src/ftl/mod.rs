@@ -110,9 +110,9 @@ pub trait Ftl: SavedState {
         self.lookup(lpn, flash) != Ppn::NONE
     }
 
-    /// Pages that still fit into the open reclaim unit of a placement handle: the open blocks of all
-    /// planes, or the next block of a plane whose block is full. `None` where the host does not
-    /// place data by handle, or has no such handle.
+    /// Pages that still fit into the open reclaim unit of a placement handle: the open blocks of
+    /// its planes, or the next block of a plane whose block is full. `None` where the host does
+    /// not place data by handle, or has no such handle.
     fn unit_left(&self, _handle: u8) -> Option<u64> {
         None
     }
