@@ -30,6 +30,8 @@ struct Drive {
     gc_free_blocks: u64,
     stripe_pages: u64,
     timing: &'static str,
+    dies_per_channel: u64,
+    planes_per_die: u64,
     merge_pages: u64,
     /// Whether data are refreshed, and the device collects when it is idle.
     background: bool,
@@ -47,6 +49,8 @@ impl Default for Drive {
             gc_free_blocks: 1,
             stripe_pages: 1,
             timing: "interleaved",
+            dies_per_channel: 2,
+            planes_per_die: 1,
             merge_pages: 0,
             background: false,
         }
@@ -114,8 +118,8 @@ impl Drive {
         let mut settings = defaults::settings(SsdParams::PARAMS, registry);
         let counts = [
             ("channels", 2),
-            ("dies_per_channel", 2),
-            ("planes_per_die", 1),
+            ("dies_per_channel", self.dies_per_channel),
+            ("planes_per_die", self.planes_per_die),
             ("blocks_per_plane", 40),
             ("pages_per_block", 8),
         ];
@@ -263,12 +267,17 @@ fn data_stay_in_their_reclaim_group_and_move_on_when_it_is_full() {
 
 #[test]
 fn reclaim_groups_that_dies_or_identifiers_do_not_hold_are_refused() {
-    for (groups, handles, key) in
-        [(3, 2, "placement.reclaim_groups"), (8, 2, "placement.reclaim_groups"), (4, 65, "handles")]
-    {
+    for (groups, handles, key) in [
+        (3, 2, "placement.reclaim_groups"),
+        (8, 2, "placement.reclaim_groups"),
+        (4, 65, "placement.handles"),
+    ] {
         let drive = Drive { groups, handles, ..Drive::default() };
         let problems = drive.try_build(&registry(), "ssd").err().unwrap_or_default();
-        assert!(format!("{problems:?}").contains(key), "{drive:?}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.param.ends_with(key)),
+            "{drive:?}: {problems:?}"
+        );
     }
 }
 
@@ -315,7 +324,10 @@ proptest! {
     #[test]
     fn random_systems_place_by_the_rules(
         kind in 0..KINDS.len(),
-        groups in prop_oneof![Just(1u64), Just(2), Just(4)],
+        // Of three groups, two bits name one more.
+        (groups, dies_per_channel) in
+            prop_oneof![Just((1u64, 2u64)), Just((2, 2)), Just((4, 2)), Just((3, 3))],
+        planes_per_die in 1u64..3,
         (handles, stripe_pages, gc_free_blocks) in (2u64..6, 1u64..5, 1u64..3),
         (isolation, collector, timing) in (0..2usize, 0..3usize, 0..4usize),
         wear in 0..4usize,
@@ -326,6 +338,8 @@ proptest! {
     ) {
         let drive = Drive {
             groups,
+            dies_per_channel,
+            planes_per_die,
             handles,
             isolation: ISOLATIONS[isolation],
             collector: COLLECTORS[collector],

@@ -6,8 +6,8 @@ use crate::contents::{Contents, Data, SECTOR, of_contents};
 use crate::record::TraceFile;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    Component, Fault, Flags, Health, Lba, Op, Request, SimDuration, SimTime, ZoneAction, ZoneInfo,
-    ZoneLayout,
+    Component, Fault, Flags, Health, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime,
+    ZoneAction, ZoneInfo, ZoneLayout,
 };
 use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::run::{RunError, RunOutput};
@@ -234,9 +234,18 @@ impl Drive {
             retired_blocks: a.retired_blocks + b.retired_blocks,
             free: a.free.min(b.free),
             erases: [a.erases[0].min(b.erases[0]), a.erases[1].max(b.erases[1])],
-            unit_bytes: a.unit_bytes + b.unit_bytes,
+            unit_bytes: a.unit_bytes.max(b.unit_bytes),
             celsius: [a.celsius, b.celsius].into_iter().flatten().reduce(f64::max),
         })
+    }
+
+    /// Sectors of a reclaim unit of each group: of several SSDs those of their units together, which
+    /// is what a host fills where data are striped or concatenated, but not where they are stored
+    /// twice or with parity.
+    pub fn unit(&self, groups: u8) -> u64 {
+        let devices = self.session.devices().filter(|device| device.unit_left(0).is_some());
+        let bytes = devices.filter_map(Component::health).map(|health| health.unit_bytes);
+        (bytes.sum::<u64>() / u64::from(groups) / SECTOR_BYTES).max(1)
     }
 
     /// Sectors that still fit into the open reclaim units of a placement handle, those of all SSDs.

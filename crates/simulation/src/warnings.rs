@@ -234,16 +234,16 @@ pub fn idle_flash_policies(
 pub fn idle_handles(scenario: &Scenario) -> Option<String> {
     let generators = scenario.source.generator.iter();
     let all = generators.chain(scenario.tenants.iter().flat_map(|it| &it.source.generator));
-    let handles = Handles::of(scenario);
     let exists = |handle: u64| {
-        let identifier = u16::try_from(handle).ok();
-        let found = handles.zip(identifier);
-        handle == 0
-            || found.is_some_and(|(it, handle)| it.placements.find(handle, u8::BITS).is_some())
+        let has = |it: Handles| {
+            let identifier = u16::try_from(handle).ok();
+            identifier.is_some_and(|handle| it.placements.find(handle, u8::BITS).is_some())
+        };
+        handle == 0 || Handles::all(scenario).any(has)
     };
     let given = all.flat_map(|generator| handles_of(&generator.settings));
     let given = given.filter(|handle| !exists(*handle)).max()?;
-    let message = match handles.map(|it| it.placements.groups) {
+    let message = match Handles::of(scenario).map(|it| it.placements.groups) {
         None => "no SSD places data by it (ftl = { kind = \"page\", placement = \"handles\" })",
         Some(1) => "no SSD has as many: raise ftl.placement.handles",
         Some(_) => "no SSD has this reclaim group (its upper bits) and handle (its lower bits)",
@@ -255,14 +255,14 @@ pub fn idle_handles(scenario: &Scenario) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handles {
     pub placements: Placements,
-    /// Whether garbage collection copies the data of each handle to blocks of its own.
+    /// Whether the data of each handle are copied to blocks of its own.
     pub isolates_copies: bool,
 }
 
 impl Handles {
-    /// Those of the SSD of the scenario that has most.
-    pub fn of(scenario: &Scenario) -> Option<Self> {
-        let handles = scenario.components.iter().filter_map(|component| {
+    /// Those of each SSD that places data by handle.
+    fn all(scenario: &Scenario) -> impl Iterator<Item = Self> + '_ {
+        scenario.components.iter().filter_map(|component| {
             let value = |name: &str| component.settings.value(name);
             let count = |name: &str| match value(&format!("ftl.placement.{name}")) {
                 Some(Value::Count(count)) => u8::try_from(*count).ok(),
@@ -273,8 +273,12 @@ impl Handles {
             let isolates_copies =
                 matches!(isolation, Some(Value::Text(it)) if it == "persistently");
             Some(Self { placements: Placements { groups, handles }, isolates_copies })
-        });
-        handles.max_by_key(|it| (it.placements.groups, it.placements.handles))
+        })
+    }
+
+    /// Those of the SSD with the most reclaim groups, and of these with the most handles.
+    pub fn of(scenario: &Scenario) -> Option<Self> {
+        Self::all(scenario).max_by_key(|it| (it.placements.groups, it.placements.handles))
     }
 }
 

@@ -20,7 +20,7 @@ use hybridsim_flash::array::Array;
 use hybridsim_flash::event::{Cause, FlashEvent};
 use hybridsim_host::scheduler::fcfs::Fcfs;
 use hybridsim_host::{Answer, Answered, Host, HostOptions, QueuePair};
-use model::{Counts, Data, Model};
+use model::{Counts, Model};
 use observed::MODELS;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +32,9 @@ pub type Disagreement = String;
 /// A page of which a part waits in a merge buffer, unless it has been programmed since.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// Handle of the last part.
-    handle: u8,
+    /// Reclaim group and handle of the last part; `None` after a power failure, when it is not known
+    /// whether a part that came then waits.
+    place: Option<(u8, u8)>,
     /// [`Data::number`] when the part came.
     number: u64,
 }
@@ -172,12 +173,12 @@ impl PlacementRig {
         let mut parts = BTreeMap::new();
         let changes = |it: &&Request| matches!(it.op, Op::Write | Op::Trim);
         for request in requests.iter().filter(changes).filter(|_| self.system.merges) {
-            let (_, handle) = self.models[0].borrow().rules.place(request.flags.handle());
+            let place = self.models[0].borrow().rules.place(request.flags.handle());
             for (page, is_whole) in self.pages(request) {
                 if is_whole {
                     self.waiting.remove(&page);
                 } else if request.op == Op::Write {
-                    parts.insert(page, Waiting { handle, number: self.number(page) });
+                    parts.insert(page, Waiting { place: Some(place), number: self.number(page) });
                 }
             }
         }
@@ -194,17 +195,23 @@ impl PlacementRig {
         for (page, part) in parts {
             let before = waiting.insert(page, Waiting { number: self.number(page), ..part });
             let data = self.models[page.0].borrow().data(page.1);
-            let allowed = [Some(part.handle), before.map(|it| it.handle)];
-            if data.is_some_and(|it| it.number > part.number && !allowed.contains(&Some(it.handle)))
-            {
-                return Err(format!("page {page:?} with handle {allowed:?} became {data:?}"));
+            let allowed = [Some(part.place), before.map(|it| it.place)];
+            if allowed.contains(&Some(None)) {
+                continue;
+            }
+            if data.is_some_and(|it| {
+                it.number > part.number && !allowed.contains(&Some(Some(it.place())))
+            }) {
+                return Err(format!("page {page:?} of {allowed:?} became {data:?}"));
             }
         }
         for (page, part) in &mut waiting {
             let data = self.models[page.0].borrow().data(page.1);
             match data.filter(|data| data.number != part.number) {
                 None => {}
-                Some(Data { handle, number, .. }) if handle == part.handle => part.number = number,
+                Some(data) if part.place.is_none_or(|place| place == data.place()) => {
+                    part.number = data.number;
+                }
                 other => return Err(format!("page {page:?}, {part:?}, became {other:?}")),
             }
         }
@@ -232,9 +239,9 @@ impl PlacementRig {
             if self.system.merges && !is_whole {
                 continue;
             }
-            let (_, wanted) = model.rules.place(request.flags.handle());
+            let wanted = model.rules.place(request.flags.handle());
             match model.data(page) {
-                Some(Data { handle, .. }) if handle == wanted => {}
+                Some(data) if data.place() == wanted => {}
                 other => return Err(format!("page {page} of {request:?} is {other:?}")),
             }
         }
@@ -319,10 +326,9 @@ impl PlacementRig {
         requests: &[Request],
         after: SimDuration,
     ) -> Result<(), Disagreement> {
-        // Whether a part of a page got into the merge buffer is not known.
         let pages = requests.iter().flat_map(|request| self.pages(request).into_keys());
-        for page in pages.collect::<Vec<_>>() {
-            self.waiting.remove(&page);
+        for page in pages.filter(|_| self.system.merges).collect::<Vec<_>>() {
+            self.waiting.insert(page, Waiting { place: None, number: self.number(page) });
         }
         requests.iter().for_each(|request| self.submit(request));
         let at = self.machine.earliest_arrival() + after;

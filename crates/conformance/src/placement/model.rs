@@ -105,16 +105,24 @@ pub(super) struct Block {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data {
     pub lpn: u32,
+    /// The reclaim group that the host named.
+    pub group: u8,
     pub handle: u8,
     /// Number of the program with which the host wrote it.
     pub number: u64,
+}
+
+impl Data {
+    /// The reclaim group and handle that the host named.
+    pub const fn place(self) -> (u8, u8) {
+        (self.group, self.handle)
+    }
 }
 
 /// A host write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub data: Data,
-    pub group: u8,
     pub succeeds: bool,
 }
 
@@ -269,10 +277,10 @@ impl Model {
             },
             OpKind::Program => {
                 let write = write.ok_or("a page is programmed without a write")?;
-                let Write { data, group, .. } = write;
+                let Write { data, .. } = write;
                 self.counts.host += 1;
                 let data = Data { number: self.counts.host, ..data };
-                self.check_group(Ppn(op.page), group)?;
+                self.check_group(Ppn(op.page), data.group)?;
                 self.discard(data.lpn);
                 self.put(Ppn(op.page), data, Use::Host(data.handle))
             }

@@ -50,7 +50,8 @@ impl Observed {
             let rules = model.rules;
             let write = lpn.zip(handle).map(|(Lpn(lpn), handle)| {
                 let (group, handle) = rules.place(handle);
-                Write { data: Data { lpn, handle, number: 0 }, group, succeeds: result.is_ok() }
+                let data = Data { lpn, group, handle, number: 0 };
+                Write { data, succeeds: result.is_ok() }
             });
             let followed = model.follow_all(write, &flash.list()[before..]);
             let agrees = followed.and_then(|()| model.compare(&*self.ftl, lpn, flash));

@@ -8,7 +8,6 @@ use crate::restore;
 use hybridsim_config::param::{EntryChoice, Problem};
 use hybridsim_engine::StateError;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// Blocks of each pool that cannot hold data: a free one to copy to, and an open one.
 pub(super) const RESERVE_BLOCKS: u32 = 2;
@@ -52,28 +51,36 @@ impl Frontier {
 
 /// The order in which the pools of a reclaim group take host pages: round-robin, each a stripe of
 /// pages in turn.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rotation {
-    /// The first pool of the group.
-    first: usize,
-    /// The pool after its last.
-    end: usize,
+    /// The first die of the group, and the one after its last.
+    dies: (usize, usize),
+    /// Dies and pools of the device; the pools with the same number of their die follow one another.
+    device: (usize, usize),
     stripe_pages: u32,
     /// The pool of the next page.
     pool: usize,
+    /// The pool after the last of the group of the same number in their die.
+    row_end: usize,
     /// Pages of its stripe that it has taken.
     in_stripe: u32,
 }
 
 impl Rotation {
-    pub fn new(pools: Range<usize>, stripe_pages: u32) -> Self {
-        let Range { start: first, end } = pools;
-        Self { first, end, stripe_pages, pool: first, in_stripe: 0 }
+    /// All pools of a device.
+    pub const fn new(pools: usize, stripe_pages: u32) -> Self {
+        Self::of_group((0, pools), (pools, pools), stripe_pages)
+    }
+
+    /// The pools of some dies of a device with so many dies and pools.
+    pub const fn of_group(dies: (usize, usize), device: (usize, usize), stripe_pages: u32) -> Self {
+        Self { dies, device, stripe_pages, pool: dies.0, row_end: dies.1, in_stripe: 0 }
     }
 
     /// The pools of the group.
-    pub const fn pools(&self) -> Range<usize> {
-        self.first..self.end
+    pub fn pools(&self) -> impl Iterator<Item = usize> + use<> {
+        let ((first, end), (dies, pools)) = (self.dies, self.device);
+        (0..pools).step_by(dies).flat_map(move |row| row + first..row + end)
     }
 
     /// The pool of the next page.
@@ -103,16 +110,25 @@ impl Rotation {
 
     #[inline]
     const fn next_pool(&mut self) {
-        let next = self.pool + 1;
-        self.pool = if next == self.end { self.first } else { next };
+        let ((first, end), (dies, pools)) = (self.dies, self.device);
+        self.pool += 1;
+        if self.pool == self.row_end {
+            self.row_end = if self.row_end + dies > pools { end } else { self.row_end + dies };
+            self.pool = self.row_end - (end - first);
+        }
         self.in_stripe = 0;
     }
 
     /// Continues as `saved`, unless that has other pools.
     pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
-        let fits = self.pools().contains(&saved.pool) && saved.pools() == self.pools();
+        let (first, end) = self.dies;
+        let row = saved.row_end.checked_sub(end);
+        let fits = (saved.dies, saved.device) == (self.dies, self.device)
+            && row.is_some_and(|row| row.is_multiple_of(self.device.0))
+            && row.is_some_and(|row| (row + first..row + end).contains(&saved.pool))
+            && saved.row_end <= self.device.1;
         restore::check(fits, "the pool of the next page does not exist")?;
-        (self.pool, self.in_stripe) = (saved.pool, saved.in_stripe);
+        (self.pool, self.row_end, self.in_stripe) = (saved.pool, saved.row_end, saved.in_stripe);
         Ok(())
     }
 }

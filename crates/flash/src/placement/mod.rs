@@ -25,12 +25,12 @@ pub trait Placement: SavedState {
     }
 
     /// Number of reclaim groups: equal parts of the dies, each with open blocks of its own, that
-    /// data never leave.
+    /// copies never leave.
     fn groups(&self) -> u8 {
         1
     }
 
-    /// Whether garbage collection keeps the classes apart too.
+    /// Whether copies keep the classes apart too.
     fn isolates_copies(&self) -> bool {
         false
     }
@@ -38,8 +38,8 @@ pub trait Placement: SavedState {
     /// The class of this write of `lpn`; records the write. Called with two classes or more.
     fn class(&mut self, lpn: Lpn, hint: Hint) -> u8;
 
-    /// The reclaim group and class that the host names by a placement handle; `None` where it
-    /// names none, or has no such handle.
+    /// The reclaim group and class that the host names by a placement handle; `None` if the policy
+    /// does not place by handle, or lacks this one.
     fn place_of(&self, _handle: u8) -> Option<(u8, u8)> {
         None
     }

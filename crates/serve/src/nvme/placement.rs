@@ -35,27 +35,27 @@ pub struct Placement {
     before: Health,
     events: RefCell<VecDeque<Event>>,
     reports_invalid: Cell<bool>,
-    /// Whether copies by garbage collection stay with their handle.
+    /// Whether copies stay with their handle.
     is_persistent: bool,
 }
 
 impl Placement {
-    pub fn new(handles: Handles, before: Health) -> Self {
+    /// Of a drive of this health, with units of so many sectors.
+    pub fn new(handles: Handles, before: Health, unit: u64) -> Self {
         let Handles { placements, isolates_copies: is_persistent } = handles;
-        let group_bytes = before.unit_bytes / u64::from(placements.groups);
         Self {
             placements,
             written: Cell::new(0),
             is_persistent,
-            unit: (group_bytes / SECTOR_BYTES).max(1),
+            unit,
             before,
             events: RefCell::default(),
             reports_invalid: Cell::new(false),
         }
     }
 
-    /// The placement identifier of a write of `sectors`, which is counted, as requests have it. One
-    /// that does not exist is reported as an event, and the write goes where one without does.
+    /// The placement identifier of a write of `sectors`, which is counted, in the 8 bits of requests.
+    /// One that does not exist is reported as an event, and is as none.
     pub fn handle(&self, command: &Command, sectors: u64, milliseconds: u64) -> u8 {
         let identifier = (command.dword(13) >> 16) as u16;
         let is_placed = command.dword(12) >> 20 & 0xF == DIRECTIVE;

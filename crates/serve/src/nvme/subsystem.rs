@@ -110,7 +110,10 @@ impl Subsystem {
             namespaces.push(Namespace { id, first, sectors, shift, zones, identifier });
         }
         let handles = drive.placement_handles();
-        let placement = handles.map(|it| Placement::new(it, drive.health().unwrap_or_default()));
+        let placement = handles.map(|it| {
+            let unit = drive.unit(it.placements.groups);
+            Placement::new(it, drive.health().unwrap_or_default(), unit)
+        });
         Ok(Self {
             title: title.to_owned(),
             namespaces,

@@ -229,11 +229,11 @@ impl PageMap {
 
     /// Prefetches what the next `writes` host writes will need of the pools that take them.
     pub(super) fn prefetch_writes(&self, writes: usize, flash: &FlashOps) {
-        // Those without a placement handle, which go to the first group.
-        let [group, ..] = &*self.rotations else { return };
-        let rounds = writes.div_ceil(group.pools().len()) as u32;
-        let (pools, next) = (group.pools(), group.pool());
-        let rotation = || (next..pools.end).chain(pools.start..next).take(writes);
+        // With several groups it is not known here which of them takes a write.
+        let [all] = &*self.rotations else { return };
+        let (pools, next) = (self.pools.len(), all.pool());
+        let rounds = writes.div_ceil(pools) as u32;
+        let rotation = || (next..pools).chain(0..next).take(writes);
         for pool in rotation() {
             self.prefetch_target(pool, Logs::host(0), rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {

@@ -239,7 +239,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     let params = Parameters::from_settings(input.settings);
     let geometry = *input.geometry;
-    let pools = geometry.planes() as usize;
+    let (dies, pools) = (geometry.dies() as usize, geometry.planes() as usize);
     let incremental = params.gc_pace == Pace::Incremental;
     let mut problems = Vec::new();
     if incremental && !params.gc_separate {
@@ -251,7 +251,8 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     let policies = policies.map_err(|more| problems.extend(more)).ok();
     let groups = policies.as_ref().map_or(1, |it| usize::from(it.placement.groups()));
     if !geometry.dies().is_multiple_of(groups as u32) {
-        let message = format!("{} dies are not divided into {groups} equal parts", geometry.dies());
+        let message =
+            format!("{} dies cannot be divided into {groups} equal groups", geometry.dies());
         problems.push(Problem::new("placement.reclaim_groups", message));
     }
     let reserve =
@@ -271,10 +272,13 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, (limit, logs.count()), order))
             .collect(),
-        rotations: (0..groups)
-            .map(|group| group * pools / groups..(group + 1) * pools / groups)
-            .map(|pools| Rotation::new(pools, params.stripe_pages))
-            .collect(),
+        rotations: match groups {
+            1 => [Rotation::new(pools, params.stripe_pages)].into(),
+            _ => (0..groups)
+                .map(|group| (group * dies / groups, (group + 1) * dies / groups))
+                .map(|group| Rotation::of_group(group, (dies, pools), params.stripe_pages))
+                .collect(),
+        },
         policy,
         wear,
         placement,
@@ -306,9 +310,26 @@ impl PageMap {
     /// ensures that its frontier `log` has a free page.
     #[inline]
     fn select_pool(&mut self, group: u8, log: usize, flash: &mut FlashOps) -> Option<usize> {
+        let group = usize::from(group);
+        let pool = self.rotations[group].next_page();
+        let Pool { valid, limit, .. } = self.pools[pool];
+        if valid < limit && self.ensure_page(pool, log, flash) {
+            return Some(pool);
+        }
+        self.select_other_pool(group, log, flash)
+    }
+
+    /// Selects a pool where the next one of `group` cannot take a page.
+    #[cold]
+    fn select_other_pool(
+        &mut self,
+        group: usize,
+        log: usize,
+        flash: &mut FlashOps,
+    ) -> Option<usize> {
+        self.rotations[group].skip();
         let groups = self.rotations.len();
-        let mut group = usize::from(group);
-        for _ in 0..groups {
+        for group in (group..groups).chain(0..group) {
             for _ in self.rotations[group].pools() {
                 let pool = self.rotations[group].next_page();
                 let Pool { valid, limit, .. } = self.pools[pool];
@@ -317,7 +338,6 @@ impl PageMap {
                 }
                 self.rotations[group].skip();
             }
-            group = if group + 1 == groups { 0 } else { group + 1 };
         }
         None
     }
@@ -489,7 +509,7 @@ impl Ftl for PageMap {
             0 => pages,
             left => left,
         };
-        Some(self.pools[pools].iter().map(|pool| u64::from(left(pool))).sum())
+        Some(pools.map(|pool| u64::from(left(&self.pools[pool]))).sum())
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
