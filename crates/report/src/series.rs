@@ -6,8 +6,9 @@ use std::fmt::Write;
 /// Values of a column, by interval.
 type Values = Vec<Option<f64>>;
 
-/// The run as CSV, warm-up included, with the columns that apply to the system: `time_ns`, the start
-/// of the interval; sums over it; levels as mean, minimum and maximum, those of a node with its path.
+/// The run as CSV, warm-up included, with the columns that apply to the system: `time_ns`, the
+/// start of the interval; sums over it; levels as mean, minimum and maximum, those of a node with
+/// its path.
 pub fn table(series: &Series) -> String {
     let columns = columns(series);
     let mut text = String::new();

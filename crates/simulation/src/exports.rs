@@ -1,5 +1,5 @@
-//! Results for other tools: percentile tables, results in fio's format, the run over time, a list of
-//! all requests.
+//! Results for other tools: percentile tables, results in fio's format, the run over time, a list
+//! of all requests.
 
 use crate::run::RunOutput;
 use hybridsim_engine::event::kind_of;

@@ -201,7 +201,7 @@ impl<'a> Draw<'a> {
     fn log_above(&mut self, device: &str) -> String {
         let keys = format!(
             "kind = \"log-structured\"\ndevice = \"{device}\"\nover_provisioning = 1.0\n\
-             free_segments = 1\npolicy = \"{}\"\n",
+             free_segments = 1\ngc = \"{}\"\n",
             self.pick(&["greedy", "cost-benefit", "fifo"])
         );
         let keys: Table = keys.parse().expect("it is TOML");

@@ -32,8 +32,8 @@ pub type Disagreement = String;
 /// A page of which a part waits in a merge buffer, unless it has been programmed since.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// Reclaim group and handle of the last part; `None` after a power failure, when it is not known
-    /// whether a part that came then waits.
+    /// Reclaim group and handle of the last part; `None` after a power failure, when it is not
+    /// known whether a part that came then waits.
     place: Option<(u8, u8)>,
     /// [`Data::number`] when the part came.
     number: u64,

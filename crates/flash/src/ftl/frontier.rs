@@ -55,7 +55,8 @@ impl Frontier {
 pub(super) struct Rotation {
     /// The first die of the group, and the one after its last.
     dies: (usize, usize),
-    /// Dies and pools of the device; the pools with the same number of their die follow one another.
+    /// Dies and pools of the device; the pools with the same number of their die follow one
+    /// another.
     device: (usize, usize),
     stripe_pages: u32,
     /// The pool of the next page.

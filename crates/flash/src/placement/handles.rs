@@ -29,16 +29,16 @@ hybridsim_config::choices! {
 hybridsim_config::params! {
     struct Parameters {
         handles: u8 = Kind::Count { min: 2, max: 128 }, default "2",
-            "Reclaim unit handles of each reclaim group, counted from 0. A write that names another, \
-             or another group, is placed as with handle 0 of the first group, the default.";
+            "Reclaim unit handles of each reclaim group, counted from 0. A write that names \
+             another, or another group, is placed as with handle 0 of the first group, the default.";
         reclaim_groups: u8 = Kind::Count { min: 1, max: 128 }, default "1",
             "Reclaim groups: equal parts of the dies, each with open units of its own. The upper \
              bits of a handle, of 8 in all, then name the group. Copies stay within the group; a \
              write goes to the next group while the one named holds all the data it can, so \
              writes without a handle, and preconditioning, fill the first group first.";
         isolation: Isolation = Kind::Choice(Isolation::NAMES), default "\"initially\"",
-            "`initially`: data of all handles are copied to common blocks (without `gc_separate` by \
-             garbage collection to those of handle 0); `persistently`: to blocks of each handle, \
+            "`initially`: data of all handles are copied to common blocks (without `gc_separate` \
+             by garbage collection to those of handle 0); `persistently`: to blocks of each handle, \
              which are over-provisioned.";
     }
 }
@@ -56,8 +56,8 @@ fn build(settings: &Settings) -> Built<dyn Placement> {
     let placements = Placements { groups, handles };
     if !placements.fit() {
         let message = format!(
-            "{handles} handles in each of {groups} reclaim groups do not fit identifiers of 8 bits; \
-             use fewer"
+            "{handles} handles in each of {groups} reclaim groups do not fit identifiers of 8 \
+             bits; use fewer"
         );
         return Err(vec![Problem::new("placement.handles", message)]);
     }

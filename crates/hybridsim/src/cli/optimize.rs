@@ -17,8 +17,8 @@ pub struct OptimizeArgs {
     /// log:16MiB..1GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUES", required = true)]
     vary: Vec<String>,
-    /// A result by its path, such as latency_ns.all.p99, to minimise, to maximise (:max) or to bring
-    /// close to a number (:1.5); or cost; several give a Pareto front
+    /// A result by its path, such as latency_ns.all.p99, to minimise, to maximise (:max) or to
+    /// bring close to a number (:1.5); or cost; several give a Pareto front
     #[arg(long = "objective", value_name = "PATH", required = true)]
     objectives: Vec<String>,
     /// A bound, such as totals.write_amplification<=1.5; may be repeated

@@ -54,8 +54,8 @@ impl Placement {
         }
     }
 
-    /// The placement identifier of a write of `sectors`, which is counted, in the 8 bits of requests.
-    /// One that does not exist is reported as an event, and is as none.
+    /// The placement identifier of a write of `sectors`, which is counted, in the 8 bits of
+    /// requests. One that does not exist is reported as an event, and is as none.
     pub fn handle(&self, command: &Command, sectors: u64, milliseconds: u64) -> u8 {
         let identifier = (command.dword(13) >> 16) as u16;
         let is_placed = command.dword(12) >> 20 & 0xF == DIRECTIVE;

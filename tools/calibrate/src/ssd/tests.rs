@@ -373,24 +373,20 @@ fn a_queue_of_the_host_that_limits_jobs_is_reported() {
 fn weaknesses_of_the_jobs_are_named() {
     let registry = registry::standard();
     let drive = QueuedSsd::of_scenario("mine.toml", TRUE, &registry).expect("a drive");
-    let jobs = || [1, 2, 16].map(|depth| delivered(&drive, "randread", depth, &BOTH[..1])).to_vec();
-    let warnings = |jobs: &[MeasuredJob], fits: &[bool]| {
-        let found = calibrate_ssd(&drive, jobs, fits, &|| true).expect("a fit");
-        found.warnings().join("\n")
-    };
-    let named = |text: &str| {
+    let jobs = [1, 2, 16].map(|depth| delivered(&drive, "randread", depth, &BOTH[..1]));
+    let found = calibrate_ssd(&drive, &jobs, &[true; 3], &|| true).expect("a fit");
+    let named = |change: fn(&mut SsdCalibration<'_>)| {
+        let mut found = found.clone();
+        change(&mut found);
+        let text = found.warnings().join("\n");
         ["latency falls", "beyond the fit", "off themselves"].map(|name| text.contains(name))
     };
-    let all = [true; 3];
-    assert_eq!(named(&warnings(&jobs(), &all)), [false; 3]);
-    let mut slept = jobs();
-    slept[0].delivered[0].mean_us *= 2.0;
-    assert!(named(&warnings(&slept, &all))[0]);
-    assert!(named(&warnings(&jobs(), &[true, true, false]))[1]);
-    // No drive is faster with one request outstanding than with two.
-    let mut impossible = jobs();
-    impossible[0].delivered[0].iops *= 8.0;
-    assert!(named(&warnings(&impossible, &all))[2]);
+    assert_eq!(named(|_| {}), [false; 3]);
+    assert_eq!(named(|it| it.jobs[0].measured.delivered[0].mean_us *= 2.0), [true, false, false]);
+    assert_eq!(named(|it| it.jobs[2].fitted = false), [false, true, false]);
+    // A row of which no job was fitted to has nothing to be beyond.
+    assert_eq!(named(|it| it.jobs.iter_mut().for_each(|job| job.fitted = false)), [false; 3]);
+    assert_eq!(named(|it| it.fitted[1].rate_mean = 0.11), [false, false, true]);
 }
 
 #[test]

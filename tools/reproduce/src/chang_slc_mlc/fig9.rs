@@ -1,5 +1,5 @@
-//! Sections 5.3.2 and 5.3.3 over a month replayed ten times: figures 9 and 10, table 3, the speed-up
-//! and the energy with 256 MB of SLC flash.
+//! Sections 5.3.2 and 5.3.3 over a month replayed ten times: figures 9 and 10, table 3, the
+//! speed-up and the energy with 256 MB of SLC flash.
 
 use super::analysis::TABLE_3;
 use super::{
