@@ -240,8 +240,8 @@ impl Drive {
     }
 
     /// Sectors of a reclaim unit of each group: of several SSDs those of their units together,
-    /// which is what a host fills where data are striped or concatenated, but not where they are stored
-    /// twice or with parity.
+    /// which is what a host fills where data are striped or concatenated, but not where they are
+    /// stored twice or with parity.
     pub fn unit(&self, groups: u8) -> u64 {
         let devices = self.session.devices().filter(|device| device.unit_left(0).is_some());
         let bytes = devices.filter_map(Component::health).map(|health| health.unit_bytes);

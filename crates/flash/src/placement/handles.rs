@@ -30,7 +30,8 @@ hybridsim_config::params! {
     struct Parameters {
         handles: u8 = Kind::Count { min: 2, max: 128 }, default "2",
             "Reclaim unit handles of each reclaim group, counted from 0. A write that names \
-             another, or another group, is placed as with handle 0 of the first group, the default.";
+             another, or another group, is placed as with handle 0 of the first group, the \
+             default.";
         reclaim_groups: u8 = Kind::Count { min: 1, max: 128 }, default "1",
             "Reclaim groups: equal parts of the dies, each with open units of its own. The upper \
              bits of a handle, of 8 in all, then name the group. Copies stay within the group; a \
@@ -38,8 +39,8 @@ hybridsim_config::params! {
              writes without a handle, and preconditioning, fill the first group first.";
         isolation: Isolation = Kind::Choice(Isolation::NAMES), default "\"initially\"",
             "`initially`: data of all handles are copied to common blocks (without `gc_separate` \
-             by garbage collection to those of handle 0); `persistently`: to blocks of each handle, \
-             which are over-provisioned.";
+             by garbage collection to those of handle 0); `persistently`: to blocks of each \
+             handle, which are over-provisioned.";
     }
 }
 

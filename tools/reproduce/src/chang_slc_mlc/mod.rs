@@ -38,8 +38,8 @@ const EXT3: &str = "ext3";
 
 /// The share of small writes. Table 3 gives the share of the data that goes to the SLC flash, 0.17
 /// and 0.23; with the generator's 7.55 sectors a small write and 85.9 or 156.3 a large one that is
-/// 70 and 86 % of requests. It agrees with the 68 % of the NTFS trace's requests that are handled by
-/// the SLC flash (section 5.3.2), as some small ones are rejected.
+/// 70 and 86 % of requests. It agrees with the 68 % of the NTFS trace's requests that are
+/// handled by the SLC flash (section 5.3.2), as some small ones are rejected.
 fn small_share(file_system: &str) -> f64 {
     if file_system == EXT3 { 0.86 } else { 0.7 }
 }
