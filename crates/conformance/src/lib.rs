@@ -38,6 +38,28 @@ pub struct Rig<'a> {
     pub seed: u64,
 }
 
+/// A component over others, at the path `host/it`.
+///
+/// # Panics
+/// If it cannot be built over them.
+pub fn over(
+    entry: &ComponentEntry,
+    settings: &Settings,
+    registry: &Registry,
+    children: Vec<ComponentTree>,
+) -> ComponentTree {
+    let view = |it: &ComponentTree| ChildView {
+        name: it.path.clone(),
+        capacity: it.component.capacity(),
+        zones: it.zone_layout(),
+        ..ChildView::default()
+    };
+    let views: Vec<_> = children.iter().map(view).collect();
+    let input = BuildInput { settings, registry, seed: 1, path: "it", children: &views };
+    let component = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    ComponentTree { path: "host/it".to_owned(), component, children }
+}
+
 /// A random load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {

@@ -2,9 +2,10 @@
 //! SSDs with it.
 
 use hybridsim_array::{concat, stripe};
-use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
+use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{EntryChoice, Problem, Settings, Value};
 use hybridsim_config::registry::Registry;
+use hybridsim_conformance::over;
 use hybridsim_conformance::placement::{Coverage, OBSERVED, PlacementRig, System};
 use hybridsim_engine::{Arrival, ComponentTree, SimDuration, SimTime, Stream};
 use hybridsim_flash::defaults;
@@ -173,7 +174,9 @@ impl Drive {
                 System { build, locate: Box::new(|sector| (0, sector)), merges }
             }
             "concat" => {
-                let build = Box::new(move || array(&concat::ENTRY, &names, members(2)));
+                let build = Box::new(move || {
+                    over(&concat::ENTRY, &names, &hybridsim_ssd::registry(), members(2))
+                });
                 let locate = move |at| ((at / capacity) as usize, at % capacity);
                 System { build, locate: Box::new(locate), merges }
             }
@@ -181,7 +184,9 @@ impl Drive {
                 // A chunk of one page and a half.
                 let chunk = 6;
                 let names = names.and("chunk", Value::Bytes(chunk * 512));
-                let build = Box::new(move || array(&stripe::ENTRY, &names, members(3)));
+                let build = Box::new(move || {
+                    over(&stripe::ENTRY, &names, &hybridsim_ssd::registry(), members(3))
+                });
                 let locate = move |at: u64| {
                     let (row, within) = (at / (3 * chunk), at % (3 * chunk));
                     ((within / chunk) as usize, row * chunk + within % chunk)
@@ -201,23 +206,6 @@ impl Drive {
 }
 
 const KINDS: [&str; 3] = ["ssd", "concat", "stripe"];
-
-fn array(
-    entry: &ComponentEntry,
-    settings: &Settings,
-    children: Vec<ComponentTree>,
-) -> ComponentTree {
-    let view = |it: &ComponentTree| ChildView {
-        name: it.path.clone(),
-        capacity: it.component.capacity(),
-        ..ChildView::default()
-    };
-    let registry = hybridsim_ssd::registry();
-    let views: Vec<_> = children.iter().map(view).collect();
-    let input = BuildInput { settings, registry: &registry, seed: 1, path: "it", children: &views };
-    let component = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-    ComponentTree { path: "host/it".to_owned(), component, children }
-}
 
 #[test]
 fn every_victim_policy_and_collector_places_by_the_rules() {
@@ -324,7 +312,7 @@ proptest! {
     #[test]
     fn random_systems_place_by_the_rules(
         kind in 0..KINDS.len(),
-        // Of three groups, two bits name one more.
+        // Three groups need two bits, which also name a fourth group.
         (groups, dies_per_channel) in
             prop_oneof![Just((1u64, 2u64)), Just((2, 2)), Just((4, 2)), Just((3, 3))],
         planes_per_die in 1u64..3,

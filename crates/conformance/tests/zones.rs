@@ -1,8 +1,9 @@
 //! Zone semantics of every part that has zones or presents those of others.
 
 use hybridsim_array::{concat, stripe};
-use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
+use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Settings, Value};
+use hybridsim_conformance::over;
 use hybridsim_conformance::zones::ZoneRig;
 use hybridsim_engine::{
     ComponentTree, Flags, Lba, Op, Request, SimDuration, ZoneAction, ZoneState,
@@ -45,24 +46,6 @@ fn device(path: &str, [open_max, active_max]: [u64; 2]) -> ComponentTree {
     ComponentTree::leaf(path, built)
 }
 
-fn array(
-    entry: &ComponentEntry,
-    settings: &Settings,
-    children: Vec<ComponentTree>,
-) -> ComponentTree {
-    let view = |it: &ComponentTree| ChildView {
-        name: it.path.clone(),
-        capacity: it.component.capacity(),
-        zones: it.zone_layout(),
-        ..ChildView::default()
-    };
-    let registry = hybridsim_ssd::registry();
-    let views: Vec<_> = children.iter().map(view).collect();
-    let input = BuildInput { settings, registry: &registry, seed: 1, path: "it", children: &views };
-    let component = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-    ComponentTree { path: "host/it".to_owned(), component, children }
-}
-
 const KINDS: [&str; 4] = ["zns-ssd", "concat", "stripe", "stripe of concats"];
 
 /// A system with zones, whose devices have these limits.
@@ -74,11 +57,12 @@ fn system(kind: &str, limits: [u64; 2]) -> ComponentTree {
     let chunk = |pages: u64| names.clone().and("chunk", Value::Bytes(pages * PAGE * 512));
     match kind {
         "zns-ssd" => device("host/it", limits),
-        "concat" => array(&concat::ENTRY, &names, members(2)),
-        "stripe" => array(&stripe::ENTRY, &chunk(2), members(3)),
+        "concat" => over(&concat::ENTRY, &names, &hybridsim_ssd::registry(), members(2)),
+        "stripe" => over(&stripe::ENTRY, &chunk(2), &hybridsim_ssd::registry(), members(3)),
         "stripe of concats" => {
-            let pairs = (0..2).map(|_| array(&concat::ENTRY, &names, members(2)));
-            array(&stripe::ENTRY, &chunk(4), pairs.collect())
+            let pairs = (0..2)
+                .map(|_| over(&concat::ENTRY, &names, &hybridsim_ssd::registry(), members(2)));
+            over(&stripe::ENTRY, &chunk(4), &hybridsim_ssd::registry(), pairs.collect())
         }
         other => panic!("no system `{other}`"),
     }

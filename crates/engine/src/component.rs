@@ -145,9 +145,9 @@ pub trait Component {
         None
     }
 
-    /// Sectors that still fit into the open reclaim unit of a placement handle (RUAMW), or that of
-    /// an identifier where there are several reclaim groups, if it is a device that places writes
-    /// by handle and has this one.
+    /// Sectors that still fit into the open reclaim unit of a placement handle (RUAMW), or of an
+    /// identifier where there are several reclaim groups; `None` for components that do not place
+    /// by handle or lack this one.
     fn unit_left(&self, _handle: u8) -> Option<u64> {
         None
     }

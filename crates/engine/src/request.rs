@@ -199,7 +199,7 @@ impl Flags {
 /// lower bits are the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placements {
-    /// Reclaim groups.
+    /// Reclaim groups, 1 to 128.
     pub groups: u8,
     /// Reclaim unit handles of each group.
     pub handles: u8,

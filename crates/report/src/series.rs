@@ -1,7 +1,6 @@
 //! A run over time as CSV: a row per interval.
 
 use hybridsim_observe::pictures::{GaugeSeries, Series};
-use std::fmt::Write;
 
 /// Values of a column, by interval.
 type Values = Vec<Option<f64>>;
@@ -11,22 +10,14 @@ type Values = Vec<Option<f64>>;
 /// its path.
 pub fn table(series: &Series) -> String {
     let columns = columns(series);
-    let mut text = String::new();
-    let names = columns.iter().map(|(name, _)| match name.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.clone(),
-    });
-    text += &names.collect::<Vec<_>>().join(",");
+    let mut rows = csv::Writer::from_writer(Vec::new());
+    let mut write = |row: Vec<String>| rows.write_record(row).expect("rows are equally long");
+    write(columns.iter().map(|(name, _)| name.clone()).collect());
     for row in 0..series.reads.len() {
-        for (at, (_, values)) in columns.iter().enumerate() {
-            text.push(if at == 0 { '\n' } else { ',' });
-            if let Some(value) = values[row] {
-                let _ = write!(text, "{value}");
-            }
-        }
+        let cells = columns.iter().map(|(_, values)| values[row]);
+        write(cells.map(|value| value.map_or_else(String::new, |it| it.to_string())).collect());
     }
-    text.push('\n');
-    text
+    String::from_utf8(rows.into_inner().expect("memory takes all")).expect("rows are text")
 }
 
 fn columns(series: &Series) -> Vec<(String, Values)> {

@@ -2,7 +2,7 @@
 
 use crate::error::{RunError, section};
 use crate::scenario::{Scenario, Tenant};
-use hybridsim_config::param::{EntryChoice, Problem};
+use hybridsim_config::param::{Built, EntryChoice, Problem, Settings};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units::write_bytes;
@@ -116,28 +116,30 @@ fn generator(
     let entry = registry
         .find::<GeneratorEntry>(&choice.name)
         .expect("a checked scenario names a registered generator");
-    let loops = field::<u64>(&scenario.workload, "loops");
+    fn build(
+        entry: &GeneratorEntry,
+        settings: &Settings,
+        registry: &Registry,
+        (seed, path, capacity_sectors): (u64, &str, u64),
+    ) -> Built<dyn Source> {
+        let may_be_endless = false;
+        let input =
+            GeneratorInput { settings, registry, seed, path, capacity_sectors, may_be_endless };
+        (entry.build)(&input)
+    }
     let key = &scenario.workload_key;
     let problems = |key: &str, list| RunError::Scenario(section(scenario, key, list));
-    let build = entry.build;
-    let (settings, registry) = (choice.settings.clone(), registry.clone());
     let (seed, path) = (scenario.seed(), scenario.stream.clone());
-    let build = move || {
-        build(&GeneratorInput {
-            settings: &settings,
-            registry: &registry,
-            seed,
-            path: &path,
-            capacity_sectors,
-            may_be_endless: false,
-        })
-    };
-    let first = build().map_err(|list| problems(&format!("{key}.generator"), list))?;
+    let first = build(&entry, &choice.settings, registry, (seed, &path, capacity_sectors));
+    let first = first.map_err(|list| problems(&format!("{key}.generator"), list))?;
+    let loops = field::<u64>(&scenario.workload, "loops");
     if loops == 1 {
         return Ok(first);
     }
+    let (settings, registry) = (choice.settings.clone(), registry.clone());
     let again = Box::new(move || {
-        build().map_err(|list| list.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))
+        let built = build(&entry, &settings, &registry, (seed, &path, capacity_sectors));
+        built.map_err(|list| list.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))
     });
     let loops = Loops::new(loops, first, again);
     let loops = loops.map_err(|message| problems(key, vec![Problem::new("loops", message)]))?;

@@ -57,18 +57,19 @@ pub struct PlacementRig {
     models: Vec<Rc<RefCell<Model>>>,
     capacity: u64,
     verifies: bool,
-    /// When the machine began: arrivals are counted from then on.
+    /// Time at which the machine began, from which arrivals count.
     start: SimTime,
     events: Vec<EventRecord>,
-    /// Whether the power has failed.
-    cut: bool,
-    /// Pages that completed writes touched.
+    /// Operations until the last power failure: those that it interrupted are not reported, so that
+    /// events are compared from then on.
+    before: Operations,
+    /// Pages that completed writes touched, and those before the last power failure.
     pages_written: u64,
     /// By device and page.
     waiting: BTreeMap<(usize, u64), Waiting>,
 }
 
-/// What a random run covered, for checks that it tests anything.
+/// Coverage of a random run, by which tests check that they try anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Pages of host writes.
@@ -100,7 +101,7 @@ impl PlacementRig {
             verifies,
             start: SimTime::ZERO,
             events: Vec::new(),
-            cut: false,
+            before: Operations::default(),
             pages_written: 0,
             waiting: BTreeMap::new(),
         }
@@ -281,7 +282,7 @@ impl PlacementRig {
             true => host <= self.pages_written,
             false => host == self.pages_written,
         };
-        match agrees || self.cut {
+        match agrees {
             true => Ok(()),
             false => Err(format!("{host} programs of {} pages written", self.pages_written)),
         }
@@ -335,12 +336,17 @@ impl PlacementRig {
         while self.machine.step(Some(at), &mut self.events).map_err(|it| it.to_string())? {}
         self.machine.pass_time(at.max(self.machine.now()));
         self.machine.cut_power_now(&mut self.events).map_err(|it| it.to_string())?;
-        self.cut = true;
         self.agree()?;
         let answers = self.answers(requests.len())?;
         if let Some(answer) = answers.iter().find(|it| it.outcome == Answered::Failed) {
             return Err(format!("{answer:?} of {requests:?}"));
         }
+        while self.step()? {}
+        self.machine.flush_events(&mut self.events);
+        self.events.clear();
+        self.before = self.operations();
+        let host: u64 = self.models.iter().map(|model| model.borrow().counts.host).sum();
+        self.pages_written = host + self.waiting.len() as u64;
         self.compare_reports()
     }
 
@@ -362,29 +368,35 @@ impl PlacementRig {
         self.compare_reports()
     }
 
+    /// The operations that the models followed.
+    fn operations(&self) -> Operations {
+        let mut all = Operations::default();
+        for model in &self.models {
+            let counts = &model.borrow().counts;
+            *all.programs.entry(Cause::Host as u8).or_default() += counts.host;
+            for (cause, copies) in &counts.copies {
+                *all.programs.entry(*cause).or_default() += copies;
+            }
+            for (erase, count) in &counts.erases {
+                *all.erases.entry(*erase).or_default() += count;
+            }
+        }
+        all
+    }
+
     /// Compares all events of flash operations with those that the models followed: none without a
-    /// cause. Operations that a power failure interrupts are not reported.
+    /// cause.
     ///
     /// # Errors
     /// The first disagreement.
     fn compare_events(&mut self) -> Result<(), Disagreement> {
         self.machine.end(&mut self.events).map_err(|it| it.to_string())?;
-        let (mut found, mut wanted) = ([Operations::default(), Operations::default()]).into();
+        let mut found = Operations::default();
         for event in self.events.iter().filter_map(FlashEvent::decode) {
             found.add(event);
         }
-        for model in &self.models {
-            let counts = &model.borrow().counts;
-            *wanted.programs.entry(Cause::Host as u8).or_default() += counts.host;
-            for (cause, copies) in &counts.copies {
-                *wanted.programs.entry(*cause).or_default() += copies;
-            }
-            for (erase, count) in &counts.erases {
-                *wanted.erases.entry(*erase).or_default() += count;
-            }
-        }
-        wanted.programs.retain(|_, count| *count > 0);
-        match self.cut || found == wanted {
+        let wanted = self.operations().since(&self.before);
+        match found == wanted {
             true => Ok(()),
             false => Err(format!("events of {found:?}, not of {wanted:?}")),
         }
@@ -510,6 +522,13 @@ struct Operations {
 }
 
 impl Operations {
+    /// Those that are not in `before`.
+    fn since(mut self, before: &Self) -> Self {
+        subtract(&mut self.programs, &before.programs);
+        subtract(&mut self.erases, &before.erases);
+        self
+    }
+
     fn add(&mut self, event: FlashEvent) {
         match event {
             FlashEvent::Program { cause, .. } => {
@@ -521,6 +540,14 @@ impl Operations {
             _ => {}
         }
     }
+}
+
+/// Subtracts counts that are at most as high.
+fn subtract<K: Ord>(from: &mut BTreeMap<K, u64>, counts: &BTreeMap<K, u64>) {
+    for (key, count) in counts {
+        *from.get_mut(key).expect("counts never fall") -= count;
+    }
+    from.retain(|_, count| *count > 0);
 }
 
 /// A machine of the system, and the models of its devices.

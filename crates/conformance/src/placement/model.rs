@@ -79,7 +79,7 @@ impl Rules {
     }
 }
 
-/// What a block is open for.
+/// The use of an open block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     /// Host writes with this handle.

@@ -35,7 +35,7 @@ pub(super) struct Cleaning {
     written: u32,
     /// Sectors of it that are written.
     end: u32,
-    /// Its extents in the cache, by position there.
+    /// Extents of the band in the cache, by position there.
     extents: Vec<Extent>,
     stage: Stage,
 }

@@ -51,49 +51,36 @@ impl Frontier {
 
 /// The order in which the pools of a reclaim group take host pages: round-robin, each a stripe of
 /// pages in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Rotation {
-    /// The first die of the group, and the one after its last.
-    dies: (usize, usize),
-    /// Dies and pools of the device; the pools with the same number of their die follow one
-    /// another.
-    device: (usize, usize),
+    pools: Box<[u32]>,
     stripe_pages: u32,
-    /// The pool of the next page.
-    pool: usize,
-    /// The pool after the last of the group of the same number in their die.
-    row_end: usize,
+    /// The place in `pools` of the pool of the next page.
+    at: usize,
     /// Pages of its stripe that it has taken.
     in_stripe: u32,
 }
 
 impl Rotation {
-    /// All pools of a device.
-    pub const fn new(pools: usize, stripe_pages: u32) -> Self {
-        Self::of_group((0, pools), (pools, pools), stripe_pages)
+    pub fn new(pools: impl Iterator<Item = u32>, stripe_pages: u32) -> Self {
+        Self { pools: pools.collect(), stripe_pages, at: 0, in_stripe: 0 }
     }
 
-    /// The pools of some dies of a device with so many dies and pools.
-    pub const fn of_group(dies: (usize, usize), device: (usize, usize), stripe_pages: u32) -> Self {
-        Self { dies, device, stripe_pages, pool: dies.0, row_end: dies.1, in_stripe: 0 }
+    /// Number of pools.
+    pub fn count(&self) -> usize {
+        self.pools.len()
     }
 
-    /// The pools of the group.
-    pub fn pools(&self) -> impl Iterator<Item = usize> + use<> {
-        let ((first, end), (dies, pools)) = (self.dies, self.device);
-        (0..pools).step_by(dies).flat_map(move |row| row + first..row + end)
-    }
-
-    /// The pool of the next page.
-    #[inline]
-    pub const fn pool(&self) -> usize {
-        self.pool
+    /// Each pool once, from that of the next page on.
+    pub fn following(&self) -> impl Iterator<Item = usize> + '_ {
+        let (before, after) = self.pools.split_at(self.at);
+        after.iter().chain(before).map(|pool| *pool as usize)
     }
 
     /// Returns the pool of the next page, and goes on to the page after it.
     #[inline]
-    pub const fn next_page(&mut self) -> usize {
-        let pool = self.pool;
+    pub fn next_page(&mut self) -> usize {
+        let pool = self.pools[self.at] as usize;
         self.in_stripe += 1;
         if self.in_stripe >= self.stripe_pages {
             self.next_pool();
@@ -103,33 +90,26 @@ impl Rotation {
 
     /// Leaves out the rest of the stripe of the pool that did not take the last page.
     #[inline]
-    pub const fn skip(&mut self) {
+    pub fn skip(&mut self) {
         if self.in_stripe > 0 {
             self.next_pool();
         }
     }
 
     #[inline]
-    const fn next_pool(&mut self) {
-        let ((first, end), (dies, pools)) = (self.dies, self.device);
-        self.pool += 1;
-        if self.pool == self.row_end {
-            self.row_end = if self.row_end + dies > pools { end } else { self.row_end + dies };
-            self.pool = self.row_end - (end - first);
+    fn next_pool(&mut self) {
+        self.at += 1;
+        if self.at == self.pools.len() {
+            self.at = 0;
         }
         self.in_stripe = 0;
     }
 
     /// Continues as `saved`, unless that has other pools.
     pub fn restore(&mut self, saved: Self) -> Result<(), StateError> {
-        let (first, end) = self.dies;
-        let row = saved.row_end.checked_sub(end);
-        let fits = (saved.dies, saved.device) == (self.dies, self.device)
-            && row.is_some_and(|row| row.is_multiple_of(self.device.0))
-            && row.is_some_and(|row| (row + first..row + end).contains(&saved.pool))
-            && saved.row_end <= self.device.1;
+        let fits = saved.pools == self.pools && saved.at < self.pools.len();
         restore::check(fits, "the pool of the next page does not exist")?;
-        (self.pool, self.row_end, self.in_stripe) = (saved.pool, saved.row_end, saved.in_stripe);
+        (self.at, self.in_stripe) = (saved.at, saved.in_stripe);
         Ok(())
     }
 }

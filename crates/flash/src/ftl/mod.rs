@@ -111,8 +111,8 @@ pub trait Ftl: SavedState {
     }
 
     /// Pages that still fit into the open reclaim unit of a placement handle: the open blocks of
-    /// its planes, or the next block of a plane whose block is full. `None` where the host does
-    /// not place data by handle, or has no such handle.
+    /// the planes of its group, or the next block of a plane whose block is full. `None` for FTLs
+    /// that do not place data by handle or lack this one.
     fn unit_left(&self, _handle: u8) -> Option<u64> {
         None
     }

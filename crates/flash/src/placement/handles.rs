@@ -5,10 +5,10 @@
 use super::{Placement, PlacementEntry};
 use crate::geometry::Lpn;
 use crate::request::Hint;
+use crate::state::SavedState;
 use hybridsim_config::param::{Built, Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Placements;
-use serde::{Deserialize, Serialize};
+use hybridsim_engine::{Loader, Placements, Saver, StateError};
 
 pub const ENTRY: PlacementEntry = PlacementEntry {
     description: Description {
@@ -22,7 +22,6 @@ pub const ENTRY: PlacementEntry = PlacementEntry {
 
 hybridsim_config::choices! {
     /// Blocks that the data of a handle are copied to.
-    #[derive(Serialize, Deserialize)]
     enum Isolation { Initially = "initially", Persistently = "persistently" }
 }
 
@@ -44,10 +43,8 @@ hybridsim_config::params! {
     }
 }
 
-#[derive(Serialize, Deserialize)]
 struct Handles {
-    groups: u8,
-    handles: u8,
+    placements: Placements,
     isolation: Isolation,
 }
 
@@ -62,22 +59,25 @@ fn build(settings: &Settings) -> Built<dyn Placement> {
         );
         return Err(vec![Problem::new("placement.handles", message)]);
     }
-    Ok(Box::new(Handles { groups, handles, isolation }))
+    Ok(Box::new(Handles { placements, isolation }))
 }
 
-impl Handles {
-    const fn placements(&self) -> Placements {
-        Placements { groups: self.groups, handles: self.handles }
+/// Nothing changes during a run.
+impl SavedState for Handles {
+    fn save(&self, _to: &mut Saver) {}
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }
 
 impl Placement for Handles {
     fn classes(&self) -> u8 {
-        self.handles
+        self.placements.handles
     }
 
     fn groups(&self) -> u8 {
-        self.groups
+        self.placements.groups
     }
 
     fn isolates_copies(&self) -> bool {
@@ -89,6 +89,6 @@ impl Placement for Handles {
     }
 
     fn place_of(&self, handle: u8) -> Option<(u8, u8)> {
-        self.placements().find(handle.into(), u8::BITS)
+        self.placements.find(handle.into(), u8::BITS)
     }
 }

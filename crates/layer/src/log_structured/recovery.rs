@@ -106,7 +106,7 @@ impl PowerFailure for LogStructured {
                 State::Emptied | State::Resetting => State::Settled,
                 State::Free | State::Closed | State::Settled | State::Retired => before,
             };
-            // Its zone may be active.
+            // The zone of a segment that was open may be active.
             let torn = segment.writers > 0;
             let changed = segment.state != before && segment.written < self.shape.data_blocks;
             segment.unfinished |= self.shape.zoned && (torn || changed);

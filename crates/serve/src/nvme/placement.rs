@@ -40,7 +40,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Of a drive of this health, with units of so many sectors.
+    /// The placement of a drive of this health, with reclaim units of `unit` sectors.
     pub fn new(handles: Handles, before: Health, unit: u64) -> Self {
         let Handles { placements, isolates_copies: is_persistent } = handles;
         Self {

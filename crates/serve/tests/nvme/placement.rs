@@ -19,7 +19,7 @@ fn identifier(group: u64, handle: u64) -> u64 {
     (group << 15) | handle
 }
 
-/// What is left of the open unit of each handle in each reclaim group.
+/// Sectors left in the open unit of each handle in each reclaim group.
 fn left(queue: &mut Queue) -> Vec<u64> {
     let bytes = 16 + 32 * PAIRS;
     let command = Command::new(0x12, 1).dword(10, 1).dword(11, bytes as u32 / 4 - 1);

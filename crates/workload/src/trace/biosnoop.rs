@@ -52,7 +52,7 @@ impl LineParser for BioSnoop {
             return Ok(ParsedLine::NoRequest);
         }
         // Commands may contain blanks, so columns count from the end.
-        let row = Blanks::new(line).row();
+        let row = Blanks::new(line).row()?;
         let columns = row.columns();
         let count = columns.len();
         let at = TAILS.iter().find_map(|tail| {

@@ -40,7 +40,7 @@ const KEYS: [&str; 9] = [
     "io.flush",
     "io.fua",
 ];
-/// How many of them every table has.
+/// How many of them every table has, besides one of the device.
 const NEEDED: usize = 4;
 /// Most devices that events describe.
 const DESCRIBED_MAX: usize = 1 << 16;
@@ -56,10 +56,11 @@ struct IoTrace {
 
 impl IoTrace {
     fn header(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
-        let row = Commas::new(line).row();
+        let row = Commas::new(line).row()?;
         let columns = KEYS.map(|key| row.position(key));
-        if columns[..NEEDED].contains(&None) {
-            let problem = "lacks header.timestamp, io.lba, io.len or io.operation";
+        let has_device = columns[4].or(columns[5]).is_some();
+        if columns[..NEEDED].contains(&None) || !has_device {
+            let problem = "lacks header.timestamp, io.lba, io.len, io.operation or a device";
             return Err(LineError::new("the first line with the names of columns", problem));
         }
         self.table = Some((columns, row.columns().len()));
@@ -144,7 +145,7 @@ impl LineParser for IoTrace {
             return self.json(line);
         }
         let Some((columns, count)) = self.table else { return self.header(line) };
-        let row = Commas::new(line).row();
+        let row = Commas::new(line).row()?;
         let row = row.columns();
         if row.len() != count {
             return Err(LineError::new("the line", "has not as many columns as the first line"));
@@ -167,9 +168,12 @@ mod tests {
         let mut parser = IoTrace::default();
         let mut check = |line, expect: &str| check_line(&mut parser, line, expect);
         let incomplete = "the first line with the names of columns lacks header.timestamp, io.lba, \
-                          io.len or io.operation";
+                          io.len, io.operation or a device";
         check("1,sda,5,R", incomplete);
         check("device.name,header.timestamp,io.lba,io.operation", incomplete);
+        check("header.timestamp,io.lba,io.len,io.operation", incomplete);
+        let long = ["a"; 40].join(",") + ",header.timestamp";
+        check(&long, "the line has more columns than this format");
         check(
             "device.name,header.timestamp,io.flush,io.fua,io.latency,io.lba,io.len,io.operation",
             "no request",

@@ -117,7 +117,7 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
     }
 
     /// All fields that are left.
-    pub fn row(mut self) -> Row<'a> {
+    pub fn row(mut self) -> Result<Row<'a>, LineError> {
         let mut row = Row { columns: [b""; COLUMNS_MAX], count: 0 };
         while row.count < COLUMNS_MAX {
             if self.rest.is_none_or(|rest| !COMMA && rest.trim_ascii().is_empty()) {
@@ -126,7 +126,8 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
             row.columns[row.count] = self.text();
             row.count += 1;
         }
-        row
+        self.end()?;
+        Ok(row)
     }
 
     /// Fails if fields are left.

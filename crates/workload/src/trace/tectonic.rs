@@ -126,7 +126,7 @@ fn has_names(line: &[u8]) -> bool {
     let is_csv = line.contains(&b',');
     let row = if is_csv { Commas::new(line).row() } else { Blanks::new(line).row() };
     // Text of Baleen has them in a comment.
-    ["block_id", "io_offset"].iter().all(|name| row.position(name).is_some())
+    row.is_ok_and(|row| ["block_id", "io_offset"].iter().all(|it| row.position(it).is_some()))
 }
 
 /// The operation of a number or a name; `None` if it moves no data.
@@ -157,7 +157,7 @@ impl Tectonic {
 impl LineParser for Tectonic {
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let is_csv = line.contains(&b',');
-        let row = if is_csv { Commas::new(line).row() } else { Blanks::new(line).row() };
+        let row = if is_csv { Commas::new(line).row()? } else { Blanks::new(line).row()? };
         let columns = row.columns();
         if self.layout.is_none() {
             self.layout = Layout::of_names(&row);

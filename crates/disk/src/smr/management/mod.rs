@@ -159,7 +159,7 @@ impl CacheParameters {
 }
 
 impl ZoneParameters {
-    /// Without a cache.
+    /// The parts of a disk without a persistent cache.
     fn parts(&self, placement: Placement, problems: &mut Vec<Problem>) -> Parts {
         Parts {
             placement,

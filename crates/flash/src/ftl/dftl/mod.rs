@@ -267,7 +267,7 @@ impl Dftl {
             host: host_buffer(params.host_buffer, shares, &geometry),
             planes,
             pools: (0..shares.pools).map(pool).collect(),
-            rotation: Rotation::new(geometry.planes() as usize, params.stripe_pages),
+            rotation: Rotation::new(0..geometry.planes(), params.stripe_pages),
             policy,
             free_low: params.gc_free_blocks,
             free_low_idle: params.gc_idle_free_blocks.unwrap_or(params.gc_free_blocks),
@@ -404,7 +404,7 @@ impl Dftl {
 impl SavedState for Dftl {
     fn save(&self, to: &mut Saver) {
         to.put(&(&self.map, &self.directory, &self.cache));
-        to.put(&(&self.planes, &self.pools, self.rotation, self.read_only));
+        to.put(&(&self.planes, &self.pools, &self.rotation, self.read_only));
         to.put(&self.host);
         self.policy.save(to);
     }

@@ -231,9 +231,8 @@ impl PageMap {
     pub(super) fn prefetch_writes(&self, writes: usize, flash: &FlashOps) {
         // With several groups it is not known here which of them takes a write.
         let [all] = &*self.rotations else { return };
-        let (pools, next) = (self.pools.len(), all.pool());
-        let rounds = writes.div_ceil(pools) as u32;
-        let rotation = || (next..pools).chain(0..next).take(writes);
+        let rounds = writes.div_ceil(self.pools.len()) as u32;
+        let rotation = || all.following().take(writes);
         for pool in rotation() {
             self.prefetch_target(pool, Logs::host(0), rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {

@@ -182,7 +182,7 @@ struct PageMap {
     geometry: Geometry,
     map: PageTable,
     pools: Vec<Pool>,
-    /// By reclaim group.
+    /// The order of the pools of each reclaim group.
     rotations: Box<[Rotation]>,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
@@ -239,7 +239,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     let params = Parameters::from_settings(input.settings);
     let geometry = *input.geometry;
-    let (dies, pools) = (geometry.dies() as usize, geometry.planes() as usize);
+    let pools = geometry.planes() as usize;
     let incremental = params.gc_pace == Pace::Incremental;
     let mut problems = Vec::new();
     if incremental && !params.gc_separate {
@@ -249,8 +249,8 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
     }
     let policies = Policies::build(input, &params, pools);
     let policies = policies.map_err(|more| problems.extend(more)).ok();
-    let groups = policies.as_ref().map_or(1, |it| usize::from(it.placement.groups()));
-    if !geometry.dies().is_multiple_of(groups as u32) {
+    let groups = policies.as_ref().map_or(1, |it| u32::from(it.placement.groups()));
+    if !geometry.dies().is_multiple_of(groups) {
         let message =
             format!("{} dies cannot be divided into {groups} equal groups", geometry.dies());
         problems.push(Problem::new("placement.reclaim_groups", message));
@@ -272,13 +272,13 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, (limit, logs.count()), order))
             .collect(),
-        rotations: match groups {
-            1 => [Rotation::new(pools, params.stripe_pages)].into(),
-            _ => (0..groups)
-                .map(|group| (group * dies / groups, (group + 1) * dies / groups))
-                .map(|group| Rotation::of_group(group, (dies, pools), params.stripe_pages))
-                .collect(),
-        },
+        rotations: (0..groups)
+            .map(|group| {
+                let die = |plane: u32| u32::from(geometry.die_of_plane(PlaneId(plane)).0);
+                let is_own = |plane: &u32| die(*plane) * groups / geometry.dies() == group;
+                Rotation::new((0..geometry.planes()).filter(is_own), params.stripe_pages)
+            })
+            .collect(),
         policy,
         wear,
         placement,
@@ -311,29 +311,24 @@ impl PageMap {
     #[inline]
     fn select_pool(&mut self, group: u8, log: usize, flash: &mut FlashOps) -> Option<usize> {
         let group = usize::from(group);
-        let pool = self.rotations[group].next_page();
-        let Pool { valid, limit, .. } = self.pools[pool];
-        if valid < limit && self.ensure_page(pool, log, flash) {
-            return Some(pool);
-        }
-        self.select_other_pool(group, log, flash)
+        self.next_pool(group, log, flash).or_else(|| self.select_other(group, log, flash))
     }
 
-    /// Selects a pool where the next one of `group` cannot take a page.
+    /// The pool whose turn it is in `group`, if it can take one more page.
+    #[inline]
+    fn next_pool(&mut self, group: usize, log: usize, flash: &mut FlashOps) -> Option<usize> {
+        let pool = self.rotations[group].next_page();
+        let Pool { valid, limit, .. } = self.pools[pool];
+        (valid < limit && self.ensure_page(pool, log, flash)).then_some(pool)
+    }
+
+    /// Selects a pool where the one whose turn it was in `group` cannot take a page.
     #[cold]
-    fn select_other_pool(
-        &mut self,
-        group: usize,
-        log: usize,
-        flash: &mut FlashOps,
-    ) -> Option<usize> {
+    fn select_other(&mut self, group: usize, log: usize, flash: &mut FlashOps) -> Option<usize> {
         self.rotations[group].skip();
-        let groups = self.rotations.len();
-        for group in (group..groups).chain(0..group) {
-            for _ in self.rotations[group].pools() {
-                let pool = self.rotations[group].next_page();
-                let Pool { valid, limit, .. } = self.pools[pool];
-                if valid < limit && self.ensure_page(pool, log, flash) {
+        for group in (group..self.rotations.len()).chain(0..group) {
+            for _ in 0..self.rotations[group].count() {
+                if let Some(pool) = self.next_pool(group, log, flash) {
                     return Some(pool);
                 }
                 self.rotations[group].skip();
@@ -437,10 +432,7 @@ impl SavedState for PageMap {
         }
         self.policy.restore(from)?;
         self.wear.restore(from)?;
-        self.placement.restore(from)?;
-        let placed = (usize::from(self.placement.groups()), self.placement.classes());
-        let fits = placed == (self.rotations.len(), self.logs.classes);
-        restore::check(fits, "the reclaim groups or classes of writes differ")
+        self.placement.restore(from)
     }
 }
 
@@ -503,7 +495,7 @@ impl Ftl for PageMap {
 
     fn unit_left(&self, handle: u8) -> Option<u64> {
         let (group, class) = self.placement.place_of(handle)?;
-        let (pools, log) = (self.rotations[usize::from(group)].pools(), Logs::host(class));
+        let (pools, log) = (self.rotations[usize::from(group)].following(), Logs::host(class));
         let pages = self.geometry.pages_per_block();
         let left = |pool: &Pool| match pages - pool.open[log].next {
             0 => pages,

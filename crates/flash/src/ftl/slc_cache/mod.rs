@@ -213,7 +213,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     Ok(Box::new(SlcCache {
         map: PageTable::new(&geometry, input.exported_pages),
         pools: (0..geometry.planes()).map(|plane| Pool::new(&geometry, plane, &sizes)).collect(),
-        rotation: Rotation::new(pools, 1),
+        rotation: Rotation::new(0..geometry.planes(), 1),
         policy,
         run: PageRun::new(),
         folds_when_full: params.when_full == WhenFull::Fold,
@@ -343,7 +343,7 @@ impl SlcCache {
 impl SavedState for SlcCache {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.rotation));
+        to.put(&(&self.pools, &self.rotation));
         self.policy.save(to);
     }
 
