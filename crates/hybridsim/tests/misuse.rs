@@ -148,6 +148,14 @@ fn handles_that_no_ssd_places_data_by_are_reported() {
     let groups = "{ kind = \"handles\", handles = 2, reclaim_groups = 2 }";
     assert!(!warns(", handle = 129", groups), "handle 1 of group 1");
     assert!(warns(", handle = 130", groups) && warns(", handle = 2", groups));
+    let filled = |precondition: &str, placement: &str| {
+        let ssd = small_ssd(60, precondition).replace("channels = 1", "channels = 2");
+        let text = format!("{ssd}ftl = {{ kind = \"page\", placement = {placement} }}\n");
+        let path = scenario(&folder, "ssd.toml", &text);
+        let ran = document(&["run", &path, "--json", "--no-cache"]);
+        ran["warnings"].to_string().contains("fills the first reclaim groups")
+    };
+    assert!(filled("fill", groups) && !filled("none", groups) && !filled("fill", "\"handles\""));
 }
 
 #[test]

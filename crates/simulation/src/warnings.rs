@@ -151,7 +151,7 @@ pub fn add(
         flash.is_some_and(|flash| flash.erases > 0)
     };
     warnings.extend(idle_flash_policies(scenario, registry, &erased));
-    warnings.extend(idle_handles(scenario));
+    warnings.extend(placement(scenario));
     warnings.extend(unwritten_reads(scenario, results));
     warnings.extend(fresh_drives(scenario, results));
     warnings.extend(failed_requests(failed, results));
@@ -230,8 +230,30 @@ pub fn idle_flash_policies(
     found
 }
 
+/// The warnings about placement by handle.
+pub fn placement(scenario: &Scenario) -> impl Iterator<Item = String> + '_ {
+    idle_handles(scenario).into_iter().chain(filled_groups(scenario))
+}
+
+/// The warnings about SSDs whose first reclaim groups are filled before the run.
+fn filled_groups(scenario: &Scenario) -> impl Iterator<Item = String> + '_ {
+    let is_filled = |component: &&ScenarioComponent| {
+        let several = Handles::of_component(component).is_some_and(|it| it.placements.groups > 1);
+        let precondition = component.settings.value("precondition");
+        several && !matches!(precondition, Some(Value::Text(it)) if it == "none")
+    };
+    scenario.components.iter().filter(is_filled).map(|component| {
+        format!(
+            "component.{}.precondition fills the first reclaim groups, and leaves over-provisioned \
+             space in the last only; write with handles instead, as a warm-up \
+             (run.warmup_requests)",
+            component.name
+        )
+    })
+}
+
 /// The warning about placement handles of generators that no SSD of the scenario has.
-pub fn idle_handles(scenario: &Scenario) -> Option<String> {
+fn idle_handles(scenario: &Scenario) -> Option<String> {
     let generators = scenario.source.generator.iter();
     let all = generators.chain(scenario.tenants.iter().flat_map(|it| &it.source.generator));
     let exists = |handle: u64| {
@@ -262,18 +284,20 @@ pub struct Handles {
 impl Handles {
     /// Those of each SSD that places data by handle.
     fn all(scenario: &Scenario) -> impl Iterator<Item = Self> + '_ {
-        scenario.components.iter().filter_map(|component| {
-            let value = |name: &str| component.settings.value(name);
-            let count = |name: &str| match value(&format!("ftl.placement.{name}")) {
-                Some(Value::Count(count)) => u8::try_from(*count).ok(),
-                _ => None,
-            };
-            let (handles, groups) = (count("handles")?, count("reclaim_groups").unwrap_or(1));
-            let isolation = value("ftl.placement.isolation");
-            let isolates_copies =
-                matches!(isolation, Some(Value::Text(it)) if it == "persistently");
-            Some(Self { placements: Placements { groups, handles }, isolates_copies })
-        })
+        scenario.components.iter().filter_map(Self::of_component)
+    }
+
+    /// Those of an SSD, if it places data by handle.
+    fn of_component(component: &ScenarioComponent) -> Option<Self> {
+        let value = |name: &str| component.settings.value(name);
+        let count = |name: &str| match value(&format!("ftl.placement.{name}")) {
+            Some(Value::Count(count)) => u8::try_from(*count).ok(),
+            _ => None,
+        };
+        let (handles, groups) = (count("handles")?, count("reclaim_groups").unwrap_or(1));
+        let isolation = value("ftl.placement.isolation");
+        let isolates_copies = matches!(isolation, Some(Value::Text(it)) if it == "persistently");
+        Some(Self { placements: Placements { groups, handles }, isolates_copies })
     }
 
     /// Those of the SSD with the most reclaim groups, and of these with the most handles.

@@ -186,7 +186,7 @@ pub fn count(
     notes.extend(memory::shortage(scenario, registry));
     let erased = |_: &str| erases > 0;
     notes.extend(warnings::idle_flash_policies(scenario, registry, &erased));
-    notes.extend(warnings::idle_handles(scenario));
+    notes.extend(warnings::placement(scenario));
     let fault = ended.err();
     if scenario.run.warmup_requests > 0 && results.requests == 0 {
         notes.push("the warm-up took all requests: nothing was counted".to_owned());
