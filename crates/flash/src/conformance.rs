@@ -306,7 +306,10 @@ impl TestDevice<'_> {
         // Large and small requests alternate; the same page is part of both at times.
         let request_pages = 1 + (page / 4 + self.versions as u32 / 8) % 16;
         // Half of them name the second of two reclaim groups.
-        let hint = Hint { request_pages, handle: ((page % 3) | ((page & 1) << 7)) as u8 };
+        let hint = Hint {
+            handle: ((page % 3) | ((page & 1) << 7)) as u8,
+            ..Hint::of_pages(request_pages)
+        };
         let result = self.ftl.write(Lpn(page), hint, &mut self.flash);
         let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl.write(Lpn(page), hint, flash);
         self.twin_agrees("a write", &result, again)?;

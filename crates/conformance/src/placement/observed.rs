@@ -4,7 +4,7 @@ use super::model::{Data, Model, Rules, Write};
 use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_flash::SavedState;
 use hybridsim_flash::ftl::{
-    BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, WriteRun, page,
+    BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, page,
 };
 use hybridsim_flash::geometry::{BlockId, Lpn, Ppn};
 use hybridsim_flash::ops::{FlashOps, OpKind};
@@ -86,10 +86,6 @@ impl Ftl for Observed {
             Ok::<_, FtlError>(())
         };
         let _never_fails = self.observe((Some(lpn), None), flash, read);
-    }
-
-    fn begin_write(&mut self, run: WriteRun) {
-        self.ftl.begin_write(run);
     }
 
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {

@@ -71,13 +71,23 @@ impl Bench {
     }
 
     pub fn try_write(&mut self, page: u32) -> Result<Vec<Operation>, FtlError> {
+        self.try_write_with(page, Hint::of_pages(1))
+    }
+
+    fn try_write_with(&mut self, page: u32, hint: Hint) -> Result<Vec<Operation>, FtlError> {
         self.flash.clear();
-        self.ftl.write(Lpn(page), Hint::of_pages(1), &mut self.flash)?;
+        self.ftl.write(Lpn(page), hint, &mut self.flash)?;
         Ok(self.did())
     }
 
     pub fn write(&mut self, page: u32) -> Vec<Operation> {
         self.try_write(page).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Writes a page of a request that writes `whole_pages` in full from this one on.
+    pub fn write_of_request(&mut self, page: u32, whole_pages: u32) -> Vec<Operation> {
+        let hint = Hint { whole_pages, ..Hint::of_pages(whole_pages) };
+        self.try_write_with(page, hint).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub fn write_all(&mut self, pages: &[u32]) {

@@ -18,7 +18,7 @@
 //! holds for requests with data behind them in the block.
 
 use super::merge::{self, BlockBuffer};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, WriteRun};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties};
 use crate::array::{PageState, ProgramOrder};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
@@ -64,9 +64,6 @@ struct InPlace {
     prewrite: f64,
     whole_block: bool,
     stream: Stream,
-    /// The rest of the request being written.
-    #[serde(skip)]
-    run: Option<WriteRun>,
     #[serde(skip)]
     buffer: BlockBuffer,
 }
@@ -79,23 +76,11 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         prewrite: params.prewrite_probability,
         whole_block: params.rewrite == Rewrite::Block,
         stream: Stream::new(input.seed, &format!("{}/prewrite", input.path)),
-        run: None,
         buffer: BlockBuffer::default(),
     }))
 }
 
 impl InPlace {
-    /// Pages from `lpn` on that one rewrite of the block can replace: those of the request.
-    fn run_at(&mut self, lpn: Lpn) -> u32 {
-        let Some(run) = self.run.take().filter(|run| run.first == lpn && run.pages > 0) else {
-            return 1;
-        };
-        self.run = Some(WriteRun { first: Lpn(lpn.0 + 1), pages: run.pages - 1, ..run });
-        let whole = run.pages - u32::from(!run.last_whole);
-        let in_block = self.geometry.pages_per_block() - self.geometry.split(lpn).1;
-        whole.min(in_block).max(1)
-    }
-
     /// Reads, erases and writes back the block of `lpn` except for `run` pages from `lpn` on, of
     /// which the first is programmed with data of the host and the others by the next calls.
     fn rewrite(&mut self, lpn: Lpn, run: u32, flash: &mut FlashOps) {
@@ -147,14 +132,11 @@ impl Ftl for InPlace {
         if merge::is_valid(page, flash) { page } else { Ppn::NONE }
     }
 
-    fn begin_write(&mut self, run: WriteRun) {
-        self.run = Some(run);
-    }
-
-    fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+    fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let page = Ppn(lpn.0);
         let (block, offset) = (self.geometry.block_of(page), self.geometry.offset_of(page));
-        let run = self.run_at(lpn);
+        // Pages that one rewrite of the block replaces: those of the request.
+        let run = hint.whole_pages.min(self.geometry.pages_per_block() - offset).max(1);
         let programmed = |at| self.is_programmed(block, at, flash);
         if merge::is_open(block, offset, flash) && !(offset..offset + run).any(programmed) {
             merge::program_to(lpn, block, offset, flash);
@@ -232,9 +214,9 @@ mod tests {
     fn request(order: ProgramOrder, before: &[u32], first: u32, pages: u32) -> Vec<Operation> {
         let mut bench = bench(order);
         bench.write_all(before);
-        bench.ftl.begin_write(WriteRun { first: Lpn(first), pages, last_whole: true });
-        let did = (first..first + pages).flat_map(|page| bench.write(page)).collect();
-        assert!((first..first + pages).all(|page| bench.holds(page)));
+        let end = first + pages;
+        let did = (first..end).flat_map(|page| bench.write_of_request(page, end - page)).collect();
+        assert!((first..end).all(|page| bench.holds(page)));
         bench.audit();
         did
     }
@@ -285,23 +267,19 @@ mod tests {
     fn a_run_ends_with_its_request() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 2, 3]);
-        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 2, last_whole: true });
-        bench.write_all(&[0, 1]);
+        bench.write_of_request(0, 2);
+        assert!(!bench.holds(1));
+        bench.write_of_request(1, 1);
         // A page of its own: everything else is kept.
         bench.write(1);
         assert!((0..4).all(|page| bench.holds(page)));
-        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 2, last_whole: true });
-        bench.write(2);
-        bench.write(0);
-        assert!((0..4).all(|page| bench.holds(page)), "not what was announced");
     }
 
     #[test]
     fn a_partially_written_last_page_is_kept_until_it_is_written() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 2]);
-        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 3, last_whole: false });
-        bench.write(0);
+        bench.write_of_request(0, 2);
         assert!(bench.holds(2) && !bench.holds(1));
     }
 

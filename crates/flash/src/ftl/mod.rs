@@ -29,7 +29,7 @@ mod tests;
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-pub use crate::request::{Hint, WriteRun};
+pub use crate::request::Hint;
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Registry};
@@ -73,9 +73,6 @@ pub trait Ftl: SavedState {
         }
     }
 
-    /// Announces a request to write `run`, whose pages follow in order by [`Ftl::write`].
-    fn begin_write(&mut self, _run: WriteRun) {}
-
     /// Writes `lpn`.
     ///
     /// # Errors
@@ -88,7 +85,6 @@ pub trait Ftl: SavedState {
     /// As [`Ftl::write`]; the pages before have been written.
     fn write_each(&mut self, lpns: &[Lpn], flash: &mut FlashOps) -> Result<(), FtlError> {
         for &lpn in lpns {
-            self.begin_write(WriteRun { first: lpn, pages: 1, last_whole: true });
             self.write(lpn, Hint::of_pages(1), flash)?;
         }
         Ok(())

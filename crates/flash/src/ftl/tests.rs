@@ -1,7 +1,7 @@
 //! Tests over several FTLs: capabilities of entries, and conditions of parameters.
 
 use super::bench::Bench;
-use super::{ENTRIES, FtlEntry, REFRESH, SLC_MODE, WriteRun, anand, slc_cache};
+use super::{ENTRIES, FtlEntry, REFRESH, SLC_MODE, anand, slc_cache};
 use super::{Hint, Lpn};
 use crate::array::ProgramOrder;
 use crate::defaults;
@@ -39,7 +39,6 @@ fn chains_of_one_unit_are_never_folded() {
 fn refreshes(entry: &FtlEntry) -> bool {
     let mut bench = Bench::new(entry, ProgramOrder::Sequential, (16, 8), 64, &[]);
     for page in 0..64 {
-        bench.ftl.begin_write(WriteRun { first: Lpn(page), pages: 1, last_whole: true });
         let hint = Hint::of_pages(1);
         bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("new flash");
     }

@@ -4,7 +4,7 @@
 use super::SsdDevice;
 use super::back_end::FlashBackEnd;
 use super::merge::MergeBuffer;
-use super::split::{PagePart, first_page, split, whole_run, write_run};
+use super::split::{PagePart, WriteRun, first_page, split};
 use super::translation::{Outcome, Recovery, Translation};
 use super::versions::is_host_read;
 use hybridsim_engine::{Ctx, Loader, Op, Request, Saver, SimDuration, SimTime, StateError, Stream};
@@ -62,19 +62,14 @@ impl FtlTranslation {
 
     fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
         let per_page = self.back_end.sectors_per_page();
-        let run = write_run(request, per_page);
-        let hint = Hint { request_pages: run.pages, handle: request.flags.handle() };
-        let run = if self.merge.is_some() { whole_run(request, per_page) } else { run };
+        let run = WriteRun::new(request, per_page);
         let mut pages = 0;
         for part in split(request, per_page) {
             self.back_end.flash.clear();
             let written = if part.sectors < per_page && self.merge.is_some() {
                 self.merge_part(ctx, request, &part)
             } else {
-                if part.lpn == run.first {
-                    self.ftl.begin_write(run);
-                }
-                self.write_part(ctx, request, &part, hint)
+                self.write_part(ctx, request, &part, run.hint(part.lpn))
             };
             self.back_end.execute_part(ctx, request, &part);
             pages += u64::from(written?);

@@ -4,7 +4,7 @@
 
 use super::split::PagePart;
 use hybridsim_engine::StateError;
-use hybridsim_flash::ftl::{Ftl, FtlError, Hint, WriteRun};
+use hybridsim_flash::ftl::{Ftl, FtlError, Hint};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::FlashOps;
 use rustc_hash::FxHashMap;
@@ -38,8 +38,7 @@ impl PartialUnit {
     /// # Errors
     /// As [`Ftl::write`].
     pub fn write(&self, ftl: &mut dyn Ftl, flash: &mut FlashOps) -> Result<(), FtlError> {
-        ftl.begin_write(WriteRun { first: Lpn(self.lpn), pages: 1, last_whole: true });
-        ftl.write(Lpn(self.lpn), Hint { request_pages: 1, handle: self.handle }, flash)
+        ftl.write(Lpn(self.lpn), Hint { handle: self.handle, ..Hint::of_pages(1) }, flash)
     }
 
     /// Puts the versions of its sectors from `first` on over those in `into`.

@@ -2,7 +2,7 @@
 
 use hybridsim_engine::Request;
 use hybridsim_flash::event::Cause;
-use hybridsim_flash::ftl::{Ftl, WriteRun};
+use hybridsim_flash::ftl::{Ftl, Hint};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::{After, FlashOps};
 use std::ops::Range;
@@ -75,25 +75,30 @@ pub fn split(request: &Request, sectors_per_page: u32) -> impl Iterator<Item = P
     })
 }
 
-/// The pages that `request` writes in whole or in part.
-#[inline]
-pub fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
-    let (first, offset) = first_page(request, sectors_per_page);
-    let end = u64::from(offset) + u64::from(request.sectors);
-    let per_page = u64::from(sectors_per_page);
-    let pages = if end <= per_page { 1 } else { end.div_ceil(per_page) };
-    let last_whole = end == pages * per_page;
-    WriteRun { first: Lpn(first as u32), pages: pages as u32, last_whole }
+/// The pages that a write request touches.
+pub struct WriteRun {
+    pages: u32,
+    /// The first page behind those written in full.
+    whole_end: Lpn,
+    handle: u8,
 }
 
-/// The pages that `request` writes in whole, possibly none.
-pub fn whole_run(request: &Request, sectors_per_page: u32) -> WriteRun {
-    let (first, offset) = first_page(request, sectors_per_page);
-    let per_page = u64::from(sectors_per_page);
-    let before = if offset > 0 { per_page - u64::from(offset) } else { 0 };
-    let pages = u64::from(request.sectors).saturating_sub(before) / per_page;
-    let first = Lpn((first + u64::from(offset > 0)) as u32);
-    WriteRun { first, pages: pages as u32, last_whole: true }
+impl WriteRun {
+    pub fn new(request: &Request, sectors_per_page: u32) -> Self {
+        let (first, offset) = first_page(request, sectors_per_page);
+        let end = u64::from(offset) + u64::from(request.sectors);
+        let per_page = u64::from(sectors_per_page);
+        let pages = if end <= per_page { 1 } else { end.div_ceil(per_page) };
+        let whole_end = first + pages - u64::from(end != pages * per_page);
+        let (pages, whole_end) = (pages as u32, Lpn(whole_end as u32));
+        Self { pages, whole_end, handle: request.flags.handle() }
+    }
+
+    /// Properties of the request for the write of its page `lpn`.
+    pub fn hint(&self, lpn: Lpn) -> Hint {
+        let whole_pages = self.whole_end.0.saturating_sub(lpn.0);
+        Hint { request_pages: self.pages, whole_pages, handle: self.handle }
+    }
 }
 
 #[cfg(test)]
@@ -117,13 +122,15 @@ mod tests {
                     at += u64::from(part.sectors);
                 }
                 assert_eq!(at, lba + u64::from(sectors));
-                let run = write_run(&request, per_page);
-                assert_eq!((run.first, run.pages as usize), (parts[0].lpn, parts.len()));
-                assert_eq!(run.last_whole, at.is_multiple_of(u64::from(per_page)));
-                let mut whole = parts.iter().filter(|part| part.sectors == per_page);
-                let run = whole_run(&request, per_page);
-                assert_eq!(run.pages as usize, whole.clone().count());
-                assert!(whole.next().is_none_or(|part| part.lpn == run.first));
+                let run = WriteRun::new(&request, per_page);
+                let last_partial = !at.is_multiple_of(u64::from(per_page));
+                let mut whole = parts.len() as u32 - u32::from(last_partial);
+                for part in &parts {
+                    let hint = run.hint(part.lpn);
+                    assert_eq!(hint.request_pages as usize, parts.len());
+                    assert_eq!(hint.whole_pages, whole);
+                    whole = whole.saturating_sub(1);
+                }
             }
         }
     }

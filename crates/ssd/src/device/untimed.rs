@@ -5,11 +5,11 @@
 use super::FrontEnd;
 use super::ftl_translation::{FtlTranslation, Ssd};
 use super::merge::MergeBuffer;
-use super::split::{first_page, split, whole_run, write_run};
+use super::split::{WriteRun, first_page, split};
 use hybridsim_engine::{Arrival, Fault, Op, Request};
 use hybridsim_flash::array::Array;
 use hybridsim_flash::event::Cause;
-use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::{FlashOps, OpCounts};
 
@@ -208,9 +208,7 @@ impl Untimed<'_> {
     fn write(&mut self, request: &Request) -> Result<(), FtlError> {
         let Self { ftl, flash, front, merge, .. } = self;
         let (per_page, handle) = (front.sectors_per_page, request.flags.handle());
-        let run = write_run(request, per_page);
-        let hint = Hint { request_pages: run.pages, handle };
-        let run = if merge.is_some() { whole_run(request, per_page) } else { run };
+        let run = WriteRun::new(request, per_page);
         for part in split(request, per_page) {
             if let Some(merge) = merge.as_mut().filter(|_| part.sectors < per_page) {
                 merge.write(&part, handle, &[], |unit| {
@@ -219,11 +217,8 @@ impl Untimed<'_> {
                 })?;
                 continue;
             }
-            if part.lpn == run.first {
-                ftl.begin_write(run);
-            }
             part.read_rest(&mut **ftl, flash, per_page);
-            ftl.write(part.lpn, hint, flash)?;
+            ftl.write(part.lpn, run.hint(part.lpn), flash)?;
             if let Some(merge) = merge {
                 merge.take(part.lpn);
             }
