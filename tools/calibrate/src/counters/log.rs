@@ -18,7 +18,8 @@ const AMPLIFICATION_MIN: f64 = 0.9;
 pub struct CounterReading {
     pub time_s: f64,
     pub host_bytes: f64,
-    pub media_bytes: f64,
+    /// Bytes programmed; `None` in the log of a drive that does not count them.
+    pub media_bytes: Option<f64>,
 }
 
 /// A series of readings.
@@ -32,12 +33,14 @@ pub struct CounterLog {
 pub struct Window {
     /// Begin and end, as parts of all host bytes.
     pub part: (f64, f64),
-    pub amplification: f64,
+    /// `None` for a drive that does not count bytes programmed.
+    pub amplification: Option<f64>,
     pub host_mb_s: f64,
 }
 
 /// Columns, in the order of [`CounterReading`]; host bytes may be in data units.
-const COLUMNS: &str = "time_s, host_bytes (or host_units, of 512,000 bytes) and media_bytes";
+const COLUMNS: &str =
+    "time_s, host_bytes (or host_units, of 512,000 bytes) and, if counted, media_bytes";
 
 impl CounterLog {
     /// The series in `path`: a CSV file with a header, or what nvme-cli and smartctl print.
@@ -65,11 +68,16 @@ impl CounterLog {
         for reading in &mut readings {
             reading.time_s -= first.time_s;
             reading.host_bytes -= first.host_bytes;
-            reading.media_bytes -= first.media_bytes;
+            reading.media_bytes = difference(*reading, first);
         }
         let log = Self { readings };
         log.window()?;
         Ok(log)
+    }
+
+    /// Whether the drive counted the bytes that it programmed.
+    fn has_media_bytes(&self) -> bool {
+        self.readings.iter().any(|reading| reading.media_bytes.is_some())
     }
 
     /// Bytes that the host wrote.
@@ -86,7 +94,10 @@ impl CounterLog {
         let total = self.host_bytes();
         // After the load, drives go on collecting in the background.
         let end = self.readings.partition_point(|reading| reading.host_bytes < total) + 1;
-        let is_updated = |pair: &&[CounterReading]| pair[1].media_bytes > pair[0].media_bytes;
+        let is_updated = |pair: &&[CounterReading]| match difference(pair[1], pair[0]) {
+            Some(media) => media > 0.0,
+            None => pair[1].host_bytes > pair[0].host_bytes,
+        };
         let mut updates = self.readings[..end.min(self.readings.len())]
             .windows(2)
             .filter(is_updated)
@@ -95,14 +106,15 @@ impl CounterLog {
         let ends = updates.next().zip(updates.next_back());
         let Some((from, to)) = ends.filter(|(from, to)| to.host_bytes > from.host_bytes) else {
             return Err(format!(
-                "media_bytes changes less than twice after {:.0} % of the host bytes; log the \
-                 counters more often, or write more",
+                "{} changes less than twice after {:.0} % of the host bytes; log the counters more \
+                 often, or write more",
+                if self.has_media_bytes() { "media_bytes" } else { "the host's counter" },
                 100.0 * COUNTED_FROM
             ));
         };
         let host = to.host_bytes - from.host_bytes;
-        let amplification = (to.media_bytes - from.media_bytes) / host;
-        if amplification < AMPLIFICATION_MIN {
+        let amplification = difference(to, from).map(|media| media / host);
+        if let Some(amplification) = amplification.filter(|it| *it < AMPLIFICATION_MIN) {
             return Err(format!(
                 "the drive programmed {amplification:.3} bytes for each byte of the host; is \
                  media_bytes in bytes, and are the data incompressible?"
@@ -116,6 +128,11 @@ impl CounterLog {
     }
 }
 
+/// Bytes programmed between two readings.
+fn difference(to: CounterReading, from: CounterReading) -> Option<f64> {
+    Some(to.media_bytes? - from.media_bytes?)
+}
+
 /// The rows of the CSV `text`.
 fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -127,10 +144,8 @@ fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
         (Some(_), Some(_)) => return Err("line 1: has host_bytes and host_units".to_owned()),
         (None, None) => return Err(format!("line 1: no host_bytes; columns are {COLUMNS}")),
     };
-    let needed = |name: &str| {
-        column(name).ok_or_else(|| format!("line 1: no {name}; columns are {COLUMNS}"))
-    };
-    let (time, media) = (needed("time_s")?, needed("media_bytes")?);
+    let time = column("time_s").ok_or(format!("line 1: no time_s; columns are {COLUMNS}"))?;
+    let media = column("media_bytes");
     let mut readings: Vec<CounterReading> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
@@ -145,7 +160,7 @@ fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
         let reading = CounterReading {
             time_s: number(time)?,
             host_bytes: unit * number(host)?,
-            media_bytes: number(media)?,
+            media_bytes: media.map(number).transpose()?,
         };
         follow(&mut readings, reading).map_err(|message| format!("line {line}: {message}"))?;
     }
@@ -160,6 +175,9 @@ pub(super) fn follow(
     let wrong = readings.last().and_then(|last| match next {
         _ if next.time_s <= last.time_s => Some("time_s does not increase"),
         _ if next.host_bytes < last.host_bytes => Some("the host's counter decreases"),
+        _ if next.media_bytes.is_some() != last.media_bytes.is_some() => {
+            Some("bytes of the medium stand in some readings only")
+        }
         _ if next.media_bytes < last.media_bytes => Some("media_bytes decreases"),
         _ => None,
     });
@@ -171,6 +189,10 @@ pub(super) fn follow(
 mod tests {
     use super::*;
 
+    fn amplification(window: &Window) -> f64 {
+        window.amplification.expect("the drive counts what it programs")
+    }
+
     #[test]
     fn only_readings_at_updates_of_the_counter_count() {
         let mut text = "media_bytes,time_s,host_bytes\n".to_owned();
@@ -180,7 +202,7 @@ mod tests {
             text += &format!("{media},{},{}\n", 10 * at, 500 + 1_000 * at);
         }
         let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
-        assert!((window.amplification - 2.0).abs() < 1e-9, "{window:?}");
+        assert!((amplification(&window) - 2.0).abs() < 1e-9, "{window:?}");
         assert!((window.part.0 - 60.0 / 99.0).abs() < 1e-9, "{window:?}");
         assert!((window.host_mb_s - 1e-4).abs() < 1e-12, "{window:?}");
     }
@@ -192,8 +214,19 @@ mod tests {
         let rows: String = load.chain(idle).collect();
         let text = format!("time_s,host_bytes,media_bytes\n{rows}");
         let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
-        assert!((window.amplification - 2.0).abs() < 1e-9, "{window:?}");
+        assert!((amplification(&window) - 2.0).abs() < 1e-9, "{window:?}");
         assert!((window.host_mb_s - 1e-3).abs() < 1e-12, "{window:?}");
+    }
+
+    #[test]
+    fn a_log_without_bytes_of_the_medium_has_the_rate_alone() {
+        let rows: String = (0..100_u64).map(|at| format!("{at},{}\n", 1_000_000 * at)).collect();
+        let log = CounterLog::parse(&format!("time_s,host_bytes\n{rows}")).expect("a log");
+        let window = log.window().expect("a window");
+        assert_eq!(window.amplification, None);
+        assert!((window.host_mb_s - 1.0).abs() < 1e-9, "{window:?}");
+        assert!((window.part.0 - 60.0 / 99.0).abs() < 1e-9, "{window:?}");
+        assert!((window.part.1 - 1.0).abs() < 1e-9, "{window:?}");
     }
 
     #[test]
@@ -201,7 +234,7 @@ mod tests {
         let rows = (0..50).map(|at| format!("{at},{at},{}\n", 1_024_000 * at));
         let text = format!("time_s,host_units,media_bytes\n{}", rows.collect::<String>());
         let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
-        assert!((window.amplification - 2.0).abs() < 1e-9, "{window:?}");
+        assert!((amplification(&window) - 2.0).abs() < 1e-9, "{window:?}");
     }
 
     #[test]
@@ -209,10 +242,15 @@ mod tests {
         let head = "time_s,host_bytes,media_bytes\n";
         for (text, words) in [
             ("", "line 1: no host_bytes"),
-            ("time_s,host_bytes\n", "line 1: no media_bytes"),
+            ("host_bytes\n", "line 1: no time_s"),
+            ("time_s,host_bytes\n0,0\n1,1\n", "the host's counter changes less than twice"),
             ("time_s,host_bytes,host_units,media_bytes\n", "host_bytes and host_units"),
             (head, "no readings"),
-            ("1764201600\nData Units Written: 5\n", "after line 1 has no bytes of the medium"),
+            (
+                "1764201600\nData Units Written: 5\n1764201660\nData Units Written: 6\n\
+                 Physical media units written - 9\n",
+                "after line 3: bytes of the medium stand in some readings only",
+            ),
             (&format!("{head}0,0,0\n1,x,1\n"), "line 3: `host_bytes`"),
             (&format!("{head}0,0,0\n1,-1,1\n"), "line 3: `host_bytes`"),
             (&format!("{head}0,0,0\n1,1\n"), "3"),

@@ -2,8 +2,9 @@
 //! and bytes that the drive programmed, over loads that are known.
 //!
 //! Each series is simulated on the drive with other constants until its write amplification comes
-//! closest. Some of the series are held out and judge the fit. The simulated drive is a saturated
-//! one, scaled down to so many pages; its number of blocks is the drive's own.
+//! closest, or its rate if the drive does not count what it programs. Some of the series are held
+//! out and judge the fit. The simulated drive is a saturated one, scaled down to so many pages; its
+//! number of blocks is the drive's own.
 
 mod amplification;
 mod drive;
@@ -39,22 +40,32 @@ pub struct SeriesResult {
     pub name: String,
     /// Whether it was fitted to.
     pub fitted: bool,
-    /// Write amplification by the drive's counters, and simulated, with what the counter adds.
-    pub amplification: [f64; 2],
+    /// Write amplification by the drive's counters, if it has them, and simulated, with what the
+    /// counter adds.
+    pub amplification: [Option<f64>; 2],
     /// Rate of the host in MB/s, measured and simulated; none where the times of pages do not show.
     pub host_mb_s: [Option<f64>; 2],
 }
 
 impl SeriesResult {
     /// The relative error of the write amplification.
-    pub fn error(&self) -> f64 {
-        self.amplification[1] / self.amplification[0] - 1.0
+    pub fn amplification_error(&self) -> Option<f64> {
+        relative_error(self.amplification)
     }
 
     /// The relative error of the rate.
     pub fn rate_error(&self) -> Option<f64> {
-        Some(self.host_mb_s[1]? / self.host_mb_s[0]? - 1.0)
+        relative_error(self.host_mb_s)
     }
+
+    /// What is fitted to, measured and simulated: write amplification, or else the rate.
+    fn judged(&self) -> [Option<f64>; 2] {
+        if self.amplification[0].is_some() { self.amplification } else { self.host_mb_s }
+    }
+}
+
+fn relative_error([measured, simulated]: [Option<f64>; 2]) -> Option<f64> {
+    Some(simulated? / measured? - 1.0)
 }
 
 /// The fit of a constant.
@@ -69,7 +80,7 @@ pub struct FittedCounter {
     pub range: Option<String>,
 }
 
-/// Mean and greatest error of write amplification; 0.1 is 10 %.
+/// Mean and greatest error of what is fitted to; 0.1 is 10 %.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Errors {
     pub series: usize,
@@ -90,11 +101,14 @@ impl Errors {
 pub struct CounterCalibration<'r> {
     /// The file that names the series.
     pub name: String,
+    /// What is fitted to and judged: write amplification, or the rate of the host where no log has
+    /// bytes of the medium.
+    pub quantity: &'static str,
     pub constants: Vec<FittedCounter>,
     pub series: Vec<SeriesResult>,
     pub fitted: Errors,
     pub held_out: Errors,
-    /// Errors of the mean write amplification of the series fitted to, on those held out.
+    /// Errors of the mean of the series fitted to, on those held out.
     pub trivial: Errors,
     #[serde(skip)]
     drive: SaturatedDrive,
@@ -152,13 +166,17 @@ fn fitted<'r>(
     let (program_us, read_us) = found
         .map_or((model.program_us, model.read_us), |(program, copy)| (program, copy - program));
     let drive = SaturatedDrive { program_us, read_us, ..model };
+    let quantity = match all.has_rates_only() {
+        true => "the rate of the host",
+        false => "write amplification",
+    };
     constants.extend(times(found));
     let counter = search.counter(point)?;
     let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;
     let one = |((series, ours), &fitted): ((&Series, f64), &bool)| SeriesResult {
         name: series.name.clone(),
         fitted,
-        amplification: [series.window.amplification, counter * ours],
+        amplification: [series.window.amplification, Some(counter * ours)],
         host_mb_s: [
             Some(series.window.host_mb_s),
             found.map(|(program, copy)| page_us(program + copy * (ours - 1.0))),
@@ -166,14 +184,16 @@ fn fitted<'r>(
     };
     let results: Vec<SeriesResult> = all.series.iter().zip(simulated).zip(fits).map(one).collect();
     let errors = |fitted: bool| {
-        Errors::of(results.iter().filter(|one| one.fitted == fitted).map(SeriesResult::error))
+        let of_kind = results.iter().filter(|one| one.fitted == fitted);
+        Errors::of(of_kind.filter_map(|one| relative_error(one.judged())))
     };
     let measured = |fitted: bool| {
-        results.iter().filter(move |one| one.fitted == fitted).map(|one| one.amplification[0])
+        results.iter().filter(move |one| one.fitted == fitted).filter_map(|one| one.judged()[0])
     };
     let mean = measured(true).sum::<f64>() / measured(true).count() as f64;
     Ok(CounterCalibration {
         name: all.name.clone(),
+        quantity,
         constants,
         fitted: errors(true),
         held_out: errors(false),
@@ -194,7 +214,7 @@ fn times(found: Option<(f64, f64)>) -> [FittedCounter; 2] {
     std::array::from_fn(|at| FittedCounter {
         name: names[at],
         value: words(values[at]),
-        range: found.map(|_| "a line through the rates of the host".to_owned()),
+        range: found.map(|_| "the rates of the host".to_owned()),
     })
 }
 
@@ -205,9 +225,9 @@ impl CounterCalibration<'_> {
         let (held_out, trivial) = (self.held_out, self.trivial);
         if held_out.series > 0 && held_out.mean >= trivial.mean {
             warnings.push(format!(
-                "the mean write amplification of the series fitted to predicts those held out as \
-                 well ({:.1} %, simulated {:.1} %): these series do not show what is inside the \
-                 drive",
+                "the mean of {} of the series fitted to predicts those held out as well ({:.1} %, \
+                 simulated {:.1} %): these series do not show what is inside the drive",
+                self.quantity,
                 100.0 * trivial.mean,
                 100.0 * held_out.mean
             ));
@@ -218,11 +238,12 @@ impl CounterCalibration<'_> {
                  loads as the files say?"
             ));
         }
-        for series in self.series.iter().filter(|series| series.amplification[0] < 1.0) {
+        for series in &self.series {
+            let Some(bytes) = series.amplification[0].filter(|it| *it < 1.0) else { continue };
             warnings.push(format!(
-                "{}: the drive programmed {:.3} bytes for each byte of the host, fewer than that: \
-                 its counter is updated at other times",
-                series.name, series.amplification[0]
+                "{}: the drive programmed {bytes:.3} bytes for each byte of the host, fewer than \
+                 that: its counter is updated at other times",
+                series.name
             ));
         }
         if self.fitted.worst > LARGE {
@@ -249,9 +270,9 @@ impl CounterCalibration<'_> {
         )?;
         let Errors { series, mean, .. } = self.fitted;
         let mut head = format!(
-            "Fitted to the counters of {}: mean error of write amplification {:.1} % of {series} \
-             series;\n",
+            "Fitted to the counters of {}: mean error of {} {:.1} % of {series} series;\n",
             self.name,
+            self.quantity,
             100.0 * mean
         );
         head += &match self.held_out {

@@ -111,6 +111,8 @@ fn time(line: &str) -> Option<f64> {
 #[derive(Default)]
 struct Partial {
     time: Option<(usize, f64)>,
+    /// Whether the time is the one that smartctl states.
+    is_of_smartctl: bool,
     host: Option<(Source, f64)>,
     media: Option<(Source, f64)>,
 }
@@ -136,18 +138,14 @@ impl Partial {
             (None, ..) => Err("counters before the first time; print `date +%s` before each \
                                reading"
                 .to_owned()),
-            (Some((line, time_s)), Some((_, host_bytes)), Some((_, media_bytes))) => {
+            (Some((line, time_s)), Some((_, host_bytes)), media) => {
+                let media_bytes = media.map(|(_, bytes)| bytes);
                 let reading = CounterReading { time_s, host_bytes, media_bytes };
                 follow(all, reading).map_err(|message| format!("{}: {message}", at(line)))
             }
             (Some((line, _)), None, _) => {
                 Err(format!("{} has no bytes of the host: print `nvme smart-log` too", at(line)))
             }
-            (Some((line, _)), _, None) => Err(format!(
-                "{} has no bytes of the medium: print `nvme ocp smart-add-log` or `nvme fdp stats` \
-                 too",
-                at(line)
-            )),
         }
     }
 }
@@ -155,7 +153,7 @@ impl Partial {
 /// The readings in `text`, in their order.
 ///
 /// # Errors
-/// A reading without a time or one of its counters.
+/// A reading without a time or the host's counter.
 pub(super) fn readings(text: &str) -> Result<Vec<CounterReading>, String> {
     let mut all = Vec::new();
     let mut partial = Partial::default();
@@ -163,11 +161,13 @@ pub(super) fn readings(text: &str) -> Result<Vec<CounterReading>, String> {
         if let Some(time_s) = time(line) {
             // The reading may have its time, and other counters.
             let is_complete = partial.host.is_some() && partial.media.is_some();
-            if line.trim().starts_with(OF_SMARTCTL) && partial.time.is_some() && !is_complete {
+            let is_of_smartctl = line.trim().starts_with(OF_SMARTCTL);
+            let has_time = partial.time.is_some() && !partial.is_of_smartctl;
+            if is_of_smartctl && has_time && !is_complete {
                 continue;
             }
             std::mem::take(&mut partial).complete(&mut all)?;
-            partial.time = Some((number, time_s));
+            (partial.time, partial.is_of_smartctl) = (Some((number, time_s)), is_of_smartctl);
         }
         partial.add(&line.to_lowercase().replace("data_units_written", "data units written"));
     }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn reading(time_s: f64, host_bytes: f64, media_bytes: f64) -> CounterReading {
-        CounterReading { time_s, host_bytes, media_bytes }
+        CounterReading { time_s, host_bytes, media_bytes: Some(media_bytes) }
     }
 
     #[test]
@@ -229,6 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn the_host_s_counter_is_read_alone() {
+        let text = "Local Time is:    Thu Nov 27 14:00:00 2025 CET\n\
+                    Data Units Written:                 64 [32.7 MB]\n\
+                    Local Time is:    Thu Nov 27 14:01:00 2025 CET\n\
+                    Data Units Written:                 65 [33.2 MB]\n";
+        let one =
+            |time_s, units| CounterReading { time_s, host_bytes: units * 512e3, media_bytes: None };
+        let expected = [one(1_764_252_000.0, 64.0), one(1_764_252_060.0, 65.0)];
+        assert_eq!(readings(text).expect("it is complete"), expected);
+    }
+
+    #[test]
     fn logs_of_several_tools_and_languages_make_a_reading() {
         let text = "Thu Nov 27 01:00:00 PM UTC 2025\nPhysical media units written - 0 9000\n\
                     Local Time is:    Thu Nov 27 14:00:01 2025 CET\n\
@@ -250,7 +262,6 @@ mod tests {
         let host = "Data Units Written: 5\n";
         for (text, words) in [
             (host.to_owned(), "before the first time"),
-            (format!("1764201599\n{host}"), "after line 1 has no bytes of the medium"),
             ("1764201599\nPhysical media units written - 5\n".to_owned(), "no bytes of the host"),
         ] {
             let error = readings(&text).expect_err(words);

@@ -16,6 +16,11 @@ const HIDDEN: (f64, f64) = (1.03, 1.8);
 const HIDDEN_START: f64 = 1.2;
 /// Least and greatest factor by which counters exceed the pages programmed (metadata and parity).
 const OVERHEAD: (f64, f64) = (1.0, 1.15);
+/// The time of a page copied where rates alone are known, as a multiple of that of a page written:
+/// between the ends of [`COPY_TIMES`].
+const COPY_TIME: f64 = 1.5;
+/// The same of the drives of `papers/ssd` that were fitted to counters, under uniform writes.
+const COPY_TIMES: [f64; 2] = [1.2, 1.8];
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
 /// A hidden capacity so close to the ends of [`HIDDEN`] is not between them.
@@ -49,6 +54,9 @@ pub struct Search<'a> {
     wanted: Vec<&'a Series>,
     scale: f64,
     blocks_gib: Vec<f64>,
+    /// The time of a page copied, as a multiple of that of a page written, where rates alone are
+    /// known.
+    copy_time: f64,
     tried: Vec<TriedPoint>,
 }
 
@@ -63,7 +71,8 @@ impl<'a> Search<'a> {
         let scale = (all.user_gib * GIB / PAGE / pages).round().max(1.0);
         let block = |power: i32| libm::exp2(libm::log2(all.user_gib).round() - f64::from(power));
         let blocks_gib = BLOCKS.rev().map(block).collect();
-        Self { registry, all, wanted, scale, blocks_gib, tried: Vec::new() }
+        let copy_time = all.copy_time.unwrap_or(COPY_TIME);
+        Self { registry, all, wanted, scale, blocks_gib, copy_time, tried: Vec::new() }
     }
 
     /// The drive at `point`, with times of pages that do not matter.
@@ -112,14 +121,29 @@ impl<'a> Search<'a> {
         Ok(ran)
     }
 
-    /// The factor of the counter, and the distance: the root mean square of the logarithmic errors.
+    /// The time of a page written by the rates of the host, with `ours` as write amplification, and
+    /// the root mean square of the logarithmic errors that are left.
+    fn program_by_rates(&self, ours: &[f64]) -> (f64, f64) {
+        let measured = self.wanted.iter().map(|one| page_us(one.window.host_mb_s));
+        let programs = ours.iter().map(|ours| 1.0 + self.copy_time * (ours - 1.0));
+        let (measured, programs): (Vec<f64>, Vec<f64>) = measured.zip(programs).unzip();
+        residual(&measured, &programs, (0.0, f64::INFINITY))
+    }
+
+    /// The factor of the counter, and the distance: the root mean square of the logarithmic errors,
+    /// of write amplification or, where it was not counted, of the rate of the host.
     fn judged(&mut self, point: CounterPoint) -> Result<(f64, f64), CalibrateError> {
         if !self.drive(point).has_spare_blocks() {
             return Ok((f64::NAN, f64::INFINITY));
         }
         let ours = self.simulated(point)?;
-        let theirs: Vec<f64> = self.wanted.iter().map(|one| one.window.amplification).collect();
-        Ok(residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it))))
+        let theirs = self.wanted.iter().map(|one| one.window.amplification);
+        Ok(match theirs.collect::<Option<Vec<f64>>>() {
+            Some(theirs) => {
+                residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it)))
+            }
+            None => (1.0, self.program_by_rates(&ours).1),
+        })
     }
 
     fn distance(&mut self, point: CounterPoint) -> Result<f64, CalibrateError> {
@@ -135,6 +159,10 @@ impl<'a> Search<'a> {
     /// where they do not show.
     pub fn times(&mut self, point: CounterPoint) -> Result<Option<(f64, f64)>, CalibrateError> {
         let ours = self.simulated(point)?;
+        if self.all.has_rates_only() {
+            let (program, _) = self.program_by_rates(&ours);
+            return Ok(Some((program, self.copy_time * program)));
+        }
         let both = self.wanted.iter().zip(ours);
         let points: Vec<(f64, f64)> =
             both.map(|(one, ours)| (ours - 1.0, page_us(one.window.host_mb_s))).collect();
@@ -183,6 +211,7 @@ impl<'a> Search<'a> {
         point.hidden =
             golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..point }))?;
         let hidden = self.hidden_range(point)?;
+        let hidden = self.widened_by_copy_time(point, hidden)?;
         if hidden == HIDDEN {
             point.hidden = HIDDEN_START;
         }
@@ -215,7 +244,7 @@ impl<'a> Search<'a> {
             value <= range.0 + near || value >= range.1 - near
         };
         let hidden = is_near(point.hidden, HIDDEN, HIDDEN_NEAR).then_some("hidden capacity");
-        let is_fitted = self.all.media_overhead.is_none();
+        let is_fitted = self.all.media_overhead.is_none() && !self.all.has_rates_only();
         let overhead = is_fitted && is_near(counter, OVERHEAD, 0.0);
         Ok(hidden.into_iter().chain(overhead.then_some("media_overhead")).collect())
     }
@@ -241,6 +270,32 @@ impl<'a> Search<'a> {
         Ok((ends[0], ends[1]))
     }
 
+    /// `range` with the hidden capacities that fit best with other times of a page copied, if its
+    /// time is assumed.
+    fn widened_by_copy_time(
+        &mut self,
+        point: CounterPoint,
+        range: (f64, f64),
+    ) -> Result<(f64, f64), CalibrateError> {
+        if !self.assumes_copy_time() || range == HIDDEN {
+            return Ok(range);
+        }
+        let (mut low, mut high) = range;
+        let assumed = self.copy_time;
+        for copy_time in COPY_TIMES {
+            self.copy_time = copy_time;
+            let hidden =
+                golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..point }))?;
+            (low, high) = (low.min(hidden), high.max(hidden));
+        }
+        self.copy_time = assumed;
+        Ok((low, high))
+    }
+
+    fn assumes_copy_time(&self) -> bool {
+        self.all.has_rates_only() && self.all.copy_time.is_none()
+    }
+
     fn constants(
         &self,
         point: CounterPoint,
@@ -259,14 +314,18 @@ impl<'a> Search<'a> {
         let gib = |gib: f64| format!("{gib} GiB");
         let spare = |hidden: f64| format!("{:.3}", hidden - 1.0);
         let whole = |hidden: f64| format!("{:.0}", hidden * self.all.user_gib);
+        let copies = match self.assumes_copy_time() {
+            true => format!(", for copies of {} to {} writes", COPY_TIMES[0], COPY_TIMES[1]),
+            false => String::new(),
+        };
         let hidden_range = |words: &dyn Fn(f64) -> String| match hidden {
             HIDDEN => None,
             (low, high) if low == HIDDEN.0 => Some(format!("at most {}", words(high))),
             (low, high) if high == HIDDEN.1 => Some(format!("at least {}", words(low))),
-            (low, high) => Some(format!("{} to {}", words(low), words(high))),
+            (low, high) => Some(format!("{} to {}{copies}", words(low), words(high))),
         };
         let one_load = self.wanted.len() < 2 && self.all.media_overhead.is_none();
-        vec![
+        let mut constants = vec![
             FittedCounter {
                 name: "hidden capacity, GiB",
                 value: whole(point.hidden),
@@ -287,7 +346,15 @@ impl<'a> Search<'a> {
                 value: collector(point.exponent),
                 range: (exponents.len() < EXPONENTS.len()).then(|| between(exponents, &collector)),
             },
-            FittedCounter {
+        ];
+        if self.all.has_rates_only() {
+            constants.push(FittedCounter {
+                name: "copy_time, in times of a page written",
+                value: self.copy_time.to_string(),
+                range: self.all.copy_time.map(|_| "as given".to_owned()),
+            });
+        } else {
+            constants.push(FittedCounter {
                 name: "media_overhead of the counter",
                 value: format!("{counter:.3}"),
                 range: match self.all.media_overhead {
@@ -297,7 +364,8 @@ impl<'a> Search<'a> {
                     }
                     None => Some("the mean of the series fitted to".to_owned()),
                 },
-            },
-        ]
+            });
+        }
+        constants
     }
 }

@@ -25,6 +25,9 @@ pub struct CounterSeries {
     pub user_gib: f64,
     /// The factor by which the counter exceeds the pages programmed, if the user knows.
     pub media_overhead: Option<f64>,
+    /// The time of a page copied, as a multiple of that of a page written, if the user knows; for
+    /// logs of rates alone.
+    pub copy_time: Option<f64>,
     pub series: Vec<Series>,
 }
 
@@ -48,6 +51,7 @@ pub struct Series {
 struct Root {
     capacity: String,
     media_overhead: Option<f64>,
+    copy_time: Option<f64>,
     series: Vec<Entry>,
 }
 
@@ -130,6 +134,11 @@ impl LoadKeys {
 }
 
 impl CounterSeries {
+    /// Whether the logs have the rates of the host alone.
+    pub fn has_rates_only(&self) -> bool {
+        self.series.iter().all(|one| one.window.amplification.is_none())
+    }
+
     /// The series that the TOML file `path` names, with their logs, which stand beside it.
     ///
     /// # Errors
@@ -151,14 +160,35 @@ impl CounterSeries {
             let message = "must be a factor from 0.9 to 2, such as 1.03";
             return Err(wrong(format!("media_overhead = {factor}: {message}")));
         }
+        if let Some(factor) = root.copy_time.filter(|factor| !(1.0..=8.0).contains(factor)) {
+            let message = "must be a factor from 1 to 8, such as 1.5";
+            return Err(wrong(format!("copy_time = {factor}: {message}")));
+        }
         let user_gib = capacity as f64 / GIB;
         let folder = path.parent().unwrap_or(Path::new(""));
         let one = |(number, entry): (usize, &Entry)| entry.read(folder, user_gib, number, &name);
         let series = (1..).zip(&root.series).map(one).collect::<Result<Vec<_>, _>>()?;
-        if series.is_empty() {
+        let Some(first) = series.first() else {
             return Err(wrong("has no [[series]]".to_owned()));
+        };
+        let counts = |one: &Series| one.window.amplification.is_some();
+        if let Some(other) = series.iter().find(|one| counts(one) != counts(first)) {
+            let (with, without) = if counts(first) { (first, other) } else { (other, first) };
+            return Err(wrong(format!(
+                "{} has bytes of the medium, {} has none: give them in all series, or in none",
+                with.name, without.name
+            )));
         }
-        Ok(Self { name, user_gib, media_overhead: root.media_overhead, series })
+        let (key, why) = match counts(first) {
+            true => ("copy_time", "bytes of the medium show it"),
+            false => ("media_overhead", "there are no bytes of the medium"),
+        };
+        let Root { media_overhead, copy_time, .. } = root;
+        let without_effect = if counts(first) { copy_time } else { media_overhead };
+        if without_effect.is_some() {
+            return Err(wrong(format!("{key} has no effect, as {why}")));
+        }
+        Ok(Self { name, user_gib, media_overhead, copy_time, series })
     }
 }
 

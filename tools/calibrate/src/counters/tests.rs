@@ -121,6 +121,43 @@ fn the_counters_of_a_simulated_drive_give_its_constants_back() {
 }
 
 #[test]
+fn rates_alone_give_hidden_capacity_and_times_back() {
+    let registry = registry::standard();
+    let mut series = CounterSeries::read(&example().join("counters.toml")).expect("the example");
+    let counted: Vec<f64> =
+        series.series.iter().filter_map(|one| one.window.amplification).collect();
+    for one in &mut series.series {
+        one.window.amplification = None;
+    }
+    let fits = every_other(&series.series);
+    let found = fitted(&series, &fits, &registry, 12_288.0).expect("a fit");
+    let drive = found.drive;
+    let words = format!("{:#?}\n{:#?}", found.constants, found.series);
+    assert_eq!(found.quantity, "the rate of the host");
+    assert!((drive.hidden_gib / TRUE.hidden_gib - 1.0).abs() < 0.02, "{words}");
+    assert!((drive.program_us / 3.0 - 1.0).abs() < 0.05, "{words}");
+    assert!(found.held_out.series == 3 && found.held_out.worst < 0.05, "{words}");
+    for (one, counted) in found.series.iter().zip(counted) {
+        assert_eq!(one.amplification[0], None);
+        let ours = one.amplification[1].expect("it is simulated") * MEDIA_OVERHEAD;
+        assert!((ours / counted - 1.0).abs() < 0.04, "{ours} of {counted}\n{words}");
+    }
+    let range = |found: &CounterCalibration<'_>, words: &str| {
+        let found = found.constants.iter().find(|one| one.name.contains(words)).cloned();
+        found.map(|one| one.range.unwrap_or_default())
+    };
+    assert_eq!(range(&found, "media_overhead"), None, "{words}");
+    assert_eq!(range(&found, "copy_time").as_deref(), Some(""), "it is assumed: {words}");
+    let spare = range(&found, "over_provisioning").expect("it is fitted");
+    assert!(spare.contains(", for copies of"), "{words}");
+    found.preset().expect("a preset");
+    series.copy_time = Some(1.5);
+    let found = fitted(&series, &fits, &registry, 2048.0).expect("a fit");
+    assert_eq!(range(&found, "copy_time").as_deref(), Some("as given"));
+    assert!(!range(&found, "over_provisioning").expect("it is fitted").contains("copies"));
+}
+
+#[test]
 fn uniform_writes_alone_do_not_identify_the_collector() {
     let registry = registry::standard();
     let mut series = CounterSeries::read(&example().join("counters.toml")).expect("the example");
@@ -164,7 +201,25 @@ fn files_of_series_that_cannot_be_used_say_why() {
     };
     let uniform = "kind = \"uniform\"";
     assert_eq!(problem(&one(uniform, "")), Ok(1));
+    let rates = (0..20_u64).map(|at| format!("{at},{}\n", at * (1 << 30)));
+    let rates = format!("time_s,host_bytes\n{}", rates.collect::<String>());
+    fs::write(folder.path().join("rates.csv"), rates).expect("it can be written");
+    let both = format!(
+        "{}{}",
+        one(uniform, ""),
+        "[[series]]\nfile = \"rates.csv\"\nload = { kind = \"uniform\" }\n"
+    );
     for (text, words) in [
+        (format!("copy_time = 9\n{}", one(uniform, "")), "copy_time = 9: must be"),
+        (
+            format!("copy_time = 2\n{}", one(uniform, "")),
+            "copy_time has no effect, as bytes of the medium show it",
+        ),
+        (
+            format!("media_overhead = 1.1\n{}", one(uniform, "").replace("one.csv", "rates.csv")),
+            "media_overhead has no effect, as there are no bytes of the medium",
+        ),
+        (both, "one.csv has bytes of the medium, rates.csv has none"),
         ("capacity = ".to_owned(), "line 1"),
         ("series = []".to_owned(), "capacity"),
         ("capacity = \"16GiB\"\nseries = []".to_owned(), "has no [[series]]"),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct CounterArgs {
     /// Fit hidden capacity and garbage collection to a drive's own counters: a TOML file that
-    /// names the logs (CSV with time_s, host_bytes, media_bytes) and the load of each
+    /// names the logs (CSV with time_s, host_bytes and, if counted, media_bytes) and their loads
     #[arg(
         long,
         value_name = "FILE",
@@ -51,8 +51,8 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
 fn summary(found: &CounterCalibration<'_>) -> String {
     let mut text = format!("{}, {} series\n\n", found.name, found.series.len());
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let _ =
-        writeln!(text, "{:<44} {:>10} {:>10}", "error of write amplification", "mean", "at worst");
+    let error = format!("error of {}", found.quantity);
+    let _ = writeln!(text, "{error:<44} {:>10} {:>10}", "mean", "at worst");
     let rows = [
         ("fitted to", found.fitted),
         ("held out", found.held_out),
@@ -70,8 +70,8 @@ fn summary(found: &CounterCalibration<'_>) -> String {
         let _ = writeln!(text, "{:<40} {:>18}   {range}", constant.name, constant.value);
     }
     text.push_str(
-        "range: the distance from the counters (root mean square logarithmic error of write\n\
-         amplification) increases by at most 0.003, the other constants being as fitted\n",
+        "range: the distance (root mean square logarithmic error) increases by at most 0.003, the\n\
+         other constants being as fitted\n",
     );
     let _ = writeln!(
         text,
@@ -86,15 +86,15 @@ fn summary(found: &CounterCalibration<'_>) -> String {
     );
     for series in &found.series {
         let name = format!("{}{}", series.name, if series.fitted { ", fitted" } else { "" });
-        let [theirs, ours] = series.amplification;
-        let [rate, simulated] =
-            series.host_mb_s.map(|rate| rate.map_or("-".to_owned(), |mb_s| format!("{mb_s:.1}")));
-        let error = series.rate_error();
-        let error = error.map_or("-".to_owned(), |error| format!("{:+.1}%", 100.0 * error));
+        let or_none = |words: Option<String>| words.unwrap_or("-".to_owned());
+        let [theirs, ours] =
+            series.amplification.map(|it| or_none(it.map(|it| format!("{it:.3}"))));
+        let [rate, simulated] = series.host_mb_s.map(|it| or_none(it.map(|it| format!("{it:.1}"))));
+        let [error, rate_error] = [series.amplification_error(), series.rate_error()]
+            .map(|it| or_none(it.map(|it| format!("{:+.1}%", 100.0 * it))));
         let _ = writeln!(
             text,
-            "{name:<34} {theirs:>9.3} {ours:>9.3} {:>+6.1}% {rate:>10} {simulated:>9} {error:>7}",
-            100.0 * series.error()
+            "{name:<34} {theirs:>9} {ours:>9} {error:>7} {rate:>10} {simulated:>9} {rate_error:>7}"
         );
     }
     text
