@@ -161,7 +161,7 @@ impl CounterSeries {
             return Err(wrong(format!("media_overhead = {factor}: {message}")));
         }
         if let Some(factor) = root.copy_time.filter(|factor| !(1.0..=8.0).contains(factor)) {
-            let message = "must be a factor from 1 to 8, such as 1.5";
+            let message = "must be a factor from 1 to 8, such as 1.3";
             return Err(wrong(format!("copy_time = {factor}: {message}")));
         }
         let user_gib = capacity as f64 / GIB;
