@@ -6,7 +6,9 @@
 pub struct Hint {
     /// Pages the request touches.
     pub request_pages: u32,
-    /// Pages from this one on that the request writes in full.
+    /// Pages from this one on whose old data are no longer needed: those of the request, less a
+    /// last one that it writes in part; 0 if that is this one. Their writes follow in order, before
+    /// any other call.
     pub whole_pages: u32,
     /// Placement handle of the request (NVMe FDP; the stream of multi-stream drives), or
     /// identifier where there are several reclaim groups; 0 is the default.
@@ -14,7 +16,8 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Properties of the last page of a request that touches `pages` and has the default handle.
+    /// Properties of a page of a request that touches `pages`, with the default handle; the data of
+    /// the pages behind it stay.
     pub const fn of_pages(pages: u32) -> Self {
         Self { request_pages: pages, whole_pages: 1, handle: 0 }
     }

@@ -9,6 +9,9 @@ use std::path::Path;
 const UNIT_BYTES: f64 = 512_000.0;
 /// The part of the host bytes that counts: the drive comes closer to its steady state before.
 const COUNTED_FROM: f64 = 0.6;
+/// Fewest updates of the counter in the part that counts: of the drive's, or of the host's where
+/// the rate is what is fitted to.
+const UPDATES_MIN: (usize, usize) = (2, 8);
 /// Less is an error of units. A sequential load may seem to have less than 1, as both counters are
 /// not updated at the same time.
 const AMPLIFICATION_MIN: f64 = 0.9;
@@ -89,26 +92,38 @@ impl CounterLog {
     /// at which the drive had updated its counter.
     ///
     /// # Errors
-    /// When there are no two, or nothing was written between them.
+    /// When there are too few, or nothing was written between them.
     pub fn window(&self) -> Result<Window, String> {
         let total = self.host_bytes();
         // After the load, drives go on collecting in the background.
-        let end = self.readings.partition_point(|reading| reading.host_bytes < total) + 1;
+        let mut end = self.readings.partition_point(|reading| reading.host_bytes < total) + 1;
+        if !self.has_media_bytes() && end < self.readings.len() {
+            // The load ended at some time before this reading.
+            end -= 1;
+        }
         let is_updated = |pair: &&[CounterReading]| match difference(pair[1], pair[0]) {
             Some(media) => media > 0.0,
             None => pair[1].host_bytes > pair[0].host_bytes,
         };
-        let mut updates = self.readings[..end.min(self.readings.len())]
+        let updates: Vec<CounterReading> = self.readings[..end.min(self.readings.len())]
             .windows(2)
             .filter(is_updated)
             .map(|pair| pair[1])
-            .filter(|reading| reading.host_bytes >= COUNTED_FROM * total);
-        let ends = updates.next().zip(updates.next_back());
-        let Some((from, to)) = ends.filter(|(from, to)| to.host_bytes > from.host_bytes) else {
+            .filter(|reading| reading.host_bytes >= COUNTED_FROM * total)
+            .collect();
+        let (name, least) = match self.has_media_bytes() {
+            true => ("media_bytes", UPDATES_MIN.0),
+            false => ("the host's counter", UPDATES_MIN.1),
+        };
+        let ends = updates.first().zip(updates.last()).map(|(from, to)| (*from, *to));
+        let ends = ends.filter(|(from, to)| to.host_bytes > from.host_bytes);
+        let Some((from, to)) = ends.filter(|_| updates.len() >= least) else {
+            let remedy = match self.readings.last().and_then(|last| last.media_bytes) {
+                Some(0.0) => "leave it out if the drive does not count it",
+                _ => "log the counters more often, or write more",
+            };
             return Err(format!(
-                "{} changes less than twice after {:.0} % of the host bytes; log the counters more \
-                 often, or write more",
-                if self.has_media_bytes() { "media_bytes" } else { "the host's counter" },
+                "{name} changes less than {least} times after {:.0} % of the host bytes; {remedy}",
                 100.0 * COUNTED_FROM
             ));
         };
@@ -160,7 +175,11 @@ fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
         let reading = CounterReading {
             time_s: number(time)?,
             host_bytes: unit * number(host)?,
-            media_bytes: media.map(number).transpose()?,
+            // Empty in the log of a drive whose counter could not be read.
+            media_bytes: media
+                .filter(|at| record.get(*at).is_some_and(|field| !field.is_empty()))
+                .map(number)
+                .transpose()?,
         };
         follow(&mut readings, reading).map_err(|message| format!("line {line}: {message}"))?;
     }
@@ -175,8 +194,11 @@ pub(super) fn follow(
     let wrong = readings.last().and_then(|last| match next {
         _ if next.time_s <= last.time_s => Some("time_s does not increase"),
         _ if next.host_bytes < last.host_bytes => Some("the host's counter decreases"),
-        _ if next.media_bytes.is_some() != last.media_bytes.is_some() => {
-            Some("bytes of the medium stand in some readings only")
+        _ if next.media_bytes.is_none() && last.media_bytes.is_some() => {
+            Some("has no media_bytes, unlike the readings before it")
+        }
+        _ if next.media_bytes.is_some() && last.media_bytes.is_none() => {
+            Some("has media_bytes, unlike the readings before it")
         }
         _ if next.media_bytes < last.media_bytes => Some("media_bytes decreases"),
         _ => None,
@@ -227,6 +249,13 @@ mod tests {
         assert!((window.host_mb_s - 1.0).abs() < 1e-9, "{window:?}");
         assert!((window.part.0 - 60.0 / 99.0).abs() < 1e-9, "{window:?}");
         assert!((window.part.1 - 1.0).abs() < 1e-9, "{window:?}");
+        // The same with an empty column, and a load that ends between two readings.
+        let rows: String = (0..99_u64).map(|at| format!("{at},{},\n", 1_000_000 * at)).collect();
+        let idle: String = (99..200_u64).map(|at| format!("{at},98100000,\n")).collect();
+        let text = format!("time_s,host_bytes,media_bytes\n{rows}{idle}");
+        let window = CounterLog::parse(&text).expect("a log").window().expect("a window");
+        assert_eq!(window.amplification, None);
+        assert!((window.host_mb_s - 1.0).abs() < 1e-9, "{window:?}");
     }
 
     #[test]
@@ -243,13 +272,15 @@ mod tests {
         for (text, words) in [
             ("", "line 1: no host_bytes"),
             ("host_bytes\n", "line 1: no time_s"),
-            ("time_s,host_bytes\n0,0\n1,1\n", "the host's counter changes less than twice"),
+            ("time_s,host_bytes\n0,0\n1,1\n", "the host's counter changes less than 8 times"),
+            (&format!("{head}0,0,0\n1,1,\n"), "line 3: has no media_bytes, unlike"),
+            (&format!("{head}0,0,7\n1,1,7\n2,2,7\n"), "leave it out if the drive"),
             ("time_s,host_bytes,host_units,media_bytes\n", "host_bytes and host_units"),
             (head, "no readings"),
             (
                 "1764201600\nData Units Written: 5\n1764201660\nData Units Written: 6\n\
                  Physical media units written - 9\n",
-                "after line 3: bytes of the medium stand in some readings only",
+                "after line 3: has media_bytes, unlike the readings before it",
             ),
             (&format!("{head}0,0,0\n1,x,1\n"), "line 3: `host_bytes`"),
             (&format!("{head}0,0,0\n1,-1,1\n"), "line 3: `host_bytes`"),
@@ -257,7 +288,7 @@ mod tests {
             (&format!("{head}0,0,0\n0,1,1\n"), "line 3: time_s does not increase"),
             (&format!("{head}0,9,0\n1,8,1\n"), "line 3: the host's counter decreases"),
             (&format!("{head}0,0,9\n1,1,8\n"), "line 3: media_bytes decreases"),
-            (&format!("{head}0,0,0\n1,1,1\n2,2,2\n"), "changes less than twice"),
+            (&format!("{head}0,0,0\n1,1,1\n2,2,2\n"), "changes less than 2 times"),
             (&format!("{head}0,0,0\n1,60,6\n2,70,7\n3,80,8\n"), "programmed 0.100 bytes"),
         ] {
             let error = CounterLog::parse(text).expect_err(text);

@@ -101,8 +101,8 @@ impl Errors {
 pub struct CounterCalibration<'r> {
     /// The file that names the series.
     pub name: String,
-    /// What is fitted to and judged: write amplification, or the rate of the host where no log has
-    /// bytes of the medium.
+    /// What is fitted to and judged: write amplification, or the host rate where no log has
+    /// `media_bytes`.
     pub quantity: &'static str,
     pub constants: Vec<FittedCounter>,
     pub series: Vec<SeriesResult>,
@@ -167,10 +167,19 @@ fn fitted<'r>(
         .map_or((model.program_us, model.read_us), |(program, copy)| (program, copy - program));
     let drive = SaturatedDrive { program_us, read_us, ..model };
     let quantity = match all.has_rates_only() {
-        true => "the rate of the host",
+        true => "host rate",
         false => "write amplification",
     };
-    constants.extend(times(found));
+    let sources = match all.has_rates_only() {
+        // One series, or any spare, would give some time.
+        true if search.is_one_series() || constants[0].range.is_none() => [None, None],
+        true => [
+            Some("the host rates, with the constants above"),
+            Some("copy_time times that of a page written"),
+        ],
+        false => [Some("a line through the rates of the host"); 2],
+    };
+    constants.extend(times(found, sources));
     let counter = search.counter(point)?;
     let simulated = search.simulate(point, &all.series.iter().collect::<Vec<_>>())?;
     let one = |((series, ours), &fitted): ((&Series, f64), &bool)| SeriesResult {
@@ -206,26 +215,38 @@ fn fitted<'r>(
     })
 }
 
-/// The times of a page, if the series show them.
-fn times(found: Option<(f64, f64)>) -> [FittedCounter; 2] {
+/// The times of a page, and from what they are, if the series show them.
+fn times(found: Option<(f64, f64)>, sources: [Option<&str>; 2]) -> [FittedCounter; 2] {
     let words = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3} us"));
     let names = ["time of a page written, of the drive", "time of a page copied, of the drive"];
     let values = [found.map(|times| times.0), found.map(|times| times.1)];
     std::array::from_fn(|at| FittedCounter {
         name: names[at],
         value: words(values[at]),
-        range: found.map(|_| "the rates of the host".to_owned()),
+        range: found.and(sources[at]).map(str::to_owned),
     })
 }
 
 impl CounterCalibration<'_> {
+    fn has_rates_only(&self) -> bool {
+        self.series.iter().all(|one| one.amplification[0].is_none())
+    }
+
     /// Weaknesses of the fit, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.has_rates_only() {
+            warnings.push(
+                "no log has media_bytes, so the fit is to host rates and write amplification is \
+                 inferred; if the drive has a counter, log it (`nvme ocp smart-add-log`, `nvme fdp \
+                 stats`)"
+                    .to_owned(),
+            );
+        }
         let (held_out, trivial) = (self.held_out, self.trivial);
         if held_out.series > 0 && held_out.mean >= trivial.mean {
             warnings.push(format!(
-                "the mean of {} of the series fitted to predicts those held out as well ({:.1} %, \
+                "the mean {} of the series fitted to predicts those held out as well ({:.1} %, \
                  simulated {:.1} %): these series do not show what is inside the drive",
                 self.quantity,
                 100.0 * trivial.mean,
@@ -233,10 +254,11 @@ impl CounterCalibration<'_> {
             ));
         }
         for name in &self.limits {
-            warnings.push(format!(
-                "{name} is at the end of the values tried: are the bytes of the counters and the \
-                 loads as the files say?"
-            ));
+            let question = match self.has_rates_only() {
+                true => "is the flash the limit in every series, and copy_time right?",
+                false => "are the bytes of the counters and the loads as the files say?",
+            };
+            warnings.push(format!("{name} is at the end of the values tried: {question}"));
         }
         for series in &self.series {
             let Some(bytes) = series.amplification[0].filter(|it| *it < 1.0) else { continue };

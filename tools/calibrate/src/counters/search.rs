@@ -19,9 +19,9 @@ const OVERHEAD: (f64, f64) = (1.0, 1.15);
 /// The time of a page copied where rates alone are known, as a multiple of that of a page written:
 /// between the ends of [`COPY_TIMES`].
 const COPY_TIME: f64 = 1.3;
-/// The same of two drives that were fitted to counters, Solidigm P5520 and Micron 7450 MAX: a read
-/// of 16 KiB takes 0.23 and 0.92 programs, and brings about 3 and 2 copies of uniform writes.
-const COPY_TIMES: [f64; 2] = [1.1, 1.5];
+/// The same of copies whose reads take no time, and on the Micron 7450 MAX under uniform writes: a
+/// read of 16 KiB takes 0.92 programs, and serves about two copies.
+const COPY_TIMES: [f64; 2] = [1.0, 1.5];
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
 /// A hidden capacity so close to the ends of [`HIDDEN`] is not between them.
@@ -138,13 +138,12 @@ impl<'a> Search<'a> {
             return Ok((f64::NAN, f64::INFINITY));
         }
         let ours = self.simulated(point)?;
-        let theirs = self.wanted.iter().map(|one| one.window.amplification);
-        Ok(match theirs.collect::<Option<Vec<f64>>>() {
-            Some(theirs) => {
-                residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it)))
-            }
-            None => (1.0, self.program_by_rates(&ours).1),
-        })
+        if self.all.has_rates_only() {
+            return Ok((1.0, self.program_by_rates(&ours).1));
+        }
+        let theirs: Vec<f64> =
+            self.wanted.iter().filter_map(|one| one.window.amplification).collect();
+        Ok(residual(&theirs, &ours, self.all.media_overhead.map_or(OVERHEAD, |it| (it, it))))
     }
 
     fn distance(&mut self, point: CounterPoint) -> Result<f64, CalibrateError> {
@@ -271,8 +270,7 @@ impl<'a> Search<'a> {
         Ok((ends[0], ends[1]))
     }
 
-    /// `range` with the hidden capacities that fit best with other times of a page copied, if its
-    /// time is assumed.
+    /// `range` with those of other times of a page copied, if its time is assumed.
     fn widened_by_copy_time(
         &mut self,
         point: CounterPoint,
@@ -287,10 +285,15 @@ impl<'a> Search<'a> {
             self.copy_time = copy_time;
             let hidden =
                 golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..point }))?;
-            (low, high) = (low.min(hidden), high.max(hidden));
+            let of_time = self.hidden_range(CounterPoint { hidden, ..point })?;
+            (low, high) = (low.min(of_time.0), high.max(of_time.1));
         }
         self.copy_time = assumed;
         Ok((low, high))
+    }
+
+    pub fn is_one_series(&self) -> bool {
+        self.wanted.len() < 2
     }
 
     fn assumes_copy_time(&self) -> bool {
@@ -316,16 +319,18 @@ impl<'a> Search<'a> {
         let spare = |hidden: f64| format!("{:.3}", hidden - 1.0);
         let whole = |hidden: f64| format!("{:.0}", hidden * self.all.user_gib);
         let copies = match self.assumes_copy_time() {
-            true => format!(", for copies of {} to {} writes", COPY_TIMES[0], COPY_TIMES[1]),
+            true => {
+                format!(", if a copy takes {} to {} times a write", COPY_TIMES[0], COPY_TIMES[1])
+            }
             false => String::new(),
         };
         let hidden_range = |words: &dyn Fn(f64) -> String| match hidden {
             HIDDEN => None,
-            (low, high) if low == HIDDEN.0 => Some(format!("at most {}", words(high))),
-            (low, high) if high == HIDDEN.1 => Some(format!("at least {}", words(low))),
+            (low, high) if low == HIDDEN.0 => Some(format!("at most {}{copies}", words(high))),
+            (low, high) if high == HIDDEN.1 => Some(format!("at least {}{copies}", words(low))),
             (low, high) => Some(format!("{} to {}{copies}", words(low), words(high))),
         };
-        let one_load = self.wanted.len() < 2 && self.all.media_overhead.is_none();
+        let one_load = self.is_one_series() && self.all.media_overhead.is_none();
         let mut constants = vec![
             FittedCounter {
                 name: "hidden capacity, GiB",
@@ -350,7 +355,7 @@ impl<'a> Search<'a> {
         ];
         if self.all.has_rates_only() {
             constants.push(FittedCounter {
-                name: "copy_time, in times of a page written",
+                name: "copy_time, relative to a page written",
                 value: self.copy_time.to_string(),
                 range: self.all.copy_time.map(|_| "as given".to_owned()),
             });

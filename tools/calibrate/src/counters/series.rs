@@ -175,18 +175,16 @@ impl CounterSeries {
         if let Some(other) = series.iter().find(|one| counts(one) != counts(first)) {
             let (with, without) = if counts(first) { (first, other) } else { (other, first) };
             return Err(wrong(format!(
-                "{} has bytes of the medium, {} has none: give them in all series, or in none",
+                "{} has media_bytes, {} has none: give them in all series, or in none",
                 with.name, without.name
             )));
         }
-        let (key, why) = match counts(first) {
-            true => ("copy_time", "bytes of the medium show it"),
-            false => ("media_overhead", "there are no bytes of the medium"),
-        };
         let Root { media_overhead, copy_time, .. } = root;
-        let without_effect = if counts(first) { copy_time } else { media_overhead };
-        if without_effect.is_some() {
-            return Err(wrong(format!("{key} has no effect, as {why}")));
+        if counts(first) && copy_time.is_some() {
+            return Err(wrong("copy_time is for logs without media_bytes".to_owned()));
+        }
+        if !counts(first) && media_overhead.is_some() {
+            return Err(wrong("media_overhead is for logs with media_bytes".to_owned()));
         }
         Ok(Self { name, user_gib, media_overhead, copy_time, series })
     }

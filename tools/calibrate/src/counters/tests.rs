@@ -134,7 +134,8 @@ fn rates_alone_give_hidden_capacity_and_times_back() {
     let found = fitted(&series, &fits, &registry, 12_288.0).expect("a fit");
     let drive = found.drive;
     let words = format!("{:#?}\n{:#?}", found.constants, found.series);
-    assert_eq!(found.quantity, "the rate of the host");
+    assert_eq!(found.quantity, "host rate");
+    assert!(found.warnings().iter().any(|it| it.contains("no log has media_bytes")), "{words}");
     assert!((drive.hidden_gib / TRUE.hidden_gib - 1.0).abs() < 0.02, "{words}");
     assert!((drive.program_us / 3.0 - 1.0).abs() < 0.05, "{words}");
     assert!(found.held_out.series == 3 && found.held_out.worst < 0.05, "{words}");
@@ -149,13 +150,13 @@ fn rates_alone_give_hidden_capacity_and_times_back() {
     };
     assert_eq!(range(&found, "media_overhead"), None, "{words}");
     assert_eq!(range(&found, "copy_time").as_deref(), Some("as given"));
-    assert!(!range(&found, "over_provisioning").expect("it is fitted").contains("copies"));
+    assert!(!range(&found, "over_provisioning").expect("it is fitted").contains("if a copy"));
     found.preset().expect("a preset");
     series.copy_time = None;
     let found = fitted(&series, &fits, &registry, 2048.0).expect("a fit");
     assert_eq!(range(&found, "copy_time").as_deref(), Some(""), "it is assumed");
     let spare = range(&found, "over_provisioning").expect("it is fitted");
-    assert!(spare.ends_with(", for copies of 1.1 to 1.5 writes"), "{spare}");
+    assert!(spare.ends_with(", if a copy takes 1 to 1.5 times a write"), "{spare}");
 }
 
 #[test]
@@ -214,13 +215,13 @@ fn files_of_series_that_cannot_be_used_say_why() {
         (format!("copy_time = 9\n{}", one(uniform, "")), "copy_time = 9: must be"),
         (
             format!("copy_time = 2\n{}", one(uniform, "")),
-            "copy_time has no effect, as bytes of the medium show it",
+            "copy_time is for logs without media_bytes",
         ),
         (
             format!("media_overhead = 1.1\n{}", one(uniform, "").replace("one.csv", "rates.csv")),
-            "media_overhead has no effect, as there are no bytes of the medium",
+            "media_overhead is for logs with media_bytes",
         ),
-        (both, "one.csv has bytes of the medium, rates.csv has none"),
+        (both, "one.csv has media_bytes, rates.csv has none"),
         ("capacity = ".to_owned(), "line 1"),
         ("series = []".to_owned(), "capacity"),
         ("capacity = \"16GiB\"\nseries = []".to_owned(), "has no [[series]]"),

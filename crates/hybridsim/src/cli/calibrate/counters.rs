@@ -71,7 +71,7 @@ fn summary(found: &CounterCalibration<'_>) -> String {
     }
     text.push_str(
         "range: the distance (root mean square logarithmic error) increases by at most 0.003, the\n\
-         other constants being as fitted\n",
+         other constants being as fitted, where nothing else is said\n",
     );
     let _ = writeln!(
         text,
