@@ -281,7 +281,7 @@ impl TestDevice<'_> {
             }
             match *op {
                 HostOp::Write(page) if is_raw => self.write_raw(page % count)?,
-                HostOp::Write(page) => self.write(page % count)?,
+                HostOp::Write(page) => self.write_request(page % count)?,
                 HostOp::Read(page) => self.read(page % count)?,
                 HostOp::Trim(page) => self.trim(page % count)?,
                 HostOp::Idle => {
@@ -301,15 +301,22 @@ impl TestDevice<'_> {
         Ok(())
     }
 
-    fn write(&mut self, page: u32) -> Result<(), Stop> {
+    /// Writes a request of pages from `first` on: one, or sometimes up to four, of which the last
+    /// may be written in part.
+    fn write_request(&mut self, first: u32) -> Result<(), Stop> {
+        let pages = if self.versions.is_multiple_of(5) { 1 + self.versions as u32 % 4 } else { 1 };
+        let end = (first + pages).min(self.expected.len() as u32);
+        let whole_end = end - u32::from(self.versions.is_multiple_of(3));
+        (first..end).try_for_each(|page| self.write(page, whole_end.saturating_sub(page)))
+    }
+
+    fn write(&mut self, page: u32, whole_pages: u32) -> Result<(), Stop> {
         self.flash.clear();
         // Large and small requests alternate; the same page is part of both at times.
         let request_pages = 1 + (page / 4 + self.versions as u32 / 8) % 16;
         // Half of them name the second of two reclaim groups.
-        let hint = Hint {
-            handle: ((page % 3) | ((page & 1) << 7)) as u8,
-            ..Hint::of_pages(request_pages)
-        };
+        let handle = ((page % 3) | ((page & 1) << 7)) as u8;
+        let hint = Hint { request_pages, whole_pages, handle };
         let result = self.ftl.write(Lpn(page), hint, &mut self.flash);
         let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl.write(Lpn(page), hint, flash);
         self.twin_agrees("a write", &result, again)?;
@@ -327,7 +334,7 @@ impl TestDevice<'_> {
 
     /// Writes as the host of raw flash, which erases a block before it overwrites its pages.
     fn write_raw(&mut self, page: u32) -> Result<(), Stop> {
-        let Err(Stop::Error(FtlError::NotErased(refusal))) = self.write(page) else {
+        let Err(Stop::Error(FtlError::NotErased(refusal))) = self.write(page, 1) else {
             return Ok(());
         };
         if self.expected[page as usize] == 0 && self.flash.array().order() == ProgramOrder::Any {
@@ -340,7 +347,7 @@ impl TestDevice<'_> {
         for other in first..(first + pages).min(self.expected.len() as u32) {
             self.trim(other)?;
         }
-        match self.write(page) {
+        match self.write(page, 1) {
             // The chip programs pages in order from the first one on.
             Err(Stop::Error(FtlError::NotErased(_)))
                 if self.flash.array().order() == ProgramOrder::Sequential && page != first =>

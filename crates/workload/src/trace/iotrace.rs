@@ -40,7 +40,7 @@ const KEYS: [&str; 9] = [
     "io.flush",
     "io.fua",
 ];
-/// How many of them every table has, besides one of the device.
+/// Number of the keys, the first, that every table has, besides one of the device.
 const NEEDED: usize = 4;
 /// Most devices that events describe.
 const DESCRIBED_MAX: usize = 1 << 16;

@@ -9,9 +9,10 @@ use std::path::Path;
 const UNIT_BYTES: f64 = 512_000.0;
 /// The part of the host bytes that counts: the drive comes closer to its steady state before.
 const COUNTED_FROM: f64 = 0.6;
-/// Fewest updates of the counter in the part that counts: of the drive's, or of the host's where
-/// the rate is what is fitted to.
-const UPDATES_MIN: (usize, usize) = (2, 8);
+/// Least number of updates of `media_bytes` in the part that counts.
+const MEDIA_UPDATES_MIN: usize = 2;
+/// Least number of updates of the host's counter there, where its rate is fitted to.
+const HOST_UPDATES_MIN: usize = 8;
 /// Less is an error of units. A sequential load may seem to have less than 1, as both counters are
 /// not updated at the same time.
 const AMPLIFICATION_MIN: f64 = 0.9;
@@ -92,7 +93,7 @@ impl CounterLog {
     /// at which the drive had updated its counter.
     ///
     /// # Errors
-    /// When there are too few, or nothing was written between them.
+    /// A log with too few updates, or without host writes between them.
     pub fn window(&self) -> Result<Window, String> {
         let total = self.host_bytes();
         // After the load, drives go on collecting in the background.
@@ -111,21 +112,12 @@ impl CounterLog {
             .map(|pair| pair[1])
             .filter(|reading| reading.host_bytes >= COUNTED_FROM * total)
             .collect();
-        let (name, least) = match self.has_media_bytes() {
-            true => ("media_bytes", UPDATES_MIN.0),
-            false => ("the host's counter", UPDATES_MIN.1),
-        };
-        let ends = updates.first().zip(updates.last()).map(|(from, to)| (*from, *to));
-        let ends = ends.filter(|(from, to)| to.host_bytes > from.host_bytes);
-        let Some((from, to)) = ends.filter(|_| updates.len() >= least) else {
-            let remedy = match self.readings.last().and_then(|last| last.media_bytes) {
-                Some(0.0) => "leave it out if the drive does not count it",
-                _ => "log the counters more often, or write more",
-            };
-            return Err(format!(
-                "{name} changes less than {least} times after {:.0} % of the host bytes; {remedy}",
-                100.0 * COUNTED_FROM
-            ));
+        let least = if self.has_media_bytes() { MEDIA_UPDATES_MIN } else { HOST_UPDATES_MIN };
+        let (from, to) = match updates[..] {
+            [from, .., to] if updates.len() >= least && to.host_bytes > from.host_bytes => {
+                (from, to)
+            }
+            _ => return Err(self.too_few_updates(least)),
         };
         let host = to.host_bytes - from.host_bytes;
         let amplification = difference(to, from).map(|media| media / host);
@@ -141,9 +133,21 @@ impl CounterLog {
             host_mb_s: host / (to.time_s - from.time_s) / 1e6,
         })
     }
+
+    fn too_few_updates(&self, least: usize) -> String {
+        let name = if self.has_media_bytes() { "media_bytes" } else { "the host's counter" };
+        let remedy = match self.readings.last().and_then(|last| last.media_bytes) {
+            Some(0.0) => "leave it out if the drive does not count it",
+            _ => "log the counters more often, or write more",
+        };
+        format!(
+            "{name} changes less than {least} times after {:.0} % of the host bytes; {remedy}",
+            100.0 * COUNTED_FROM
+        )
+    }
 }
 
-/// Bytes programmed between two readings.
+/// Bytes programmed between two readings, if they are counted.
 fn difference(to: CounterReading, from: CounterReading) -> Option<f64> {
     Some(to.media_bytes? - from.media_bytes?)
 }
@@ -152,6 +156,10 @@ fn difference(to: CounterReading, from: CounterReading) -> Option<f64> {
 fn rows(text: &str) -> Result<Vec<CounterReading>, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
+    let known = ["time_s", "host_bytes", "host_units", "media_bytes"];
+    if let Some(other) = header.iter().find(|it| !known.contains(it)) {
+        return Err(format!("line 1: unknown column `{other}`; columns are {COLUMNS}"));
+    }
     let column = |name: &str| header.iter().position(|it| it == name);
     let (host, unit) = match (column("host_bytes"), column("host_units")) {
         (Some(at), None) => (at, 1.0),
@@ -249,7 +257,7 @@ mod tests {
         assert!((window.host_mb_s - 1.0).abs() < 1e-9, "{window:?}");
         assert!((window.part.0 - 60.0 / 99.0).abs() < 1e-9, "{window:?}");
         assert!((window.part.1 - 1.0).abs() < 1e-9, "{window:?}");
-        // The same with an empty column, and a load that ends between two readings.
+        // A column may be empty, and the load may end between two readings.
         let rows: String = (0..99_u64).map(|at| format!("{at},{},\n", 1_000_000 * at)).collect();
         let idle: String = (99..200_u64).map(|at| format!("{at},98100000,\n")).collect();
         let text = format!("time_s,host_bytes,media_bytes\n{rows}{idle}");
@@ -272,6 +280,7 @@ mod tests {
         for (text, words) in [
             ("", "line 1: no host_bytes"),
             ("host_bytes\n", "line 1: no time_s"),
+            ("time_s,host_bytes,media_byte\n", "line 1: unknown column `media_byte`"),
             ("time_s,host_bytes\n0,0\n1,1\n", "the host's counter changes less than 8 times"),
             (&format!("{head}0,0,0\n1,1,\n"), "line 3: has no media_bytes, unlike"),
             (&format!("{head}0,0,7\n1,1,7\n2,2,7\n"), "leave it out if the drive"),

@@ -18,7 +18,7 @@ mod tests;
 pub use amplification::{golden, page_us, residual, two_times};
 pub use drive::{Collector, Load, Outcome, SCENARIO, SaturatedDrive, Setting, simulated_us};
 pub use log::{CounterLog, CounterReading, Window};
-pub use series::{CounterSeries, Series};
+pub use series::{CounterSeries, Quantity, Series};
 
 use crate::CalibrateError;
 use crate::start::{CalibratedKind, Start};
@@ -58,9 +58,12 @@ impl SeriesResult {
         relative_error(self.host_mb_s)
     }
 
-    /// What is fitted to, measured and simulated: write amplification, or else the rate.
-    fn judged(&self) -> [Option<f64>; 2] {
-        if self.amplification[0].is_some() { self.amplification } else { self.host_mb_s }
+    /// The quantity, measured and simulated.
+    fn of(&self, quantity: Quantity) -> [Option<f64>; 2] {
+        match quantity {
+            Quantity::WriteAmplification => self.amplification,
+            Quantity::HostRate => self.host_mb_s,
+        }
     }
 }
 
@@ -80,7 +83,7 @@ pub struct FittedCounter {
     pub range: Option<String>,
 }
 
-/// Mean and greatest error of what is fitted to; 0.1 is 10 %.
+/// Mean and greatest error of the quantity fitted to; 0.1 is 10 %.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Errors {
     pub series: usize,
@@ -89,10 +92,12 @@ pub struct Errors {
 }
 
 impl Errors {
-    fn of(errors: impl Iterator<Item = f64>) -> Self {
+    /// `None` for no errors.
+    fn of(errors: impl Iterator<Item = f64>) -> Option<Self> {
         let errors: Vec<f64> = errors.map(f64::abs).collect();
+        let worst = errors.iter().copied().reduce(f64::max)?;
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        Self { series: errors.len(), mean, worst: errors.iter().copied().fold(0.0, f64::max) }
+        Some(Self { series: errors.len(), mean, worst })
     }
 }
 
@@ -101,15 +106,13 @@ impl Errors {
 pub struct CounterCalibration<'r> {
     /// The file that names the series.
     pub name: String,
-    /// What is fitted to and judged: write amplification, or the host rate where no log has
-    /// `media_bytes`.
-    pub quantity: &'static str,
+    pub quantity: Quantity,
     pub constants: Vec<FittedCounter>,
     pub series: Vec<SeriesResult>,
     pub fitted: Errors,
-    pub held_out: Errors,
+    pub held_out: Option<Errors>,
     /// Errors of the mean of the series fitted to, on those held out.
-    pub trivial: Errors,
+    pub trivial: Option<Errors>,
     #[serde(skip)]
     drive: SaturatedDrive,
     /// Whether `drive` has the times of pages of the drive measured.
@@ -160,24 +163,20 @@ fn fitted<'r>(
         let message = "there is no series to fit to: set `fit = true` in some, or add --all";
         return Err(CalibrateError::Fit(format!("{}: {message}", all.name)));
     }
+    let is_one_series = wanted.len() == 1;
     let mut search = Search::new(registry, all, wanted, pages);
     let (point, mut constants) = search.run()?;
     let (found, model) = (search.times(point)?, search.drive(point));
     let (program_us, read_us) = found
         .map_or((model.program_us, model.read_us), |(program, copy)| (program, copy - program));
     let drive = SaturatedDrive { program_us, read_us, ..model };
-    let quantity = match all.has_rates_only() {
-        true => "host rate",
-        false => "write amplification",
-    };
-    let sources = match all.has_rates_only() {
-        // One series, or any spare, would give some time.
-        true if search.is_one_series() || constants[0].range.is_none() => [None, None],
-        true => [
-            Some("the host rates, with the constants above"),
-            Some("copy_time times that of a page written"),
-        ],
-        false => [Some("a line through the rates of the host"); 2],
+    let quantity = all.quantity();
+    // By rates, one series or any hidden capacity would give some time.
+    let is_open = is_one_series || constants.iter().all(|constant| constant.range.is_none());
+    let sources = match quantity {
+        Quantity::WriteAmplification => Some(["a line through the host rates"; 2]),
+        Quantity::HostRate if is_open => None,
+        Quantity::HostRate => Some(BY_RATES),
     };
     constants.extend(times(found, sources));
     let counter = search.counter(point)?;
@@ -194,17 +193,18 @@ fn fitted<'r>(
     let results: Vec<SeriesResult> = all.series.iter().zip(simulated).zip(fits).map(one).collect();
     let errors = |fitted: bool| {
         let of_kind = results.iter().filter(|one| one.fitted == fitted);
-        Errors::of(of_kind.filter_map(|one| relative_error(one.judged())))
+        Errors::of(of_kind.filter_map(|one| relative_error(one.of(quantity))))
     };
     let measured = |fitted: bool| {
-        results.iter().filter(move |one| one.fitted == fitted).filter_map(|one| one.judged()[0])
+        let of_kind = results.iter().filter(move |one| one.fitted == fitted);
+        of_kind.filter_map(|one| one.of(quantity)[0])
     };
     let mean = measured(true).sum::<f64>() / measured(true).count() as f64;
     Ok(CounterCalibration {
         name: all.name.clone(),
         quantity,
         constants,
-        fitted: errors(true),
+        fitted: errors(true).expect("a series to fit to"),
         held_out: errors(false),
         trivial: Errors::of(measured(false).map(|measured| mean / measured - 1.0)),
         drive,
@@ -215,27 +215,27 @@ fn fitted<'r>(
     })
 }
 
-/// The times of a page, and from what they are, if the series show them.
-fn times(found: Option<(f64, f64)>, sources: [Option<&str>; 2]) -> [FittedCounter; 2] {
+/// Sources of the times of a page written and of one copied, by host rates.
+const BY_RATES: [&str; 2] =
+    ["the host rates, with the constants above", "copy_time times that of a page written"];
+
+/// The times of a page, with their sources if the series identify them.
+fn times(found: Option<(f64, f64)>, sources: Option<[&str; 2]>) -> [FittedCounter; 2] {
     let words = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3} us"));
     let names = ["time of a page written, of the drive", "time of a page copied, of the drive"];
     let values = [found.map(|times| times.0), found.map(|times| times.1)];
     std::array::from_fn(|at| FittedCounter {
         name: names[at],
         value: words(values[at]),
-        range: found.and(sources[at]).map(str::to_owned),
+        range: found.and(sources).map(|sources| sources[at].to_owned()),
     })
 }
 
 impl CounterCalibration<'_> {
-    fn has_rates_only(&self) -> bool {
-        self.series.iter().all(|one| one.amplification[0].is_none())
-    }
-
     /// Weaknesses of the fit, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.has_rates_only() {
+        if self.quantity == Quantity::HostRate {
             warnings.push(
                 "no log has media_bytes, so the fit is to host rates and write amplification is \
                  inferred; if the drive has a counter, log it (`nvme ocp smart-add-log`, `nvme fdp \
@@ -243,8 +243,9 @@ impl CounterCalibration<'_> {
                     .to_owned(),
             );
         }
-        let (held_out, trivial) = (self.held_out, self.trivial);
-        if held_out.series > 0 && held_out.mean >= trivial.mean {
+        if let Some((held_out, trivial)) = self.held_out.zip(self.trivial)
+            && held_out.mean >= trivial.mean
+        {
             warnings.push(format!(
                 "the mean {} of the series fitted to predicts those held out as well ({:.1} %, \
                  simulated {:.1} %): these series do not show what is inside the drive",
@@ -254,9 +255,13 @@ impl CounterCalibration<'_> {
             ));
         }
         for name in &self.limits {
-            let question = match self.has_rates_only() {
-                true => "is the flash the limit in every series, and copy_time right?",
-                false => "are the bytes of the counters and the loads as the files say?",
+            let question = match self.quantity {
+                Quantity::HostRate => {
+                    "is the flash the limit in every series, and copy_time right?"
+                }
+                Quantity::WriteAmplification => {
+                    "are the bytes of the counters and the loads as the files say?"
+                }
             };
             warnings.push(format!("{name} is at the end of the values tried: {question}"));
         }
@@ -298,8 +303,8 @@ impl CounterCalibration<'_> {
             100.0 * mean
         );
         head += &match self.held_out {
-            Errors { series: 0, .. } => "none held out.".to_owned(),
-            Errors { series, mean, worst } => format!(
+            None => "none held out.".to_owned(),
+            Some(Errors { series, mean, worst }) => format!(
                 "{series} series held out: {:.1} %, at worst {:.1} %.",
                 100.0 * mean,
                 100.0 * worst

@@ -3,7 +3,7 @@
 use super::FittedCounter;
 use super::amplification::{golden, line, page_us, residual};
 use super::drive::{Collector, GIB, Load, PAGE, SaturatedDrive};
-use super::series::{CounterSeries, Series};
+use super::series::{CounterSeries, Quantity, Series};
 use crate::CalibrateError;
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::parallel::{parallel_map, processors};
@@ -19,9 +19,9 @@ const OVERHEAD: (f64, f64) = (1.0, 1.15);
 /// The time of a page copied where rates alone are known, as a multiple of that of a page written:
 /// between the ends of [`COPY_TIMES`].
 const COPY_TIME: f64 = 1.3;
-/// The same of copies whose reads take no time, and on the Micron 7450 MAX under uniform writes: a
-/// read of 16 KiB takes 0.92 programs, and serves about two copies.
-const COPY_TIMES: [f64; 2] = [1.0, 1.5];
+/// Times of a page copied between which hidden capacity is reported if it is assumed: copies that
+/// need no read, and copies that need one each on the Micron 7450 MAX (0.92 programs).
+const COPY_TIMES: [f64; 2] = [1.0, 1.9];
 /// Steps of the golden section: the range shrinks to 1 % of the capacity.
 const STEPS: u32 = 9;
 /// A hidden capacity so close to the ends of [`HIDDEN`] is not between them.
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
             return Ok((f64::NAN, f64::INFINITY));
         }
         let ours = self.simulated(point)?;
-        if self.all.has_rates_only() {
+        if self.all.quantity() == Quantity::HostRate {
             return Ok((1.0, self.program_by_rates(&ours).1));
         }
         let theirs: Vec<f64> =
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
     /// where they do not show.
     pub fn times(&mut self, point: CounterPoint) -> Result<Option<(f64, f64)>, CalibrateError> {
         let ours = self.simulated(point)?;
-        if self.all.has_rates_only() {
+        if self.all.quantity() == Quantity::HostRate {
             let (program, _) = self.program_by_rates(&ours);
             return Ok(Some((program, self.copy_time * program)));
         }
@@ -244,7 +244,8 @@ impl<'a> Search<'a> {
             value <= range.0 + near || value >= range.1 - near
         };
         let hidden = is_near(point.hidden, HIDDEN, HIDDEN_NEAR).then_some("hidden capacity");
-        let is_fitted = self.all.media_overhead.is_none() && !self.all.has_rates_only();
+        let is_fitted =
+            self.all.media_overhead.is_none() && self.all.quantity() != Quantity::HostRate;
         let overhead = is_fitted && is_near(counter, OVERHEAD, 0.0);
         Ok(hidden.into_iter().chain(overhead.then_some("media_overhead")).collect())
     }
@@ -292,12 +293,8 @@ impl<'a> Search<'a> {
         Ok((low, high))
     }
 
-    pub fn is_one_series(&self) -> bool {
-        self.wanted.len() < 2
-    }
-
     fn assumes_copy_time(&self) -> bool {
-        self.all.has_rates_only() && self.all.copy_time.is_none()
+        self.all.quantity() == Quantity::HostRate && self.all.copy_time.is_none()
     }
 
     fn constants(
@@ -330,7 +327,7 @@ impl<'a> Search<'a> {
             (low, high) if high == HIDDEN.1 => Some(format!("at least {}{copies}", words(low))),
             (low, high) => Some(format!("{} to {}{copies}", words(low), words(high))),
         };
-        let one_load = self.is_one_series() && self.all.media_overhead.is_none();
+        let one_load = self.wanted.len() < 2 && self.all.media_overhead.is_none();
         let mut constants = vec![
             FittedCounter {
                 name: "hidden capacity, GiB",
@@ -353,7 +350,7 @@ impl<'a> Search<'a> {
                 range: (exponents.len() < EXPONENTS.len()).then(|| between(exponents, &collector)),
             },
         ];
-        if self.all.has_rates_only() {
+        if self.all.quantity() == Quantity::HostRate {
             constants.push(FittedCounter {
                 name: "copy_time, relative to a page written",
                 value: self.copy_time.to_string(),

@@ -6,7 +6,8 @@ use super::log::{CounterLog, Window};
 use crate::CalibrateError;
 use hybridsim_config::units;
 use hybridsim_simulation::text;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::Path;
 
 /// Bytes of a gibibyte.
@@ -15,6 +16,24 @@ const GIB: f64 = (1_u64 << 30) as f64;
 const CAPACITY: (u64, u64) = (1 << 30, 1 << 50);
 /// A run that writes more often is no longer simulated in a reasonable time.
 const WRITES_MAX: f64 = 100.0;
+
+/// The quantity that series are fitted to and judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    WriteAmplification,
+    /// Where no log has `media_bytes`.
+    HostRate,
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::WriteAmplification => "write amplification",
+            Self::HostRate => "host rate",
+        })
+    }
+}
 
 /// A drive and what was logged of it.
 #[derive(Clone, Debug)]
@@ -134,9 +153,11 @@ impl LoadKeys {
 }
 
 impl CounterSeries {
-    /// Whether the logs have the rates of the host alone.
-    pub fn has_rates_only(&self) -> bool {
-        self.series.iter().all(|one| one.window.amplification.is_none())
+    pub fn quantity(&self) -> Quantity {
+        match self.series.iter().any(|one| one.window.amplification.is_some()) {
+            true => Quantity::WriteAmplification,
+            false => Quantity::HostRate,
+        }
     }
 
     /// The series that the TOML file `path` names, with their logs, which stand beside it.

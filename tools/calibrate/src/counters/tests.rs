@@ -107,8 +107,9 @@ fn the_counters_of_a_simulated_drive_give_its_constants_back() {
     let copy_us = drive.program_us + drive.read_us;
     assert!((copy_us / 4.5 - 1.0).abs() < 0.05, "{words}");
     assert!(found.constants.iter().all(|constant| constant.range.is_some()), "{words}");
-    assert!(found.held_out.series == 3 && found.held_out.worst < 0.03, "{words}");
-    assert!(found.trivial.mean > 5.0 * found.held_out.mean, "{words}");
+    let (held_out, trivial) = found.held_out.zip(found.trivial).expect("some are held out");
+    assert!(held_out.series == 3 && held_out.worst < 0.03, "{words}");
+    assert!(trivial.mean > 5.0 * held_out.mean, "{words}");
     assert_eq!(found.warnings(), Vec::<String>::new());
     let preset = found.preset().expect("a preset");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -134,11 +135,12 @@ fn rates_alone_give_hidden_capacity_and_times_back() {
     let found = fitted(&series, &fits, &registry, 12_288.0).expect("a fit");
     let drive = found.drive;
     let words = format!("{:#?}\n{:#?}", found.constants, found.series);
-    assert_eq!(found.quantity, "host rate");
+    assert_eq!(found.quantity, Quantity::HostRate);
     assert!(found.warnings().iter().any(|it| it.contains("no log has media_bytes")), "{words}");
     assert!((drive.hidden_gib / TRUE.hidden_gib - 1.0).abs() < 0.02, "{words}");
     assert!((drive.program_us / 3.0 - 1.0).abs() < 0.05, "{words}");
-    assert!(found.held_out.series == 3 && found.held_out.worst < 0.05, "{words}");
+    let held_out = found.held_out.expect("some are held out");
+    assert!(held_out.series == 3 && held_out.worst < 0.05, "{words}");
     for (one, counted) in found.series.iter().zip(counted) {
         assert_eq!(one.amplification[0], None);
         let ours = one.amplification[1].expect("it is simulated") * MEDIA_OVERHEAD;
@@ -156,7 +158,7 @@ fn rates_alone_give_hidden_capacity_and_times_back() {
     let found = fitted(&series, &fits, &registry, 2048.0).expect("a fit");
     assert_eq!(range(&found, "copy_time").as_deref(), Some(""), "it is assumed");
     let spare = range(&found, "over_provisioning").expect("it is fitted");
-    assert!(spare.ends_with(", if a copy takes 1 to 1.5 times a write"), "{spare}");
+    assert!(spare.ends_with(", if a copy takes 1 to 1.9 times a write"), "{spare}");
 }
 
 #[test]

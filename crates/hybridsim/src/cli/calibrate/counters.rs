@@ -54,15 +54,14 @@ fn summary(found: &CounterCalibration<'_>) -> String {
     let error = format!("error of {}", found.quantity);
     let _ = writeln!(text, "{error:<44} {:>10} {:>10}", "mean", "at worst");
     let rows = [
-        ("fitted to", found.fitted),
+        ("fitted to", Some(found.fitted)),
         ("held out", found.held_out),
         ("held out: mean of those fitted to", found.trivial),
     ];
-    for (name, Errors { series, mean, worst }) in rows {
-        if series > 0 {
-            let name = format!("{series} series {name}");
-            let _ = writeln!(text, "{name:<44} {:>10} {:>10}", percent(mean), percent(worst));
-        }
+    for (name, errors) in rows {
+        let Some(Errors { series, mean, worst }) = errors else { continue };
+        let name = format!("{series} series {name}");
+        let _ = writeln!(text, "{name:<44} {:>10} {:>10}", percent(mean), percent(worst));
     }
     let _ = writeln!(text, "\n{:<40} {:>18}   range", "", "fitted");
     for constant in &found.constants {
