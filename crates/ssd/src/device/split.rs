@@ -84,6 +84,7 @@ pub struct WriteRun {
 }
 
 impl WriteRun {
+    #[inline]
     pub fn new(request: &Request, sectors_per_page: u32) -> Self {
         let (first, offset) = first_page(request, sectors_per_page);
         let end = u64::from(offset) + u64::from(request.sectors);
@@ -95,6 +96,7 @@ impl WriteRun {
     }
 
     /// Properties of the request for the write of its page `lpn`.
+    #[inline]
     pub fn hint(&self, lpn: Lpn) -> Hint {
         let whole_pages = self.whole_end.0.saturating_sub(lpn.0);
         Hint { request_pages: self.pages, whole_pages, handle: self.handle }
