@@ -35,7 +35,8 @@ impl<T: Translation> Inject for SsdDevice<T> {
             Injected::Fill { fraction } => {
                 let pages = self.front.capacity / u64::from(self.front.sectors_per_page);
                 let filled = libm::ceil(pages as f64 * fraction) as u64;
-                self.translation.fill(ctx, filled.min(pages) as u32)
+                let pages = filled.min(pages) as u32;
+                self.translation.filling().map_or(Ok(()), |it| it.fill(ctx, pages))
             }
             _ => {
                 self.translation.back_end().inject(fault);

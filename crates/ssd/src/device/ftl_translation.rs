@@ -5,7 +5,7 @@ use super::SsdDevice;
 use super::back_end::FlashBackEnd;
 use super::merge::MergeBuffer;
 use super::split::{PagePart, WriteRun, first_page, split};
-use super::translation::{Outcome, Recovery, Translation};
+use super::translation::{Fill, Outcome, Recovery, Translation};
 use super::versions::is_host_read;
 use hybridsim_engine::{Ctx, Loader, Op, Request, Saver, SimDuration, SimTime, StateError, Stream};
 use hybridsim_flash::SavedState;
@@ -174,11 +174,6 @@ impl Translation for FtlTranslation {
     }
 
     #[inline]
-    fn free_blocks(&self) -> u32 {
-        self.back_end.array().free_blocks()
-    }
-
-    #[inline]
     fn serve(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -221,6 +216,22 @@ impl Translation for FtlTranslation {
         (back_end.timing.end().busy_until(), more)
     }
 
+    fn filling(&mut self) -> Option<&mut dyn Fill> {
+        Some(self)
+    }
+
+    fn expect(&self, requests: &[Request]) {
+        let mut lpns = [Lpn(0); EXPECTED_MAX];
+        let count = requests.len().min(EXPECTED_MAX);
+        for (lpn, request) in lpns.iter_mut().zip(requests) {
+            let (number, _) = first_page(request, self.back_end.sectors_per_page());
+            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
+        }
+        self.ftl.expect(&lpns[..count], &self.back_end.flash);
+    }
+}
+
+impl Fill for FtlTranslation {
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
         let Self { ftl, back_end, precondition_pages: pages, .. } = self;
         let (flash, stream) = (&mut back_end.flash, &mut self.precondition_stream);
@@ -245,16 +256,6 @@ impl Translation for FtlTranslation {
         }
         back_end.end_untimed();
         filled
-    }
-
-    fn expect(&self, requests: &[Request]) {
-        let mut lpns = [Lpn(0); EXPECTED_MAX];
-        let count = requests.len().min(EXPECTED_MAX);
-        for (lpn, request) in lpns.iter_mut().zip(requests) {
-            let (number, _) = first_page(request, self.back_end.sectors_per_page());
-            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
-        }
-        self.ftl.expect(&lpns[..count], &self.back_end.flash);
     }
 }
 

@@ -28,7 +28,7 @@ pub use drive::{DriveParams, TranslationTraits};
 pub use ftl_translation::{FtlTranslation, Ssd};
 pub use params::{EFFECTIVE_OVER_PROVISIONING, ENTRIES, SSD_KIND, SsdParams, build_ssd};
 pub(crate) use split::{PagePart, split};
-pub use translation::{BackEnd, Outcome, Recovery, StatePeriod, Translation};
+pub use translation::{BackEnd, Fill, Outcome, Recovery, StatePeriod, Translation};
 pub use untimed::{Served, Untimed};
 
 use hybridsim_config::build::BuildInput;
@@ -374,7 +374,8 @@ impl<T: Translation> SsdDevice<T> {
 
     #[inline]
     fn report_free_blocks(&mut self, ctx: &mut Ctx<'_>) {
-        let free = self.translation.free_blocks();
+        let [array, _] = self.translation.arrays();
+        let free = array.map_or(0, Array::free_blocks);
         if free != self.state.free_blocks_reported {
             self.state.free_blocks_reported = free;
             ctx.emit(FlashEvent::FreeBlocks { free });
@@ -551,7 +552,7 @@ impl<T: Translation> PowerFailure for SsdDevice<T> {
 
 impl<T: Translation> Prepare for SsdDevice<T> {
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        self.translation.prepare(progress)
+        self.translation.filling().map_or(Ok(()), |it| it.prepare(progress))
     }
 }
 

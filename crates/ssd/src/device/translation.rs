@@ -70,7 +70,7 @@ pub trait Translation: Recovery {
 
     fn back_end(&mut self) -> &mut Self::BackEnd;
 
-    /// The arrays of the device.
+    /// The arrays of the device. The blocks reported as free are those of the first.
     fn arrays(&self) -> [Option<&Array>; 2];
 
     /// The zones of a zoned translation.
@@ -81,11 +81,6 @@ pub trait Translation: Recovery {
     /// Pages that still fit into the open reclaim unit of a placement handle, if it has this one.
     fn unit_left(&self, _handle: u8) -> Option<u64> {
         None
-    }
-
-    /// Blocks that it can write next.
-    fn free_blocks(&self) -> u32 {
-        self.arrays().into_iter().flatten().map(Array::free_blocks).sum()
     }
 
     /// Serves `request` on a device busy until `busy_until`. An error is reported with the outcome,
@@ -106,21 +101,9 @@ pub trait Translation: Recovery {
     /// there is more to do.
     fn idle_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>);
 
-    /// Preconditions new flash without simulated time. `progress` returns false to end it.
-    ///
-    /// # Errors
-    /// When the flash takes no more data.
-    fn prepare(&mut self, _progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Writes those of the first `pages` logical pages that hold no data, without simulated time;
-    /// they read as zeros, as before.
-    ///
-    /// # Errors
-    /// When the flash takes no more data.
-    fn fill(&mut self, _ctx: &Ctx<'_>, _pages: u32) -> Result<(), FtlError> {
-        Ok(())
+    /// Filling without simulated time, if it is supported.
+    fn filling(&mut self) -> Option<&mut dyn Fill> {
+        None
     }
 
     /// Prefetches what `requests` will need into the processor's caches.
@@ -128,6 +111,22 @@ pub trait Translation: Recovery {
 
     /// The run ends: reports statistics of its own.
     fn finish(&self, _ctx: &mut Ctx<'_>) {}
+}
+
+/// Filling the flash of an SSD without simulated time.
+pub trait Fill {
+    /// Preconditions new flash. `progress` returns false to end it.
+    ///
+    /// # Errors
+    /// When the flash takes no more data.
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String>;
+
+    /// Writes those of the first `pages` logical pages that hold no data; they read as zeros, as
+    /// before.
+    ///
+    /// # Errors
+    /// When the flash takes no more data.
+    fn fill(&mut self, ctx: &Ctx<'_>, pages: u32) -> Result<(), FtlError>;
 }
 
 /// The mapping of an SSD across power failures and checkpoints.

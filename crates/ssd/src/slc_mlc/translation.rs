@@ -200,10 +200,6 @@ impl Translation for SlcMlcTranslation {
         [Some(&self.ftl.mlc.array), self.ftl.slc.as_ref().map(|slc| &slc.log.array)]
     }
 
-    fn free_blocks(&self) -> u32 {
-        self.ftl.mlc.free.len() as u32
-    }
-
     fn serve(
         &mut self,
         ctx: &mut Ctx<'_>,

@@ -4,7 +4,9 @@
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, Zones};
 use super::{NO_OWNER, NONE};
-use crate::device::{FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split};
+use crate::device::{
+    Fill, FlashBackEnd, Outcome, PagePart, Recovery, SsdDevice, Translation, split,
+};
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
     Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Loader, Op, Request, SECTOR_BYTES, Saver,
@@ -485,6 +487,12 @@ impl Translation for ZoneTranslation {
         (self.back_end.timing.end().busy_until(), Ok(more))
     }
 
+    fn filling(&mut self) -> Option<&mut dyn Fill> {
+        Some(self)
+    }
+}
+
+impl Fill for ZoneTranslation {
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
         let all = self.precondition_pages as f64;
         self.back_end.flash.set_recording(false);
