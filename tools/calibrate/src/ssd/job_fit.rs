@@ -44,7 +44,7 @@ const SATURATED: f64 = 0.98;
 /// The jobs are run with so many times the requests when they are judged.
 const JUDGED_EFFORT: u64 = 4;
 
-/// Errors of a set of jobs; 0.1 is 10 %.
+/// Errors of a set of jobs; 0.1 is 10 %. Rates are those of closed loops; NaN without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct JobErrors {
     pub jobs: usize,
@@ -82,8 +82,10 @@ impl JobErrors {
         let wanted: Vec<&JobResult> = results.iter().filter(|result| is_wanted(result)).collect();
         let pairs =
             || wanted.iter().flat_map(|one| one.measured.delivered.iter().zip(&one.simulated));
-        let rates: Vec<f64> =
-            pairs().map(|(theirs, ours)| (ours.iops / theirs.iops - 1.0).abs()).collect();
+        let closed = wanted.iter().filter(|one| one.measured.offered.is_none());
+        let rates: Vec<f64> = closed
+            .flat_map(|one| (0..one.simulated.len()).map(|at| one.rate_error(at).abs()))
+            .collect();
         let mean_of = |percent| {
             let apart = pairs().filter_map(|(theirs, ours)| {
                 Some(libm::log(ours.percentile(percent)? / theirs.percentile(percent)?).abs())
@@ -93,9 +95,18 @@ impl JobErrors {
         Self {
             jobs: wanted.len(),
             rate_mean: mean(&rates),
-            rate_worst: rates.iter().copied().fold(0.0, f64::max),
+            rate_worst: rates.iter().copied().fold(f64::NAN, f64::max),
             p50_mean: mean_of(50.0),
             p99_mean: mean_of(99.0),
+        }
+    }
+
+    /// What the jobs are judged by, and the mean error of it: the rate of closed loops, or else the
+    /// median latency.
+    pub fn headline(&self) -> (&'static str, f64) {
+        match self.rate_mean.is_nan() {
+            false => ("requests per second", self.rate_mean),
+            true => ("median latency", self.p50_mean),
         }
     }
 }
@@ -382,9 +393,12 @@ pub fn calibrate_ssd<'r>(
     })
 }
 
-/// Whether `jobs` deliver the rate of `job` at two depths with fewer requests outstanding: more of
-/// them only wait longer.
+/// Whether `jobs` deliver the rate of `job`, a closed loop, at two depths with fewer requests
+/// outstanding: more of them only wait longer.
 fn is_redundant(job: &MeasuredJob, jobs: &[&MeasuredJob]) -> bool {
+    if job.offered.is_some() {
+        return false;
+    }
     let rate = |job: &MeasuredJob| job.delivered.iter().map(|one| one.iops).sum::<f64>();
     let delivers = |other: &&&MeasuredJob| {
         other.is_of_row(job) && other.depth < job.depth && rate(other) > SATURATED * rate(job)
@@ -486,7 +500,8 @@ fn is_same(one: &MeasuredJob, other: &MeasuredJob) -> bool {
 /// The mean error of the rates of the jobs that `is_wanted` selects, as the fitted jobs of their
 /// rows predict them without a drive: latency at the least depth, and at most the highest rate.
 pub fn trivial(results: &[JobResult], is_wanted: impl Fn(&JobResult) -> bool) -> f64 {
-    let errors = results.iter().filter(|result| is_wanted(result)).filter_map(|held_out| {
+    let closed = results.iter().filter(|result| result.measured.offered.is_none());
+    let errors = closed.filter(|result| is_wanted(result)).filter_map(|held_out| {
         let row = results
             .iter()
             .filter(|other| other.fitted && other.measured.is_of_row(&held_out.measured));

@@ -11,19 +11,32 @@ use std::path::Path;
 /// Workloads that are simulated, in fio's words.
 const WORKLOADS: [&str; 6] = ["read", "write", "randread", "randwrite", "readwrite", "randrw"];
 
-/// A closed loop on one drive, and its results.
+/// A loop on one drive, and its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredJob {
     /// fio's `rw`.
     pub workload: &'static str,
     /// fio's `bs`.
     pub bytes: u64,
-    /// Requests outstanding: fio's `iodepth` times `numjobs`.
+    /// Requests outstanding, or at most outstanding where the rate is limited: fio's `iodepth`
+    /// times `numjobs`.
     pub depth: u64,
+    /// The limited rate, if the drive kept up with it.
+    pub offered: Option<OfferedRate>,
     /// Percentage of reads in a mix: fio's `rwmixread`.
     pub read_percent: u64,
     /// Reads and writes, those that there were.
     pub delivered: Vec<DirectionResult>,
+}
+
+/// The rate of an open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OfferedRate {
+    /// Requests per second, as delivered.
+    pub iops: f64,
+    /// Whether interarrival times are exponential (fio's `rate_process = poisson`) and not
+    /// constant.
+    pub is_poisson: bool,
 }
 
 /// Results of one direction of a job.
@@ -57,7 +70,8 @@ impl MeasuredJob {
         let is_sound = |one: &DirectionResult| one.iops > 0.0 && one.mean_us > 0.0;
         let sound = !delivered.is_empty() && delivered.iter().all(is_sound);
         let real = bytes > 0 && bytes.is_multiple_of(512) && depth > 0;
-        (sound && real).then_some(Self { workload, bytes, depth, read_percent, delivered })
+        let offered = None;
+        (sound && real).then_some(Self { workload, bytes, depth, offered, read_percent, delivered })
     }
 
     /// The job in a few words.
@@ -66,7 +80,11 @@ impl MeasuredJob {
             kib if kib.is_multiple_of(1024) => format!("{} KiB", kib / 1024),
             bytes => format!("{bytes} B"),
         };
-        format!("{} {size} depth {}", self.workload, self.depth)
+        let load = match self.offered {
+            Some(OfferedRate { iops, .. }) => format!("{iops:.0}/s"),
+            None => format!("depth {}", self.depth),
+        };
+        format!("{} {size} {load}", self.workload)
     }
 
     /// Time from a completion to the request that follows it, in microseconds: what the latency
@@ -86,15 +104,25 @@ impl MeasuredJob {
         }
     }
 
-    /// A key that sorts by workload, size and depth.
-    pub fn key(&self) -> (&'static str, u64, u64, u64) {
-        (self.workload, self.read_percent, self.bytes, self.depth)
+    /// The requests outstanding, and those offered a second where the rate is limited: it sorts the
+    /// jobs of a row.
+    pub fn load(&self) -> (u64, u64) {
+        (self.depth, self.offered.map_or(0, |offered| offered.iops.round() as u64))
     }
 
-    /// Whether it differs from `other` in its depth alone.
+    /// A key that sorts by workload, size and load.
+    pub fn key(&self) -> impl Ord + use<> {
+        (self.row(), self.load())
+    }
+
+    /// Whether it differs from `other` in its load alone.
     pub fn is_of_row(&self, other: &Self) -> bool {
-        (self.workload, self.bytes, self.read_percent)
-            == (other.workload, other.bytes, other.read_percent)
+        self.row() == other.row()
+    }
+
+    fn row(&self) -> impl Ord + use<> {
+        let arrivals = self.offered.map(|offered| offered.is_poisson);
+        (self.workload, self.read_percent, self.bytes, arrivals)
     }
 }
 
@@ -139,6 +167,9 @@ const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
 /// Greatest mean difference of the bytes of a request from its size, as a part of it.
 const SIZE_TOLERANCE: f64 = 0.05;
 
+/// A drive that delivers at least this share of the rate offered keeps up.
+const KEPT_UP: f64 = 0.98;
+
 /// The job that writes the whole drive before the others.
 const FILL: &str = "fill";
 
@@ -163,8 +194,8 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     if delivered.is_empty() {
         return Ok(None);
     }
-    if ["rate", "rate_iops", "thinktime"].iter().any(|key| option(&[*key]).is_some()) {
-        return Err("is limited in its rate; only jobs that keep their depth can be used".into());
+    if option(&["thinktime"]).is_some_and(|time| time != "0") {
+        return Err("has `thinktime`; limit the rate with `rate_iops` instead".into());
     }
     let workload = option(&["rw", "readwrite"]).unwrap_or_else(|| "read".to_owned());
     let size = option(&["bs", "blocksize"]).unwrap_or_else(|| "4k".to_owned());
@@ -192,8 +223,65 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     let depth = iodepth.saturating_mul(clones);
     let write_percent = number(&["rwmixwrite"], 50)?;
     let read_percent = number(&["rwmixread"], 100_u64.saturating_sub(write_percent))?;
+    let limit = match (option(&["rate_iops"]), option(&["rate"])) {
+        (None, None) => None,
+        (Some(rate), _) => Some(limit(&rate)?.ok_or(format!("`rate_iops` is no rate: {rate}"))?),
+        (None, Some(rate)) => {
+            let per_second = limit(&rate)?.ok_or(format!("`rate` is no rate: {rate}"))?;
+            Some(per_second / bytes as f64)
+        }
+    };
     let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
-    found.map(Some).ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))
+    let found = found.ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))?;
+    let offered = match limit {
+        Some(limit) => {
+            let process = option(&["rate_process"]).unwrap_or_else(|| "linear".to_owned());
+            offered(&found, limit, clones, &process)?
+        }
+        None => None,
+    };
+    Ok(Some(MeasuredJob { offered, ..found }))
+}
+
+/// The rate in `text`, the same for all directions; `None` if it is no number above zero.
+fn limit(text: &str) -> Result<Option<f64>, String> {
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let first = parts.next().unwrap_or_default();
+    if parts.any(|other| other != first) {
+        return Err(format!("limits reads and writes to different rates: {text}"));
+    }
+    Ok(block_size(first).filter(|rate| *rate > 0).map(|rate| rate as f64))
+}
+
+/// The open loop of `job`, whose `clones` were limited to `limit` requests per second each; `None`
+/// where the drive did not keep up, so that as many as allowed were outstanding.
+fn offered(
+    job: &MeasuredJob,
+    limit: f64,
+    clones: u64,
+    process: &str,
+) -> Result<Option<OfferedRate>, String> {
+    let [one] = job.delivered.as_slice() else {
+        return Err("has its reads and its writes limited in their rate; measure them alone".into());
+    };
+    let (iops, limit) = (one.iops, limit * clones as f64);
+    let is_poisson = match process {
+        "poisson" => true,
+        "linear" if clones == 1 => false,
+        "linear" => {
+            return Err(format!(
+                "has {clones} clones of constant rate, whose arrivals coincide as chance has it; \
+                 measure with `rate_process = poisson`"
+            ));
+        }
+        other => return Err(format!("`rate_process` is not known: {other}")),
+    };
+    if iops * KEPT_UP > limit {
+        return Err(format!(
+            "delivered {iops:.0} requests a second, more than {limit:.0}, its rate"
+        ));
+    }
+    Ok((iops >= KEPT_UP * limit).then_some(OfferedRate { iops, is_poisson }))
 }
 
 /// `bs` is the size of all requests: not so with `bssplit`, `bsrange`, a size per direction, or

@@ -1,8 +1,8 @@
 //! An SSD's constants from what jobs of fio measured.
 //!
-//! The jobs are closed loops: so many requests of one size outstanding. Each is simulated on the
-//! drive with other constants until the requests per second and the latencies come closest. Half of
-//! the jobs are held out and judge the fit.
+//! The jobs are closed loops, with so many requests of one size outstanding, or open loops of a
+//! limited rate. Each is simulated on the drive with other constants until the requests per second
+//! and the latencies come closest. Half of the jobs are held out and judge the fit.
 
 mod constants;
 mod job_fit;
@@ -13,7 +13,7 @@ mod tests;
 mod warnings;
 
 pub use job_fit::{JobErrors, JobResult, REFINED_MAX, TOLERANCE, calibrate_ssd, trivial};
-pub use jobs::{DirectionResult, MeasuredJob, parse, read};
+pub use jobs::{DirectionResult, MeasuredJob, OfferedRate, parse, read};
 
 use crate::CalibrateError;
 use crate::start::{CalibratedKind, Start};
@@ -64,7 +64,8 @@ impl Host {
     /// The host with the times that the jobs of least depth among `jobs` leave to it: the median.
     fn measured(self, jobs: &[&MeasuredJob]) -> Self {
         let time_ns = |place: usize| {
-            let own = jobs.iter().filter(|job| Self::place(job) == place);
+            let closed = jobs.iter().filter(|job| job.offered.is_none());
+            let own = closed.filter(|job| Self::place(job) == place);
             let least = own.clone().map(|job| job.depth).min();
             let least = own.filter(|job| Some(job.depth) == least);
             let mut times: Vec<f64> = least.map(|job| job.host_us()).collect();
@@ -196,8 +197,8 @@ pub struct FittedConstant {
 /// Times of the host below this one, in microseconds, are not worth a mention.
 const HOST_US_MIN: f64 = 0.05;
 
-/// Marks the jobs that are fitted to: every other one of a row of depths, the rows shifted against
-/// each other, so that neighbours judge each other.
+/// Marks the jobs that are fitted to: every other one of a row of depths or offered rates, the rows
+/// shifted against each other, so that neighbours judge each other.
 pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
     let mut rows: Vec<&MeasuredJob> = Vec::new();
     let mut numbers = Vec::new();
@@ -206,9 +207,9 @@ pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
             rows.push(job);
             rows.len() - 1
         });
-        let lower = jobs.iter().filter(|other| other.is_of_row(job) && other.depth < job.depth);
-        let depths: BTreeSet<u64> = lower.map(|other| other.depth).collect();
-        numbers.push(row + depths.len());
+        let lower = jobs.iter().filter(|other| other.is_of_row(job) && other.load() < job.load());
+        let loads: BTreeSet<(u64, u64)> = lower.map(MeasuredJob::load).collect();
+        numbers.push(row + loads.len());
     }
     numbers.into_iter().map(|number| number % 2 == 0).collect()
 }
@@ -263,20 +264,21 @@ impl SsdCalibration<'_> {
         let mut start = self.drive.start.clone();
         self.point.write(&mut start.component.settings);
         let [fitted, held_out] = [&self.fitted[1], &self.held_out[1]];
+        let (words, error) = fitted.headline();
         let mut head = format!(
-            "Fitted from {} to {} jobs of fio: mean error of requests per second {:.1} %;\n",
+            "Fitted from {} to {} jobs of fio: mean error of {words} {:.1} %;\n",
             self.start,
             fitted.jobs,
-            100.0 * fitted.rate_mean
+            100.0 * error
         );
+        let (words, error) = held_out.headline();
         head += &match held_out.jobs {
             0 => "none held out".to_owned(),
-            jobs => format!(
-                "{jobs} jobs held out: {:.1} %, at worst {:.1} %",
-                100.0 * held_out.rate_mean,
-                100.0 * held_out.rate_worst
-            ),
+            jobs => format!("{jobs} jobs held out: mean error of {words} {:.1} %", 100.0 * error),
         };
+        if held_out.rate_worst > 0.0 {
+            head += &format!(", at worst {:.1} %", 100.0 * held_out.rate_worst);
+        }
         if let Some(words) = self.host() {
             head += &format!("\n{words}");
         }

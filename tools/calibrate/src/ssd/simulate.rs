@@ -1,6 +1,6 @@
 //! Jobs of fio on a simulated drive.
 
-use super::jobs::{DirectionResult, MeasuredJob};
+use super::jobs::{DirectionResult, MeasuredJob, OfferedRate};
 use super::{QueuedSsd, SsdPoint};
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
@@ -74,7 +74,7 @@ impl<'a> JobBench<'a> {
         measured: &'a MeasuredJob,
         effort: u64,
     ) -> Result<Self, CalibrateError> {
-        let MeasuredJob { workload, bytes, depth, read_percent, .. } = *measured;
+        let MeasuredJob { workload, bytes, depth, offered, read_percent, .. } = *measured;
         let settings = &drive.start.component.settings;
         let mut small = settings.clone();
         point.write(&mut small);
@@ -93,7 +93,7 @@ impl<'a> JobBench<'a> {
         let text = |value: &str| Toml::from(value);
         let count = |value: u64| Toml::from(value as i64);
         let rw = if workload == "readwrite" { "rw" } else { workload };
-        let generator = [
+        let mut generator = vec![
             ("kind", text("fio")),
             ("rw", text(rw)),
             // A small drive would collect garbage under random writes, which a measured one that
@@ -105,15 +105,25 @@ impl<'a> JobBench<'a> {
             ("norandommap", Toml::from(true)),
             ("requests", count(warmup + counted + depth)),
         ];
-        let time_ns = drive.host.time_ns(measured);
-        let host = [
-            ("mode", text("closed")),
+        let mut host = vec![
             ("queue_depth", count(depth.min(drive.host.commands_max))),
-            ("outstanding", count(depth)),
-            ("think_time", text(&format!("{time_ns}ns"))),
             // A short run that ended with fewer requests outstanding would have too low a rate.
             ("end", text("last-arrival")),
         ];
+        match offered {
+            Some(OfferedRate { iops, is_poisson }) => {
+                let process = if is_poisson { "poisson" } else { "linear" };
+                generator.push(("rate_iops", Toml::from(iops)));
+                generator.push(("rate_process", text(process)));
+                // fio's latencies begin when a request is submitted, not when it was due.
+                host.extend([("mode", text("open")), ("latency_from", text("issue"))]);
+            }
+            None => host.extend([
+                ("mode", text("closed")),
+                ("outstanding", count(depth)),
+                ("think_time", text(&format!("{}ns", drive.host.time_ns(measured)))),
+            ]),
+        }
         let run = [("warmup_requests", count(warmup))];
         let table = |keys: &[(&str, Toml)]| {
             let pair = |(key, value): &(&str, Toml)| ((*key).to_owned(), value.clone());

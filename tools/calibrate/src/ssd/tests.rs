@@ -212,7 +212,7 @@ fn results_of_fio_that_cannot_be_used_say_why() {
         ("{", "EOF"),
         ("{}", "no list `jobs`"),
         (r#"{"jobs":[{"read":{"iops":0}}]}"#, "no job of fixed size"),
-        (&job(r#""rw":"randread","rate_iops":"100""#), "limited in its rate"),
+        (&job(r#""rw":"randread","thinktime":"100""#), "has `thinktime`"),
         (&job(r#""rw":"randtrim""#), "cannot be simulated"),
         (&job(clones), "`numjobs` without `group_reporting`"),
         (&format!(r#"{{"jobs":[{fill}]}}"#), "no job of fixed size"),
@@ -225,6 +225,81 @@ fn results_of_fio_that_cannot_be_used_say_why() {
         let message = problem(text).expect_err(text);
         assert!(message.contains(word) && message.contains("fio.json"), "{text}: {message}");
     }
+}
+
+#[test]
+fn a_job_of_limited_rate_is_an_open_loop_while_the_drive_keeps_up() {
+    let result = |direction: &str, options: &str| {
+        let text = format!(
+            r#"{{"jobs":[{{"job options":{{"bs":"4k","iodepth":"64",{options}}},
+            {direction}:{{"iops":1000,"lat_ns":{{"mean":90000}}}}}}]}}"#
+        );
+        parse("fio.json", &text).map(|jobs| jobs[0].offered).map_err(|error| error.to_string())
+    };
+    let reads = |options: &str| result(r#""read""#, &format!(r#""rw":"randread",{options}"#));
+    let constant = Ok(Some(OfferedRate { iops: 1000.0, is_poisson: false }));
+    let exponential = Ok(Some(OfferedRate { iops: 1000.0, is_poisson: true }));
+    assert_eq!(reads(r#""rate_iops":"1000""#), constant);
+    assert_eq!(reads(r#""rate_iops":"1010,1010,1010""#), constant);
+    // 4 MB/s are 1000 requests of 4 KiB, nearly.
+    assert_eq!(reads(r#""rate":"4000k""#), constant);
+    assert_eq!(reads(r#""rate_iops":"1000","rate_process":"poisson""#), exponential);
+    let clones = r#""numjobs":"4","group_reporting":"1","rate_iops":"250""#;
+    assert_eq!(reads(&format!(r#"{clones},"rate_process":"poisson""#)), exponential);
+    // It did not keep up, so that 64 were outstanding.
+    assert_eq!(reads(r#""rate_iops":"1100""#), Ok(None));
+    for (options, word) in [
+        (r#""rate_iops":"none""#, "`rate_iops` is no rate: none"),
+        (r#""rate_iops":"0""#, "`rate_iops` is no rate: 0"),
+        (r#""rate_iops":"1000,500""#, "to different rates"),
+        (r#""rate_iops":"900""#, "more than 900, its rate"),
+        (r#""rate_iops":"1000","rate_process":"bursts""#, "`rate_process` is not known"),
+        (clones, "4 clones of constant rate"),
+    ] {
+        let message = reads(options).expect_err(options);
+        assert!(message.contains("job 1") && message.contains(word), "{options}: {message}");
+    }
+    let mixed = r#""write":{"iops":1000,"lat_ns":{"mean":90000}},"read""#;
+    let mixed = result(mixed, r#""rw":"randrw","rate_iops":"1000""#).expect_err("two rates");
+    assert!(mixed.contains("measure them alone"), "{mixed}");
+}
+
+/// What `drive` delivers of random reads that arrive at `iops` a second, at most 256 outstanding.
+fn offered(drive: &QueuedSsd<'_>, iops: f64) -> MeasuredJob {
+    let wanted = DirectionResult { op: Op::Read, iops, mean_us: 1.0, percentiles: vec![] };
+    let asked = MeasuredJob::new("randread", (4096, 256), 50, vec![wanted]);
+    let offered = Some(OfferedRate { iops, is_poisson: true });
+    let asked = MeasuredJob { offered, ..asked.expect("a sound job") };
+    let bench = JobBench::new(drive, &drive.point(), &asked, 8).expect("a drive that takes it");
+    let ran = bench.run(drive, &drive.point()).expect("a run");
+    let delivered = ran.iter().map(SimulatedDirection::delivered).collect();
+    MeasuredJob { delivered, ..asked }
+}
+
+#[test]
+fn latencies_at_offered_rates_show_the_constants() {
+    let registry = registry::standard();
+    let measured = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
+    let ladder = [5e3, 20e3, 40e3, 60e3, 75e3, 90e3];
+    let jobs = ladder.map(|iops| offered(&measured, iops));
+    for (job, wanted) in jobs.iter().zip(ladder) {
+        assert!((job.delivered[0].iops / wanted - 1.0).abs() < 0.05, "{job:?}");
+    }
+    let p50 = |job: &MeasuredJob| job.delivered[0].percentile(50.0).expect("it has one");
+    assert!(p50(&jobs[5]) > 1.2 * p50(&jobs[0]), "{jobs:?}");
+    let start = TRUE.replace("55us", "80us").replace("9us", "20us");
+    let start = QueuedSsd::of_scenario("start", &start, &registry).expect("a drive");
+    let fits = every_other(&jobs);
+    assert_eq!(fits, [true, false, true, false, true, false]);
+    let found = calibrate_ssd(&start, &jobs, &fits, &|| true).expect("a fit");
+    let [before, after] = &found.held_out;
+    assert!(after.rate_mean.is_nan() && found.trivial.is_nan(), "the rate is given: {after:?}");
+    assert!(before.p50_mean > 0.3 && after.p50_mean < 0.05, "{before:?} {after:?}");
+    assert!(after.p99_mean < 0.1, "{after:?}");
+    assert_eq!(found.warnings(), Vec::<String>::new());
+    let preset = found.preset();
+    assert!(preset.contains("3 jobs held out: mean error of median latency"), "{preset}");
+    assert!(!preset.contains("at worst") && !preset.contains("[host]"), "{preset}");
 }
 
 #[test]

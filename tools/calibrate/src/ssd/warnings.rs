@@ -2,7 +2,7 @@
 
 use super::{JobResult, MeasuredJob, SsdCalibration};
 
-/// The mean error of the rates fitted to from which a warning is given.
+/// The mean error of the jobs fitted to from which a warning is given.
 const MISFIT: f64 = 0.1;
 
 /// A job held out is beyond the fit if it has more than so many times the requests outstanding of
@@ -29,7 +29,8 @@ impl SsdCalibration<'_> {
     /// START admits fewer requests to the drive than a job has outstanding.
     fn waits_in_the_host(&self) -> Option<String> {
         let most = self.commands_max?;
-        let deeper = self.jobs.iter().map(|job| job.measured.depth).filter(|depth| *depth > most);
+        let closed = self.jobs.iter().filter(|job| job.measured.offered.is_none());
+        let deeper = closed.map(|job| job.measured.depth).filter(|depth| *depth > most);
         let (count, deepest) = (deeper.clone().count(), deeper.max()?);
         Some(format!(
             "queue_depth = {most} of [host] in {} limits {count} of {} jobs, which have up to \
@@ -42,13 +43,14 @@ impl SsdCalibration<'_> {
 
     fn no_better_than_start(&self) -> Option<String> {
         let [before, after] = &self.held_out;
-        (after.jobs > 0 && after.rate_mean >= before.rate_mean).then(|| {
+        let ((words, after_mean), (_, before_mean)) = (after.headline(), before.headline());
+        (after.jobs > 0 && after_mean >= before_mean).then(|| {
             format!(
                 "the fitted constants are no better than those of {} on the jobs held out: {:.1} % \
-                 mean error of requests per second, before {:.1} %",
+                 mean error of {words}, before {:.1} %",
                 self.start,
-                100.0 * after.rate_mean,
-                100.0 * before.rate_mean
+                100.0 * after_mean,
+                100.0 * before_mean
             )
         })
     }
@@ -65,40 +67,37 @@ impl SsdCalibration<'_> {
     }
 
     fn misses_its_own_jobs(&self) -> Option<String> {
-        let error = self.fitted[1].rate_mean;
+        let (words, error) = self.fitted[1].headline();
         (error >= MISFIT).then(|| {
             format!(
-                "the jobs that were fitted to are {:.1} % off themselves on average: no drive that \
-                 was tried has these rates; try another START, or fit to fewer kinds of jobs",
+                "the jobs that were fitted to are {:.1} % off themselves in their {words}: no \
+                 drive that was tried has it; try another START, or fit to fewer kinds of jobs",
                 100.0 * error
             )
         })
     }
 
-    /// With more requests outstanding each waits longer, except for a drive that wakes up or is in
-    /// another state.
+    /// At a higher load each request waits longer, except for a drive that wakes up or is in another
+    /// state.
     fn latency_falls(&self) -> Option<String> {
         let next = |job: &MeasuredJob| {
-            let deeper = self.jobs.iter().map(|it| &it.measured);
-            let deeper = deeper.filter(|it| it.is_of_row(job) && it.depth > job.depth);
-            deeper.min_by_key(|it| it.depth).cloned()
+            let higher = self.jobs.iter().map(|it| &it.measured);
+            let higher = higher.filter(|it| it.is_of_row(job) && it.load() > job.load());
+            higher.min_by_key(|it| it.load()).cloned()
         };
         let falls = |job: &MeasuredJob| {
-            let deeper = next(job)?;
-            let (one, other) = (job.delivered.first()?.mean_us, deeper.delivered.first()?.mean_us);
-            (other < one * (1.0 - SAME)).then_some((job.clone(), one, deeper.depth, other))
+            let higher = next(job)?;
+            let (one, other) = (job.delivered.first()?.mean_us, higher.delivered.first()?.mean_us);
+            (other < one * (1.0 - SAME)).then(|| (job.label(), one, higher.label(), other))
         };
         let all: Vec<_> = self.jobs.iter().filter_map(|job| falls(&job.measured)).collect();
-        let (job, one, depth, other) = all.first()?;
+        let (job, one, higher, other) = all.first()?;
         Some(format!(
-            "latency falls with more requests outstanding in {} of {} jobs, such as {} of {} bytes \
-             from {one:.0} us with {} to {other:.0} us with {depth}: the drive slept, or was in \
-             another state; measure those again",
+            "latency falls at a higher load in {} of {} jobs, such as from {one:.0} us ({job}) to \
+             {other:.0} us ({higher}): the drive slept, or was in another state; measure those \
+             again",
             all.len(),
             self.jobs.len(),
-            job.workload,
-            job.bytes,
-            job.depth
         ))
     }
 

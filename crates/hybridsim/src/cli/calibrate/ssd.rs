@@ -77,8 +77,8 @@ fn fits(args: &CalibrateArgs, jobs: &[MeasuredJob]) -> Result<Vec<bool>, Failure
     if !args.all && fits.iter().all(|fits| *fits) {
         let message = match depths.as_slice() {
             [] => {
-                "all jobs differ in more than their depth, so none can be held out: measure \
-                 several depths, or add --all"
+                "all jobs differ in more than their depth or rate, so none can be held out: \
+                 measure several depths or rates, or add --all"
             }
             _ => "--depths names all depths, so none is held out: name fewer, or add --all instead",
         };
