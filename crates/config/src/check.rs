@@ -10,6 +10,9 @@ use std::borrow::Cow;
 /// The entry that a plain number stands for, when that number is its only parameter.
 const CONSTANT: &str = "constant";
 
+/// The message about a key that no parameter has.
+const UNKNOWN_KEY: &str = "unknown key";
+
 /// The parameter that a plain number in place of an entry of `category` sets, if it is allowed.
 pub fn plain_number(registry: &Registry, category: &str) -> Option<&'static Param> {
     let constant = registry.descriptions(category).find(|entry| entry.name == CONSTANT)?;
@@ -146,7 +149,7 @@ impl Checker<'_> {
             let near = || near(key, known()).map(|name| format!("did you mean `{name}`?"));
             let all = || format!("known keys: {}", known().collect::<Vec<_>>().join(", "));
             let help = policy.or_else(table).or_else(near).unwrap_or_else(all);
-            self.problem(Some(span), &join(path, key), "unknown key".to_owned(), Some(help));
+            self.problem(Some(span), &join(path, key), UNKNOWN_KEY.to_owned(), Some(help));
         }
     }
 
@@ -213,8 +216,16 @@ impl Checker<'_> {
             other => return self.plain_entry(item, other, category, key),
         };
         let description = self.describe(category, &name, Some(&item.span), key)?;
+        let before = self.problems.len();
         let settings =
             self.settings(table, &[description.params], &["kind"], key, Some(&item.span));
+        for problem in self.problems[before..].iter_mut().filter(|it| it.message == UNKNOWN_KEY) {
+            let unknown = problem.key.strip_prefix(key).and_then(|rest| rest.strip_prefix('.'));
+            let owns = |entry: &Description| entry.params.iter().any(|it| Some(it.name) == unknown);
+            if let Some(owner) = self.registry.descriptions(category).find(owns) {
+                problem.help = Some(format!("it belongs to `kind = \"{}\"`", owner.name));
+            }
+        }
         Some(Value::Entry(EntryChoice { name, settings }))
     }
 

@@ -39,7 +39,7 @@ impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Not(name, words) if !words.contains(&"absent") && !words.contains(&"0") => {
-                write!(f, "has no effect with `{name} = {}`", listed(words))
+                write!(f, "has no effect with `{} = {}`", shown(name), listed(words))
             }
             _ => {
                 write!(f, "has an effect only with ")?;
@@ -47,6 +47,11 @@ impl fmt::Display for Needs {
             }
         }
     }
+}
+
+/// The name of a parameter as it is shown: that of a table around this one has no path.
+fn shown(name: &str) -> &str {
+    name.trim_start_matches("^.")
 }
 
 /// Values as a list, `""` for an empty text.
@@ -58,14 +63,18 @@ fn listed(words: &[&str]) -> String {
 impl Needs {
     fn write_condition(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Is(name, &["absent"]) => write!(f, "no `{name}`"),
-            Self::Is(name, words) => write!(f, "`{name} = {}`", listed(words)),
-            Self::Not(name, &["absent"]) => write!(f, "`{name}`"),
-            Self::Not(name, words) if words.contains(&"0") => write!(f, "`{name}` above 0"),
-            Self::Not(name, words) => {
-                write!(f, "`{name}` other than `{}`", listed(words))
+            Self::Is(name, &["absent"]) => write!(f, "no `{}`", shown(name)),
+            Self::Is(name, words) => write!(f, "`{} = {}`", shown(name), listed(words)),
+            Self::Not(name, &["absent"]) => write!(f, "`{}`", shown(name)),
+            Self::Not(name, words) if words.contains(&"0") => {
+                write!(f, "`{}` above 0", shown(name))
             }
-            Self::Provides(name, capability) => write!(f, "a `{name}` that has {capability}"),
+            Self::Not(name, words) => {
+                write!(f, "`{}` other than `{}`", shown(name), listed(words))
+            }
+            Self::Provides(name, capability) => {
+                write!(f, "a `{}` that has {capability}", shown(name))
+            }
             Self::Any(needs) => {
                 for (at, need) in needs.iter().enumerate() {
                     if at > 0 {

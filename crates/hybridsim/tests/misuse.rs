@@ -340,3 +340,45 @@ fn an_interrupted_conversion_leaves_nothing() {
         code => assert_eq!((code, entries()), (Some(0), 1)),
     }
 }
+
+#[test]
+fn a_scenario_that_is_missing_says_how_to_get_one() {
+    let message = fails(2, &["run", "missing.toml"]);
+    assert!(message.contains("`hybridsim new missing.toml` writes one"), "{message}");
+}
+
+#[test]
+fn words_and_paths_of_others_name_ours() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let message = fails(2, &["run", &toy, "--seed", "3"]);
+    assert!(message.contains("--set run.seed=3"), "{message}");
+    let message = fails(2, &["run", &toy, "--column", "hit_ratio"]);
+    assert!(message.contains("did you mean `totals.hit_ratio`?"), "{message}");
+}
+
+#[test]
+fn keys_of_another_entry_and_of_the_table_around_are_named_without_a_path() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ssd = small_ssd(16, "none");
+    let other = format!("{ssd}timing = {{ kind = \"interleaved\", resume_time = \"5us\" }}\n");
+    let message = fails(2, &["check", &scenario(&folder, "other.toml", &other)]);
+    assert!(message.contains("it belongs to `kind = \"queued\"`"), "{message}");
+    let idle = format!("{ssd}timing = {{ kind = \"queued\", multi_plane = true }}\n");
+    let output = call(&["run", &scenario(&folder, "idle.toml", &idle)]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("multi_plane has no effect with `planes_per_die = 1`"), "{shown}");
+}
+
+#[test]
+fn the_life_of_a_drive_is_in_the_summary() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = scenario(&folder, "ssd.toml", &small_ssd(64, "fill"));
+    let shown = text(&call(&["run", &path]).stdout);
+    let json = document(&["run", &path, "--json"]);
+    let ssd = &json["components"]["ssd"];
+    let left = ssd["lifetime"]["host_bytes_left"].as_f64().expect("it erases");
+    assert!(left < 1e12, "{ssd}");
+    assert!(shown.contains("GB of host writes at endurance"), "{shown}");
+    assert!(shown.contains("at this rate") && !shown.contains("years"), "{shown}");
+}

@@ -3,6 +3,7 @@
 use crate::column::Numbers;
 use crate::figures::{Figure, NONE, figures, number};
 use hybridsim_observe::RunResults;
+use hybridsim_observe::results::Lifetime;
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -10,6 +11,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const NAME_WIDTH_MAX: usize = 24;
 /// The widest table; with longer names of runs it has numbers and a legend above.
 const TABLE_WIDTH_MAX: usize = 120;
+
+const DAYS_PER_YEAR: f64 = 365.25;
 
 /// Formatting of terminal output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +118,23 @@ fn row(
     out.push('\n');
 }
 
+/// The life of a flash device in words, and the erases of a block that it is counted in.
+fn life((lifetime, endurance): (&Lifetime, f64)) -> Option<String> {
+    let (days, bytes) = (lifetime.days_even?, lifetime.host_bytes_left?);
+    let time = match days {
+        ..1.0 => format!("{} h", number(days * 24.0)),
+        ..DAYS_PER_YEAR => format!("{} days", number(days)),
+        _ => format!("{} years", number(days / DAYS_PER_YEAR)),
+    };
+    let written = if bytes < 1e12 { (bytes / 1e9, "GB") } else { (bytes / 1e12, "TB") };
+    Some(format!(
+        "worn out after {} {} of host writes at endurance {}, in {time} at this rate",
+        number(written.0),
+        written.1,
+        number(endurance)
+    ))
+}
+
 /// Table, components and warnings of one run.
 pub fn single(run: &RunResults, style: Style) -> String {
     let mut out = table(&[run], style);
@@ -139,6 +159,8 @@ pub fn single(run: &RunResults, style: Style) -> String {
                 let apart = apart.map_or(String::new(), |pages| format!(" (by pages {pages})"));
                 format!("WA {}{apart}", number(wa))
             }));
+            let endurance = component.constants.get("endurance").copied();
+            events.extend(flash.lifetime.as_ref().zip(endurance).and_then(life));
             events.extend(flash.bit_errors.as_ref().map(|errors| {
                 let [retries, lost] =
                     [errors.retries, errors.uncorrectable_reads].map(|it| number(it as f64));

@@ -94,7 +94,7 @@ fn size(sectors: u64) -> String {
 
 fn shape(kind: &str) -> Shape {
     match kind {
-        "hard-disk" => Shape::Disk,
+        "hard-disk" | "smr-disk" | "curve-disk" => Shape::Disk,
         "bus" => Shape::Bar,
         _ if kind.contains("ssd") => Shape::Chip,
         _ => Shape::Box,

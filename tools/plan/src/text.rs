@@ -69,6 +69,11 @@ impl Plan {
             notes.push(format!("The load lasts {} % of the year.", number(demand.duty * 100.0)));
         }
         notes.push(self.prices.clone());
+        notes.push(
+            "The flash is new and larger than what is written, so that garbage collection copies \
+             next to nothing: on a full drive write amplification is higher, and life shorter."
+                .to_owned(),
+        );
         notes.push(match self.best() {
             Some(best) => answer(best, &self.currency),
             None => "No system meets all bounds.".to_owned(),

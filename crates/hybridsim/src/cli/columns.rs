@@ -40,8 +40,13 @@ fn possible(value: &Value, path: &str) -> Result<(), String> {
         Some(Value::String(_)) => Err("it is a text".to_owned()),
         Some(_) => Ok(()),
         None => {
+            let has = |(name, inner): (&String, &Value)| {
+                let found = inner.get(path).is_some();
+                found.then(|| format!("did you mean `{name}.{path}`?"))
+            };
             let keys: Vec<&str> = entries.keys().map(String::as_str).collect();
-            Err(format!("keys there: {}", keys.join(", ")))
+            let keys = || format!("keys there: {}", keys.join(", "));
+            Err(entries.iter().find_map(has).unwrap_or_else(keys))
         }
     }
 }

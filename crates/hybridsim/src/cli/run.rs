@@ -82,6 +82,10 @@ pub fn simulate(
         let message = "--column adds rows to the table; the document of --json has every key";
         return Err(Failure::usage(message.to_owned()));
     }
+    if let Some(seed) = &args.seed {
+        let message = format!("--seed: the seed is a key of the scenario: --set run.seed={seed}");
+        return Err(Failure::usage(message));
+    }
     columns::check(&args.columns)?;
     let scenarios = read_all(registry, paths, args)?;
     let counts =

@@ -20,6 +20,7 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub use component::ScenarioComponent;
@@ -130,7 +131,17 @@ impl Input {
             return Ok(Self { source, base: PathBuf::new(), sets: sets.to_vec(), trace: None });
         }
         let text = text::read(path, text::SCENARIO_BYTES_MAX).map_err(|error| {
-            Diagnostics::single(format!("cannot read scenario {}: {error}", path.display()))
+            let path = path.display();
+            let hint = match error.kind() {
+                ErrorKind::NotFound => {
+                    format!(
+                        "; `hybridsim new {path}` writes one to start from, and `hybridsim \
+                         examples` writes the examples"
+                    )
+                }
+                _ => String::new(),
+            };
+            Diagnostics::single(format!("cannot read scenario {path}: {error}{hint}"))
         })?;
         let base = path.parent().unwrap_or(Path::new("")).to_owned();
         let source = SourceText { name: path.display().to_string(), text };

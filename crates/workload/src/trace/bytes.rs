@@ -233,8 +233,8 @@ impl TraceFile {
     fn broken(&self, location: SourceLocation, cause: &io::Error) -> TraceError {
         let message = match self.compression {
             Some(compression) => format!(
-                "the {compression} data are truncated or damaged behind this location ({}); fetch \
-                 the file again, or decompress what is intact",
+                "the {compression} data are truncated, damaged or followed by other data behind \
+                 this location ({}); fetch the file again, or decompress what is intact",
                 plain(cause)
             ),
             None => format!("cannot be read any further: {}", plain(cause)),
