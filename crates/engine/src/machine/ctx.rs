@@ -262,13 +262,6 @@ impl Ctx<'_> {
         self.core.events.push(EventRecord::new(self.core.now, self.node, event));
     }
 
-    /// Emits `events` in this order.
-    #[inline]
-    pub fn emit_all<const N: usize>(&mut self, events: [impl Event; N]) {
-        let (now, node) = (self.core.now, self.node);
-        self.core.events.extend(events.map(|event| EventRecord::new(now, node, event)));
-    }
-
     /// As [`Ctx::emit`], for an event that was encoded before; only its fields count.
     #[inline]
     pub fn emit_record(&mut self, record: EventRecord) {

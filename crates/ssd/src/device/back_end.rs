@@ -361,9 +361,8 @@ fn report_operations(ctx: &mut Ctx<'_>, flash: &FlashOps) {
             OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
             OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
             OpKind::Copy => {
-                let (read, program) =
-                    (FlashEvent::Read { cause, die }, FlashEvent::Program { cause, die });
-                ctx.emit_all([read, program]);
+                ctx.emit(FlashEvent::Read { cause, die });
+                ctx.emit(FlashEvent::Program { cause, die });
             }
             OpKind::Erase => {
                 let erases = flash.array().erases(BlockId(page));
