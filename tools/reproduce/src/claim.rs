@@ -293,6 +293,9 @@ impl Claim {
     /// The result at another setting of a parameter that the source leaves open.
     #[must_use]
     pub fn sensitive(mut self, setting: impl Into<String>, value: f64) -> Self {
+        if !value.is_finite() {
+            return self;
+        }
         let ours = Quantity::Number(value);
         let agrees = self.agrees(value);
         self.sensitivity.push(Sensitivity { setting: setting.into(), ours, agrees });

@@ -77,8 +77,8 @@ impl SsdCalibration<'_> {
         })
     }
 
-    /// At a higher load each request waits longer, except for a drive that wakes up or is in another
-    /// state.
+    /// At a higher load each request waits longer, except for a drive that wakes up or is in
+    /// another state.
     fn latency_falls(&self) -> Option<String> {
         let next = |job: &MeasuredJob| {
             let higher = self.jobs.iter().map(|it| &it.measured);

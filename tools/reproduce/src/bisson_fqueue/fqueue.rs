@@ -164,8 +164,13 @@ impl Week {
         Claim::of(id).with("name", self.name).with_figures(&reasons::figures(self.ran.first()))
     }
 
-    /// `claim` about `value` by size, which has no effect where the smallest FQueue is never full.
+    /// `claim` about `value` by size.
     fn by_size(&self, claim: Claim, value: ByJob) -> Claim {
+        self.if_size_has_an_effect(claim, |claim| self.ran.order(claim, by_size(value)))
+    }
+
+    /// `judged` of `claim`, unless the smallest FQueue is never full.
+    fn if_size_has_an_effect(&self, claim: Claim, judged: impl Fn(Claim) -> Claim) -> Claim {
         let others = self.ran.others.iter().map(|(_, ran)| ran);
         let levels = self.ran.seeds.iter().chain(others).map(|ran| reasons::level(ran, LARGEST));
         let most = levels.fold(0.0, f64::max);
@@ -174,7 +179,7 @@ impl Week {
                 "in no reading does the FQueue hold more than {most:.1} MB, so its size from 10 MB \
                  on can have no effect"
             )),
-            false => self.ran.order(claim, by_size(value)),
+            false => judged(claim),
         }
     }
 
@@ -194,7 +199,7 @@ fn times(week: &Week, findings: &mut Findings) {
         }
     }
     let claim = week.claim("bisson-fqueue/the-more-flushed-the-less-gained");
-    findings.row(week.ran.order(claim, by_flushed));
+    findings.row(week.if_size_has_an_effect(claim, |claim| week.ran.order(claim, by_flushed)));
     let claim = week.claim("bisson-fqueue/idle-processing-is-a-major-contributor");
     let both =
         |ran: &[JobOutput]| vec![("without", access(ran, NO_IDLE)), ("with", access(ran, LARGEST))];
