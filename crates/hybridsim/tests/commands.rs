@@ -308,13 +308,15 @@ fn what_needs_python_says_what_to_install() {
     let search = ["optimize", &base, "--vary", "run.seed=1,2", "--objective", "simulated_ns"];
     let sweep = ["sweep", &base, "--vary", "run.seed=1,2", "--dask", "tcp://127.0.0.1:1"];
     for (words, extra) in [(&search[..], "optimize"), (&sweep[..], "dask")] {
-        for (python, code) in [("/no/such/python", 2), ("false", 1)] {
+        // `ls` complains about the options of an interpreter, as Python does about a module.
+        for (python, code) in [("/no/such/python", 2), ("false", 1), ("ls", 1)] {
             let output = program(words).env("HYBRIDSIM_PYTHON", python).output();
             let output = output.expect("the program starts");
             let message = text(&output.stderr);
             assert_eq!(output.status.code(), Some(code), "{python}: {message}");
             assert!(message.contains(&format!("pip install \"hybridsim[{extra}]\"")), "{message}");
             assert!(message.contains(python), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
         }
     }
 }

@@ -15,6 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Names the Python interpreter; the command of the wheel sets it.
 const PYTHON: &str = "HYBRIDSIM_PYTHON";
 
+/// A program in Python that fails if the package is not there.
+const PROBE: &str =
+    "import importlib.util, sys; sys.exit(importlib.util.find_spec('hybridsim') is None)";
+
 /// A cluster that runs points.
 pub struct Cluster<'a> {
     /// Address of the scheduler.
@@ -98,7 +102,7 @@ impl Cluster<'_> {
     }
 
     fn start(&self, store: Option<&Store>) -> Result<Child, Failure> {
-        let mut command = python("hybridsim._cluster");
+        let mut command = python("hybridsim._cluster", "--dask", "dask")?;
         command.arg(self.address);
         if let Some(store) = store {
             command.arg("--store").arg(store.folder());
@@ -112,10 +116,20 @@ impl Cluster<'_> {
 }
 
 /// A module of the Python package as a program.
-pub(super) fn python(module: &str) -> Command {
+///
+/// # Errors
+/// The interpreter cannot be started or does not have the package; it prints nothing about that.
+pub(super) fn python(module: &str, what: &str, extra: &str) -> Result<Command, Failure> {
+    let mut probe = Command::new(interpreter());
+    probe.args(["-c", PROBE]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let found = probe.status().map_err(|error| without_python(what, extra, &error))?;
+    if !found.success() {
+        let message = format!("there is no Python package hybridsim: {}", needs(what, extra));
+        return Err(Failure::Message(Exit::Run, message));
+    }
     let mut command = Command::new(interpreter());
     command.args(["-m", module]);
-    command
+    Ok(command)
 }
 
 fn interpreter() -> OsString {

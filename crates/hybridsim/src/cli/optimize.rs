@@ -76,7 +76,7 @@ pub fn optimize(args: &OptimizeArgs) -> Result<(), Failure> {
         "dask": args.dask,
         "json": args.json,
     });
-    let mut child = python("hybridsim._optimize")
+    let mut child = python("hybridsim._optimize", "optimize", "optimize")?
         .stdin(Stdio::piped())
         .spawn()
         .map_err(|error| without_python("optimize", "optimize", &error))?;
