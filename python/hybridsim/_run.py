@@ -9,15 +9,16 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TextIO
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from . import _core, _toml, events
 from . import plugins as _plugins
 from .errors import ArgumentError, Error, RunError, TraceError, path_text
 from .results import Result
 from .scenario import Scenario
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Entry", "RunProgress", "ScenarioLike", "check", "explain", "list_", "run", "schema"]
 

@@ -5,6 +5,7 @@ other, of `DTYPE`, in order of time. The arrays may be kept; they are read-only.
 kind of event and gives its fields their names:
 
 >>> import numpy as np
+>>> from hybridsim.events import CODES, DTYPE, NAMES, of
 >>> batch = np.zeros(2, DTYPE)
 >>> batch["event"] = CODES["seek"]
 >>> of(batch, "seek").dtype.names
@@ -23,13 +24,15 @@ holds an index into the names listed there:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from . import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "CAUSES",
@@ -68,31 +71,17 @@ _HEAD = [("time_ns", 0, "<u8"), ("component", 8, "<u2"), ("event", 10, "u1")]
 _BYTES = 32
 
 
-def _dtype(fields: list[tuple[str, int, str]]) -> np.dtype[Any]:
-    names, offsets, formats = zip(*fields, strict=True)
-    layout: Any = {
-        "names": list(names),
-        "offsets": list(offsets),
-        "formats": list(formats),
-        "itemsize": _BYTES,
-    }
-    made: np.dtype[Any] = np.dtype(layout)
-    return made
-
-
-_DTYPES: dict[str, np.dtype[Any]] = {
-    name: _dtype(
-        _HEAD
-        + [
-            (f"{field}_ns" if time else field, first, f"<u{length}")
-            for field, first, length, time, _ in fields
-        ]
-    )
+_LAYOUTS: dict[str, list[tuple[str, int, str]]] = {
+    name: _HEAD
+    + [
+        (f"{field}_ns" if time else field, first, f"<u{length}")
+        for field, first, length, time, _ in fields
+    ]
     for _, name, _, fields in _KINDS
 }
 
 FIELDS: dict[str, tuple[str, ...]] = {
-    name: tuple(dtype.names or ())[len(_HEAD) :] for name, dtype in _DTYPES.items()
+    name: tuple(field for field, _, _ in layout[len(_HEAD) :]) for name, layout in _LAYOUTS.items()
 }
 """Names of the fields of each event; those in ns end in ``_ns``."""
 
@@ -111,22 +100,52 @@ CAUSES: tuple[str, ...] = NAMES["flash_program"]["cause"]
 OUTCOMES: tuple[str, ...] = NAMES["disk_cache"]["outcome"]
 """Names of what a disk's buffer did for a request."""
 
-DTYPE: np.dtype[Any] = _dtype(
-    [*_HEAD, ("a", 11, "u1"), ("b", 12, "<u4"), ("c", 16, "<u8"), ("d", 24, "<u8")]
-)
+DTYPE: np.dtype[Any]
 """Layout of a record of any event, 32 bytes: the form that fingerprints are computed from."""
+
+_RECORD = [*_HEAD, ("a", 11, "u1"), ("b", 12, "<u4"), ("c", 16, "<u8"), ("d", 24, "<u8")]
+
+
+@functools.cache
+def _dtype(event: str | None = None) -> np.dtype[Any]:
+    """The layout of records of `event`, or `DTYPE`; the package is imported without numpy."""
+    import numpy as np
+
+    names, offsets, formats = zip(*(_LAYOUTS[event] if event else _RECORD), strict=True)
+    layout: Any = {
+        "names": list(names),
+        "offsets": list(offsets),
+        "formats": list(formats),
+        "itemsize": _BYTES,
+    }
+    made: np.dtype[Any] = np.dtype(layout)
+    return made
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "DTYPE":
+            return _dtype()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
 def of(batch: npt.NDArray[Any], event: str) -> npt.NDArray[Any]:
     """The records of `event` in `batch`, with named fields."""
-    selected: npt.NDArray[Any] = batch[batch["event"] == CODES[event]].view(_DTYPES[event])
+    selected: npt.NDArray[Any] = batch[batch["event"] == CODES[event]].view(_dtype(event))
     return selected
 
 
 def batches(function: Callable[[npt.NDArray[Any]], object]) -> Callable[[bytes], None]:
     """Wraps `function` to be called with raw batches."""
+    import numpy as np
+
+    dtype = _dtype()
 
     def call(raw: bytes) -> None:
-        function(np.frombuffer(raw, DTYPE))
+        function(np.frombuffer(raw, dtype))
 
     return call

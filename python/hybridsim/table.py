@@ -6,12 +6,13 @@ import csv
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from .errors import missing, path_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["HeatMap", "Table"]
 
@@ -44,6 +45,8 @@ class Table(dict[str, "npt.NDArray[Any]"]):
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """One structured array."""
+        import numpy as np
+
         dtype = [(name, values.dtype) for name, values in self.items()]
         array = np.empty(self.rows, dtype)
         for name, values in self.items():
@@ -96,6 +99,8 @@ class HeatMap:
     @classmethod
     def unpack(cls, packed: Mapping[str, Any], bucket_ns: int) -> HeatMap:
         """Decodes a report's data, where a negative number -n stands for n zeros."""
+        import numpy as np
+
         entries = np.asarray(packed["counts"], np.int64)
         zeros = entries < 0
         counts = np.repeat(np.where(zeros, 0, entries), np.where(zeros, -entries, 1))
@@ -107,6 +112,8 @@ class HeatMap:
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
+    import numpy as np
+
     if isinstance(values, np.ndarray):
         return values
     if any(value is None for value in values):

@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import ArgumentError, call, missing, path_text
+from .results import _duration
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["DTYPE", "Converted", "TraceInfo", "TraceReader", "convert", "read_trace", "trace_info"]
 
-DTYPE: np.dtype[Any] = np.dtype(
-    [
-        ("time_ns", "<u8"),
-        ("lba", "<u8"),
-        ("response_ns", "<i8"),
-        ("sectors", "<u4"),
-        ("volume", "<u2"),
-        ("flags", "<u2"),
-        ("op", "u1"),
-    ]
-)
+_FIELDS = [
+    ("time_ns", "<u8"),
+    ("lba", "<u8"),
+    ("response_ns", "<i8"),
+    ("sectors", "<u4"),
+    ("volume", "<u2"),
+    ("flags", "<u2"),
+    ("op", "u1"),
+]
+
+DTYPE: np.dtype[Any]
 """Layout of a request: arrival since the first in ns, first sector (512 bytes), the response time
 that was measured when the trace was taken in ns (-1 where the trace has none), length in sectors,
 volume, flags (bits: 1 synchronous, 2 metadata, 4 read-ahead, 8 force unit access, 16 pinned, 32
 background, 128 zone append; and 256 times the placement handle), operation (an index into
 `hybridsim.events.OPS`)."""
+
+
+@functools.cache
+def _dtype() -> np.dtype[Any]:
+    """`DTYPE`; the package is imported without numpy."""
+    import numpy as np
+
+    return np.dtype(_FIELDS)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "DTYPE":
+            return _dtype()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +70,16 @@ class TraceInfo:
     """Warnings: ``place`` of the first (line or record), ``count`` and ``message``."""
     profile: dict[str, Any]
     """The profile of ``hybridsim trace info --json``: counts, sizes, footprint, locality."""
+
+    def __repr__(self) -> str:
+        profile = self.profile
+        parts = [f"{profile['requests']:,} requests"]
+        if profile["has_times"]:
+            parts.append(f"span {_duration(profile['span_ns'])}")
+        if profile["requests"]:
+            parts.append(f"reads {profile['read_fraction']:.1%}")
+        parts.append(f"footprint {_size(profile['footprint_bytes'])}")
+        return f"<TraceInfo of format {self.format!r}: {', '.join(parts)}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +120,9 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
         raw = self._core.next_chunk(self._chunk)
         if not raw:
             raise StopIteration
-        return np.frombuffer(raw, DTYPE)
+        import numpy as np
+
+        return np.frombuffer(raw, _dtype())
 
     @property
     def format(self) -> str:
@@ -122,8 +156,10 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
 
     def read_all(self) -> npt.NDArray[Any]:
         """The rest of the trace in one array."""
+        import numpy as np
+
         chunks = list(self)
-        return np.concatenate(chunks) if chunks else np.empty(0, DTYPE)
+        return np.concatenate(chunks) if chunks else np.empty(0, _dtype())
 
     def to_arrow(self) -> Any:
         """The rest of the trace as a `pyarrow.RecordBatchReader`, read on demand."""
@@ -131,8 +167,11 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
             import pyarrow as pa
         except ImportError:
             raise missing("arrow", "pyarrow") from None
-        names = list(DTYPE.names or ())
-        types = {name: pa.from_numpy_dtype(DTYPE[name]) for name in names}
+        import numpy as np
+
+        dtype = _dtype()
+        names = list(dtype.names or ())
+        types = {name: pa.from_numpy_dtype(dtype[name]) for name in names}
 
         def batch(chunk: npt.NDArray[Any]) -> Any:
             columns = {name: pa.array(np.ascontiguousarray(chunk[name])) for name in names}
@@ -180,3 +219,9 @@ def convert(
     done = json.loads(call(_core.convert, path_text(source), path_text(target), to, format))
     done["loses"], done["warnings"] = tuple(done["loses"]), tuple(done["warnings"])
     return Converted(**done)
+
+
+def _size(size: int) -> str:
+    units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+    scale, unit = next((unit for unit in units if size >= unit[0]), units[-1])
+    return f"{size / scale:.4g} {unit}"

@@ -100,6 +100,20 @@ def test_optional_packages_are_imported_lazily():
     assert done.stdout.strip() == "[]"
 
 
+def test_the_command_starts_without_numpy():
+    code = "import sys, hybridsim._cli; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_layouts_of_records_are_made_when_they_are_used():
+    for module in (hybridsim.events, hybridsim.traces):
+        assert not hasattr(module, "nothing")
+        assert "DTYPE" in dir(module)
+        assert module.DTYPE is module.DTYPE
+        assert "time_ns" in module.DTYPE.names
+
+
 @pytest.mark.parametrize("tool", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]])
 def test_lint(tool, root):
     program = shutil.which(tool[0], path=sysconfig.get_path("scripts"))

@@ -52,6 +52,8 @@ def test_a_trace_is_profiled(msr):
     assert info.profile["requests"] == ROWS
     assert info.profile["reads"] == sum(1 for row in range(ROWS) if row % 3)
     assert info.profile["footprint_bytes"] == 1000 * 4096
+    text = "5,000 requests, span 499.9 ms, reads 66.7%, footprint 3.906 MiB"
+    assert repr(info) == f"<TraceInfo of format 'msr': {text}>"
 
 
 def test_a_trace_is_converted(msr, tmp_path):
