@@ -18,6 +18,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Stream};
+use hybridsim_observe::{Detail, RunResults};
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use keys::Open;
@@ -86,11 +87,28 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
     }
     // A device may correctly report that it is full or worn out.
     let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
-    let violations = done.results.violations;
-    match broken.map(|fault| fault.to_string()) {
-        Some(reason) => Verdict::Failed { scenario, reason },
-        None if violations.is_empty() => Verdict::Passed,
-        None => Verdict::Failed { scenario, reason: violations.join("; ") },
+    let violations = &done.results.violations;
+    let reason = match broken.map(|fault| fault.to_string()) {
+        Some(reason) => Some(reason),
+        None if !violations.is_empty() => Some(violations.join("; ")),
+        None if seed.is_multiple_of(TWIN_EVERY) => twin(checked, registry, &done.results),
+        None => None,
+    };
+    reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
+}
+
+/// What differs without verification and with the pictures of a report, neither of which changes
+/// the system.
+fn twin(mut scenario: Scenario, registry: &Registry, verified: &RunResults) -> Option<String> {
+    scenario.run.verify = false;
+    let options = run::Options { detail: Detail::Full, ..run::Options::default() };
+    match run::run(&scenario, registry, options) {
+        Err(error) => Some(format!("without verification: {error}")),
+        Ok(other) if other.results.fingerprint == verified.fingerprint => None,
+        Ok(other) => Some(format!(
+            "fingerprint {} with verification and {} without",
+            verified.fingerprint, other.results.fingerprint
+        )),
     }
 }
 
@@ -109,6 +127,8 @@ struct Draw<'a> {
 }
 
 const DEPTH_MAX: u32 = 3;
+/// Every so many systems are run a second time, observed differently.
+const TWIN_EVERY: u64 = 4;
 /// Shares of optional keys: the more of them, the more systems are refused.
 const SHARES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
 /// The sample that stands for a child of any kind.
