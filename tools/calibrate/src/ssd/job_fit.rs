@@ -117,15 +117,22 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// The squared distance of `ours` from `theirs`: the weighted mean of the squared logarithmic
-/// errors of rate and percentiles. Large errors count less (Cauchy's loss), so that a few jobs that
-/// the drive treats in its own way do not spoil the others.
-fn squared_distance(ours: &SimulatedDirection, theirs: &DirectionResult) -> f64 {
+/// errors of rate and percentiles, without the rate where it is given. Large errors count less
+/// (Cauchy's loss), so that a few jobs that the drive treats in its own way do not spoil the
+/// others.
+fn squared_distance(
+    ours: &SimulatedDirection,
+    theirs: &DirectionResult,
+    rate_is_given: bool,
+) -> f64 {
     let square = |ours: f64, theirs: f64| {
         let log = libm::log(ours / theirs) / LARGE;
         LARGE * LARGE * libm::log1p(log * log)
     };
-    let mut sum = square(ours.iops, theirs.iops);
-    let mut weights = 1.0;
+    let (mut sum, mut weights) = match rate_is_given {
+        true => (0.0, 0.0),
+        false => (square(ours.iops, theirs.iops), 1.0),
+    };
     for (percent, weight) in WEIGHTS {
         if let Some(measured) = theirs.percentile(percent) {
             sum += weight * square(ours.percentile(percent), measured);
@@ -208,7 +215,8 @@ impl<'a, 'r> JobFit<'a, 'r> {
         let ran: Vec<Vec<SimulatedDirection>> = ran.into_iter().collect::<Result<_, _>>()?;
         let costs = self.benches.iter().zip(&distinct.numbers).flat_map(|(bench, number)| {
             let both = ran[*number].iter().zip(&bench.measured.delivered);
-            both.map(|(ours, theirs)| squared_distance(ours, theirs))
+            let is_given = bench.measured.offered.is_some();
+            both.map(move |(ours, theirs)| squared_distance(ours, theirs, is_given))
         });
         Ok(mean(&costs.collect::<Vec<_>>()).sqrt())
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Workloads that are simulated, in fio's words.
 const WORKLOADS: [&str; 6] = ["read", "write", "randread", "randwrite", "readwrite", "randrw"];
 
-/// A loop on one drive, and its results.
+/// A job of fio on one drive, a closed or an open loop, and its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredJob {
     /// fio's `rw`.
@@ -21,7 +21,7 @@ pub struct MeasuredJob {
     /// Requests outstanding, or at most outstanding where the rate is limited: fio's `iodepth`
     /// times `numjobs`.
     pub depth: u64,
-    /// The limited rate, if the drive kept up with it.
+    /// Arrival rate of an open loop; `None` for a closed one.
     pub offered: Option<OfferedRate>,
     /// Percentage of reads in a mix: fio's `rwmixread`.
     pub read_percent: u64,
@@ -170,6 +170,12 @@ const SIZE_TOLERANCE: f64 = 0.05;
 /// A drive that delivers at least this share of the rate offered keeps up.
 const KEPT_UP: f64 = 0.98;
 
+/// A loop is closed from this share of its depth on, as the drive has not kept up.
+const FULL: f64 = 0.8;
+
+/// More than so many times a rate is not chance, but another unit.
+const FAR: f64 = 1.5;
+
 /// The job that writes the whole drive before the others.
 const FILL: &str = "fill";
 
@@ -223,65 +229,69 @@ fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
     let depth = iodepth.saturating_mul(clones);
     let write_percent = number(&["rwmixwrite"], 50)?;
     let read_percent = number(&["rwmixread"], 100_u64.saturating_sub(write_percent))?;
-    let limit = match (option(&["rate_iops"]), option(&["rate"])) {
-        (None, None) => None,
-        (Some(rate), _) => Some(limit(&rate)?.ok_or(format!("`rate_iops` is no rate: {rate}"))?),
-        (None, Some(rate)) => {
-            let per_second = limit(&rate)?.ok_or(format!("`rate` is no rate: {rate}"))?;
-            Some(per_second / bytes as f64)
-        }
-    };
     let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
     let found = found.ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))?;
-    let offered = match limit {
-        Some(limit) => {
+    let limited = ["rate_iops", "rate"].iter().find_map(|key| Some((*key, option(&[*key])?)));
+    let offered = match limited {
+        Some((key, rate)) => {
             let process = option(&["rate_process"]).unwrap_or_else(|| "linear".to_owned());
-            offered(&found, limit, clones, &process)?
+            offered(&found, (key, &rate), clones, &process)?
         }
         None => None,
     };
     Ok(Some(MeasuredJob { offered, ..found }))
 }
 
-/// The rate in `text`, the same for all directions; `None` if it is no number above zero.
-fn limit(text: &str) -> Result<Option<f64>, String> {
-    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let first = parts.next().unwrap_or_default();
-    if parts.any(|other| other != first) {
-        return Err(format!("limits reads and writes to different rates: {text}"));
-    }
-    Ok(block_size(first).filter(|rate| *rate > 0).map(|rate| rate as f64))
-}
-
-/// The open loop of `job`, whose `clones` were limited to `limit` requests per second each; `None`
-/// where the drive did not keep up, so that as many as allowed were outstanding.
+/// The open loop of `job`, each of whose `clones` was limited to `rate`, fio's parameter `key`;
+/// `None` where as many requests as allowed were outstanding.
 fn offered(
     job: &MeasuredJob,
-    limit: f64,
+    (key, rate): (&str, &str),
     clones: u64,
     process: &str,
 ) -> Result<Option<OfferedRate>, String> {
     let [one] = job.delivered.as_slice() else {
-        return Err("has its reads and its writes limited in their rate; measure them alone".into());
+        return Err(format!("has a mix limited by `{key}`; measure reads and writes alone"));
     };
-    let (iops, limit) = (one.iops, limit * clones as f64);
+    // A rate for all, or one each for reads, writes and trims, of which any may be left out.
+    let parts: Vec<&str> = rate.split(',').map(str::trim).collect();
+    let own = match (parts.as_slice(), one.op) {
+        ([all], _) => all,
+        ([read, ..], Op::Read) => read,
+        (parts, _) => parts[1],
+    };
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let each = block_size(own).filter(|each| *each > 0);
+    let each = each.ok_or_else(|| format!("`{key}` is no rate: {rate}"))? as f64;
+    let limit = clones as f64 * if key == "rate" { each / job.bytes as f64 } else { each };
     let is_poisson = match process {
         "poisson" => true,
         "linear" if clones == 1 => false,
         "linear" => {
             return Err(format!(
-                "has {clones} clones of constant rate, whose arrivals coincide as chance has it; \
-                 measure with `rate_process = poisson`"
+                "has {clones} clones of constant rate, whose phases are unknown; measure with \
+                 `rate_process = poisson`"
             ));
         }
         other => return Err(format!("`rate_process` is not known: {other}")),
     };
-    if iops * KEPT_UP > limit {
+    let iops = one.iops;
+    if iops > FAR * limit {
         return Err(format!(
-            "delivered {iops:.0} requests a second, more than {limit:.0}, its rate"
+            "delivered {iops:.0} requests a second, far more than `{key}` allows: {limit:.0}"
         ));
     }
-    Ok((iops >= KEPT_UP * limit).then_some(OfferedRate { iops, is_poisson }))
+    // Little's law: how many were outstanding.
+    let outstanding = iops * one.mean_us / 1e6;
+    if iops < KEPT_UP * limit && outstanding > FULL * job.depth as f64 {
+        return Ok(None);
+    }
+    if one.percentile(50.0).is_none() {
+        return Err("has no median latency, which is all that an open loop shows".to_owned());
+    }
+    Ok(Some(OfferedRate { iops, is_poisson }))
 }
 
 /// `bs` is the size of all requests: not so with `bssplit`, `bsrange`, a size per direction, or

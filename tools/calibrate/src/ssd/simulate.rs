@@ -115,8 +115,10 @@ impl<'a> JobBench<'a> {
                 let process = if is_poisson { "poisson" } else { "linear" };
                 generator.push(("rate_iops", Toml::from(iops)));
                 generator.push(("rate_process", text(process)));
-                // fio's latencies begin when a request is submitted, not when it was due.
-                host.extend([("mode", text("open")), ("latency_from", text("issue"))]);
+                // fio's latencies begin when a request is submitted, not when it was due: beyond
+                // its depth it waits in fio, beyond the limit of the drive in the host.
+                let from = if depth > drive.host.commands_max { "arrival" } else { "issue" };
+                host.extend([("mode", text("open")), ("latency_from", text(from))]);
             }
             None => host.extend([
                 ("mode", text("closed")),

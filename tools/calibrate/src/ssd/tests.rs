@@ -227,32 +227,40 @@ fn results_of_fio_that_cannot_be_used_say_why() {
     }
 }
 
+/// The open loop of a job with `options` that delivered 1000 requests a second, `us` each, at most
+/// 64 outstanding.
+fn limited(direction: &str, options: &str, us: u64) -> Result<Option<OfferedRate>, String> {
+    let ns = us * 1000;
+    let text = format!(
+        r#"{{"jobs":[{{"job options":{{"bs":"4k","iodepth":"64",{options}}},
+        {direction}:{{"iops":1000,"lat_ns":{{"mean":{ns},"percentile":{{"50.000000":{ns}}}}}}}}}]}}"#
+    );
+    parse("fio.json", &text).map(|jobs| jobs[0].offered).map_err(|error| error.to_string())
+}
+
 #[test]
 fn a_job_of_limited_rate_is_an_open_loop_while_the_drive_keeps_up() {
-    let result = |direction: &str, options: &str| {
-        let text = format!(
-            r#"{{"jobs":[{{"job options":{{"bs":"4k","iodepth":"64",{options}}},
-            {direction}:{{"iops":1000,"lat_ns":{{"mean":90000}}}}}}]}}"#
-        );
-        parse("fio.json", &text).map(|jobs| jobs[0].offered).map_err(|error| error.to_string())
-    };
-    let reads = |options: &str| result(r#""read""#, &format!(r#""rw":"randread",{options}"#));
+    let reads = |options: &str| limited(r#""read""#, &format!(r#""rw":"randread",{options}"#), 90);
     let constant = Ok(Some(OfferedRate { iops: 1000.0, is_poisson: false }));
     let exponential = Ok(Some(OfferedRate { iops: 1000.0, is_poisson: true }));
     assert_eq!(reads(r#""rate_iops":"1000""#), constant);
     assert_eq!(reads(r#""rate_iops":"1010,1010,1010""#), constant);
-    // 4 MB/s are 1000 requests of 4 KiB, nearly.
+    assert_eq!(reads(r#""rate_iops":"1000,500""#), constant);
+    assert_eq!(reads(r#""rate_iops":",500""#), Ok(None), "reads are not limited");
     assert_eq!(reads(r#""rate":"4000k""#), constant);
     assert_eq!(reads(r#""rate_iops":"1000","rate_process":"poisson""#), exponential);
     let clones = r#""numjobs":"4","group_reporting":"1","rate_iops":"250""#;
     assert_eq!(reads(&format!(r#"{clones},"rate_process":"poisson""#)), exponential);
+    // So few arrivals came by chance: a tenth of a request was outstanding.
+    assert_eq!(reads(r#""rate_iops":"1100","rate_process":"poisson""#), exponential);
+    assert_eq!(reads(r#""rate_iops":"900","rate_process":"poisson""#), exponential);
     // It did not keep up, so that 64 were outstanding.
-    assert_eq!(reads(r#""rate_iops":"1100""#), Ok(None));
+    let slow = limited(r#""read""#, r#""rw":"randread","rate_iops":"1100""#, 64_000);
+    assert_eq!(slow, Ok(None));
     for (options, word) in [
         (r#""rate_iops":"none""#, "`rate_iops` is no rate: none"),
         (r#""rate_iops":"0""#, "`rate_iops` is no rate: 0"),
-        (r#""rate_iops":"1000,500""#, "to different rates"),
-        (r#""rate_iops":"900""#, "more than 900, its rate"),
+        (r#""rate_iops":"250""#, "far more than `rate_iops` allows: 250"),
         (r#""rate_iops":"1000","rate_process":"bursts""#, "`rate_process` is not known"),
         (clones, "4 clones of constant rate"),
     ] {
@@ -260,8 +268,12 @@ fn a_job_of_limited_rate_is_an_open_loop_while_the_drive_keeps_up() {
         assert!(message.contains("job 1") && message.contains(word), "{options}: {message}");
     }
     let mixed = r#""write":{"iops":1000,"lat_ns":{"mean":90000}},"read""#;
-    let mixed = result(mixed, r#""rw":"randrw","rate_iops":"1000""#).expect_err("two rates");
-    assert!(mixed.contains("measure them alone"), "{mixed}");
+    let mixed = limited(mixed, r#""rw":"randrw","rate_iops":"1000""#, 90).expect_err("two rates");
+    assert!(mixed.contains("measure reads and writes alone"), "{mixed}");
+    let text = r#"{"jobs":[{"job options":{"rw":"read","rate_iops":"1000"},
+        "read":{"iops":1000,"lat_ns":{"mean":90000}}}]}"#;
+    let bare = parse("fio.json", text).expect_err("no percentiles").to_string();
+    assert!(bare.contains("no median latency"), "{bare}");
 }
 
 /// What `drive` delivers of random reads that arrive at `iops` a second, at most 256 outstanding.

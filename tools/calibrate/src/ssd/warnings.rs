@@ -29,8 +29,7 @@ impl SsdCalibration<'_> {
     /// START admits fewer requests to the drive than a job has outstanding.
     fn waits_in_the_host(&self) -> Option<String> {
         let most = self.commands_max?;
-        let closed = self.jobs.iter().filter(|job| job.measured.offered.is_none());
-        let deeper = closed.map(|job| job.measured.depth).filter(|depth| *depth > most);
+        let deeper = self.jobs.iter().map(|job| job.measured.depth).filter(|depth| *depth > most);
         let (count, deepest) = (deeper.clone().count(), deeper.max()?);
         Some(format!(
             "queue_depth = {most} of [host] in {} limits {count} of {} jobs, which have up to \
@@ -70,8 +69,9 @@ impl SsdCalibration<'_> {
         let (words, error) = self.fitted[1].headline();
         (error >= MISFIT).then(|| {
             format!(
-                "the jobs that were fitted to are {:.1} % off themselves in their {words}: no \
-                 drive that was tried has it; try another START, or fit to fewer kinds of jobs",
+                "{words} of the jobs that were fitted to are {:.1} % off themselves on average: no \
+                 drive that was tried comes closer; try another START, or fit to fewer kinds of \
+                 jobs",
                 100.0 * error
             )
         })

@@ -22,7 +22,7 @@ pub struct SsdArgs {
     )]
     ssd: Option<String>,
     /// With --ssd: fit to the jobs with so many requests outstanding, such as 1,16, and hold the
-    /// others out; by default every other depth is fitted to
+    /// others out; by default every other depth or rate is fitted to
     #[arg(long, value_name = "DEPTHS", value_delimiter = ',', conflicts_with = "all")]
     depths: Vec<u64>,
     /// Print the job file for fio whose results `--ssd` takes
