@@ -290,7 +290,8 @@ impl Claim {
         claim.decided(agree, runs, None)
     }
 
-    /// The result at another setting of a parameter that the source leaves open.
+    /// The result at another setting of a parameter that the source leaves open; left out where it
+    /// is no number.
     #[must_use]
     pub fn sensitive(mut self, setting: impl Into<String>, value: f64) -> Self {
         if !value.is_finite() {
@@ -310,6 +311,9 @@ impl Claim {
     pub fn sensitive_ranked(mut self, setting: impl Into<String>, ours: &[(&str, f64)]) -> Self {
         let order = self.source.order.expect("a ranking names its order");
         let values: Vec<f64> = ours.iter().map(|(_, value)| *value).collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            return self;
+        }
         let words: Vec<String> =
             ours.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
         let (ours, agrees) = (Quantity::Words(words.join(", ")), order.agrees(&values));
@@ -365,6 +369,7 @@ impl Claim {
             _ => source.not_comparable,
         };
         let untried = !source.free.is_empty() && claim.sensitivity.is_empty();
+        let untried = untried && verdict != Some(Verdict::NotComparable);
         let untried =
             untried.then(|| format!("other values of {} were not run", source.free.join(", ")));
         let notes: Vec<String> = [reason, source.remark, untried].into_iter().flatten().collect();

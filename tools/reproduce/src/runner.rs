@@ -190,6 +190,13 @@ impl JobOutput {
         times.iter().sum::<f64>() / times.len() as f64
     }
 
+    /// The share of the requests below `sectors` that complete within `ms`; NaN without any.
+    pub fn share_within_ms_below(&self, sectors: u32, ms: f64) -> f64 {
+        let short = self.latencies.iter().filter(|served| served.sectors < sectors);
+        let within: Vec<bool> = short.map(|served| served.ns as f64 <= ms * 1e6).collect();
+        within.iter().filter(|within| **within).count() as f64 / within.len() as f64
+    }
+
     /// Longest latency in milliseconds.
     pub fn longest_ms(&self) -> f64 {
         ms(self.results.latency_ns.all.max)

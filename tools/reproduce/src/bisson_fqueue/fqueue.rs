@@ -198,6 +198,8 @@ fn times(week: &Week, findings: &mut Findings) {
             findings.row(week.number(claim, SMALLEST, synchronised));
         }
     }
+    let grows = week.claim("bisson-fqueue/more-idle-processing-with-size");
+    findings.row(week.by_size(grows, synchronised));
     let claim = week.claim("bisson-fqueue/the-more-flushed-the-less-gained");
     findings.row(week.if_size_has_an_effect(claim, |claim| week.ran.order(claim, by_flushed)));
     let claim = week.claim("bisson-fqueue/idle-processing-is-a-major-contributor");

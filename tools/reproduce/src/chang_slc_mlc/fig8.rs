@@ -49,6 +49,12 @@ impl SizeSeries {
         self.seeds.iter().map(|ran| speed_up(&ran[0], &ran[self.place(size)])).collect()
     }
 
+    /// Sectors of small writes that the throttle refused with `size`, at every seed.
+    fn refused(&self, size: u64) -> Vec<f64> {
+        let of = |ran: &JobOutput| number(ran, "throttle_reject_sectors").0;
+        self.seeds.iter().map(|ran| of(&ran[self.place(size)])).collect()
+    }
+
     fn energy_percents(&self, size: u64) -> Vec<f64> {
         self.seeds.iter().map(|ran| energy_percent(&ran[0], &ran[self.place(size)])).collect()
     }
@@ -80,11 +86,11 @@ impl SizeSeries {
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let all: Vec<u64> = SMALL_MB.into_iter().chain(SIZES_MB).collect();
-    let small = [8, 16, 32];
+    let durable_sizes = [8, 16, 32, 256];
     let ntfs = SizeSeries::run(runner, "C3", NTFS, &all)?;
     let ext3 = SizeSeries::run(runner, "C3", EXT3, &SIZES_MB)?;
     let same = SizeSeries::run(runner, "C1", NTFS, &SIZES_MB)?;
-    let durable = SizeSeries::run(runner, "C2", NTFS, &small)?;
+    let durable = SizeSeries::run(runner, "C2", NTFS, &durable_sizes)?;
     let mut findings = Findings::default();
     let capped = |load| {
         let job = job("C3", 512, load).set("component.ssd.hash_entries", 65_536);
@@ -121,9 +127,17 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let ratios = [("c2", durable.wear_ratio(32)), ("c3", ntfs.wear_ratio(32))];
     let claim = Claim::of("chang-slc-mlc/c2-is-slower-than-c3-when-small").with_figures(&ratios);
     findings.row(claim.ranked_at_seeds(&pair));
+    for size in SMALL_MB {
+        let pair = [("C2", durable.refused(size)), ("C3", ntfs.refused(size))];
+        let claim = Claim::of("chang-slc-mlc/c2-rejects-more-than-c3-when-small");
+        findings.row(claim.with("size", size).ranked_at_seeds(&pair));
+    }
+    let pairs = durable.speed_ups(256).into_iter().zip(ntfs.speed_ups(256));
+    let ratios: Vec<f64> = pairs.map(|(c2, c3)| c2 / c3).collect();
+    findings.row(Claim::of("chang-slc-mlc/c2-behaves-as-c3-at-256-mb").ours_at_seeds(&ratios));
     let dense = density(&mut findings, runner, [("NTFS", NTFS, &ntfs), ("ext3", EXT3, &ext3)])?;
     wear(&mut findings, "C3", 20.0, &ntfs, &all);
-    wear(&mut findings, "C2", 10.0, &durable, &small);
+    wear(&mut findings, "C2", 10.0, &durable, &durable_sizes);
     let load = setting("chang-slc-mlc/one-month-ntfs", OTHER, &[]);
     let other = |size: &u64| job("C3", *size, NTFS).at_seed(1).at(&load);
     let other: Vec<Job> = [0].iter().chain(&SIZES_MB).map(other).collect();

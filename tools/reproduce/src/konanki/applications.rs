@@ -52,7 +52,7 @@ struct Application {
 struct ComparedFigure {
     id: String,
     figure: Figure,
-    /// The time of [`Figure::Within`].
+    /// The time of [`Figure::Within`] and [`Figure::SmallWithin`].
     #[serde(default)]
     ms: f64,
     of: Option<System>,
@@ -66,6 +66,8 @@ struct ComparedFigure {
 enum Figure {
     /// The share of requests within a time.
     Within,
+    /// As [`Figure::Within`], of the requests below 128 KiB.
+    SmallWithin,
     Mean,
     Median,
     P99,
@@ -107,6 +109,7 @@ impl ComparedFigure {
         };
         match self.figure {
             Figure::Within => ran.share_within_ms("all", self.ms),
+            Figure::SmallWithin => ran.share_within_ms_below(LARGE_SECTORS, self.ms),
             Figure::Mean => ran.mean_ms(),
             Figure::Median => ran.median_ms(),
             Figure::P99 => ran.p99_ms(),

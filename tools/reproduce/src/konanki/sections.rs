@@ -30,6 +30,8 @@ fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
     for other in [1, 2] {
         order("konanki/complete-cleanup-spins-up-less", other, spin_ups);
         order("konanki/complete-cleanup-flushes-better", other, destage_kib);
+        order("konanki/complete-cleanup-takes-less-power", other, kilojoules);
+        order("konanki/no-full-flush-delays-a-request", other, longest_s);
     }
     Ok(findings)
 }
@@ -37,6 +39,14 @@ fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
 fn spin_ups(ran: &JobOutput) -> f64 {
     let disk = ran.results.components.values().find_map(|component| component.disk.as_ref());
     disk.map_or(0.0, |disk| disk.spin_ups as f64)
+}
+
+fn kilojoules(ran: &JobOutput) -> f64 {
+    ran.results.totals.energy_j.map_or(f64::NAN, |joules| joules / 1e3)
+}
+
+fn longest_s(ran: &JobOutput) -> f64 {
+    ran.results.latency_ns.all.max.map_or(f64::NAN, |ns| ns as f64 / 1e9)
 }
 
 /// Mean length of a write to the disk while cleaning, KiB.
