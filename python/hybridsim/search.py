@@ -62,6 +62,11 @@ class Objective:
             raise Error(f"{text!r}: write an objective as path, path:min, path:max or path:number")
         return cls(path, target=target)
 
+    def __str__(self) -> str:
+        if self.target is not None:
+            return f"{self.path}, closest to {self.target:g}"
+        return f"{self.path}, {'more' if self.maximize else 'less'} is better"
+
     def loss(self, value: float) -> float:
         """What is minimised: the value, its negative, or its distance from the target."""
         if self.target is not None:
@@ -170,8 +175,30 @@ class Search:
         return Table(known)
 
     def report(self, path: str | os.PathLike[str], title: str = "Search") -> None:
-        """Writes all complete trials as the page of a sweep, with Pareto fronts drawn."""
-        self._again().report(path, title)
+        """Writes all complete trials as the page of a sweep, with Pareto fronts drawn.
+
+        The page states the objectives and marks the best trial, or the front of several objectives.
+        """
+        complete = [trial.number for trial in self.trials if trial.objectives is not None]
+        front = self.front
+        paths = [(it.path, it.maximize) for it in self.objectives if it.path != COST]
+        best = [complete.index(trial.number) for trial in front]
+        self._again()._search_report(path, title, self._notes(front), paths, best)
+
+    def _notes(self, front: tuple[Trial, ...]) -> list[str]:
+        """The objectives and the answer, in sentences."""
+        several = len(self.objectives) > 1
+        wanted = "; ".join(str(objective) for objective in self.objectives)
+        notes = [f"{'Objectives' if several else 'Objective'}: {wanted}."]
+        if not front:
+            return [*notes, "No trial satisfies the constraints."]
+        if several:
+            return [*notes, f"Pareto front: {len(front)} of {len(self.trials)} trials."]
+        (best,) = front
+        values = ", ".join(f"{key} {value}" for key, value in best.values.items())
+        (found,) = best.objectives or ()
+        path = self.objectives[0].path
+        return [*notes, f"Best of {len(self.trials)} trials: {values}; {path} is {found:.6g}."]
 
     def __repr__(self) -> str:
         feasible = sum(trial.feasible for trial in self.trials)

@@ -160,6 +160,18 @@ class Sweep:
         """Writes the charts of ``hybridsim sweep --out``, one HTML file."""
         pathlib.Path(path_text(path)).write_text(self._planned().html(title), "utf-8")
 
+    def _search_report(
+        self,
+        path: str | os.PathLike[str],
+        title: str,
+        notes: list[str],
+        objectives: list[tuple[str, bool]],
+        best: list[int],
+    ) -> None:
+        """Writes the page of a search, whose best rows are marked."""
+        page = self._planned().search_html(title, notes, objectives, best)
+        pathlib.Path(path_text(path)).write_text(page, "utf-8")
+
     def _planned(self) -> Any:
         if self._study is None:
             raise Error("only a sweep that `hybridsim.sweep` returned has this")

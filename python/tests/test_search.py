@@ -68,7 +68,11 @@ def test_the_smallest_over_provisioning_for_a_write_amplification(fifo, tmp_path
     assert found == pytest.approx(known, rel=0.06), search.table()[SHARE]
     assert search.best.objectives == (found,)
     search.report(tmp_path / "search.html")
-    assert "Pareto" in (tmp_path / "search.html").read_text()
+    page = (tmp_path / "search.html").read_text()
+    assert "Pareto" in page
+    assert "Objective: cost, less is better." in page
+    assert f"Best of 40 trials: {SHARE} {found}; cost is " in page
+    assert page.count('"best":true') == 1
     # The same call has nothing left to do.
     before = len(list((tmp_path / "points").iterdir()))
     again = search_on()
@@ -160,6 +164,11 @@ def test_the_command_searches(fifo, tmp_path):
     words += ["--objective", AMPLIFICATION, "--objective", "cost", "--price", f"{SHARE}=2"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "Pareto front of 6 trials, 6 satisfy all bounds" in done.stdout
+    page = (tmp_path / "out" / "search.html").read_text()
+    assert f"Objectives: {AMPLIFICATION}, less is better; cost, less is better." in page
+    assert page.count('"is_objective":true') == 1, "the cost is no column"
+    rows = (tmp_path / "out" / "search.csv").read_text().splitlines()
+    assert page.count('"best":true') == sum(float(row.split(",")[6]) for row in rows[1:])
     rows = (tmp_path / "out" / "search.csv").read_text().splitlines()
     assert rows[0].startswith(f"trial,{SHARE},component.ssd.ftl.gc,{AMPLIFICATION},cost,")
     assert len(rows) == 7

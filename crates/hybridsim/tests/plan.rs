@@ -95,6 +95,7 @@ fn costs_and_rated_life_follow_from_the_prices() {
     assert!(costs.len() > 2 && costs.is_sorted(), "{costs:?}");
     let page = fs::read_to_string(folder.path().join("out/plan.html")).expect("the page");
     assert!(page.contains("Plan for trace.csv") && page.contains("Cheapest: "));
+    assert!(page.contains("\"Cost/year, EUR\"") && page.contains("\"Mean latency\""));
     let prices = "Prices: disk 60";
     assert!(page.contains(prices) && plan["prices"].as_str().expect("a text").contains(prices));
 }

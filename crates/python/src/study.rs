@@ -7,8 +7,8 @@ use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_sweep::{
-    Contents, Job, Memory, Outcome, Plan, Point, Range, Sampling, Seeds, Store, Table, Task,
-    Values, Vary,
+    Contents, Job, Memory, Outcome, Plan, Point, Range, Sampling, Search, Seeds, Store, Table,
+    Task, Values, Vary,
 };
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -204,6 +204,23 @@ impl Study {
     fn html(&self, title: &str) -> PyResult<String> {
         failure::guarded(|| {
             Ok(self.table(&[]).map(|table| table.html(title, "")).unwrap_or_default())
+        })
+    }
+
+    /// The page of a search: sentences above the table, objectives by their path with whether more
+    /// is better, and the best rows.
+    fn search_html(
+        &self,
+        py: Python<'_>,
+        title: &str,
+        notes: Vec<String>,
+        objectives: Vec<(String, bool)>,
+        best: Vec<usize>,
+    ) -> PyResult<String> {
+        failure::guarded(|| {
+            let paths: Vec<String> = objectives.iter().map(|(path, _)| path.clone()).collect();
+            let table = self.table(&paths).map_err(|error| argument(py, error))?.with_usual();
+            Ok(table.search_html(title, "", &Search { notes, objectives, best }))
         })
     }
 

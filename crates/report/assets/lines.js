@@ -41,7 +41,10 @@ const logAxis = options => ({ splits: logSplits, filter: (u, splits) => splits, 
 const dashFor = line => line.dash || dashOf(line.run);
 const colourFor = line => runColour(line.tint ?? line.run);
 
-// series: [{run, label, x: [], y: [], tint, dash, width, alpha, fill, stepped}]
+// The key of a series of points that no line joins.
+const pointKey = colour => svg("svg", { class: "line-key point-key", viewBox: "0 0 30 8", width: 30, height: 8, "aria-hidden": "true" }, svg("circle", { cx: 15, cy: 4, r: 4, fill: colour }));
+
+// series: [{run, label, x: [], y: [], tint, dash, width, alpha, fill, stepped, unjoined, best: []}]
 function lines(place, { series, x, y, marks = [] }) {
   const host = place.chart;
   let plot = null, hidden = new Set();
@@ -60,21 +63,21 @@ function lines(place, { series, x, y, marks = [] }) {
         width: line.width || 1.75,
         dash: dashFor(line),
         fill: line.fill ? () => colourFor(line) + "22" : undefined,
-        paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        paths: line.unjoined ? () => null : line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         alpha: line.alpha || 1,
-        points: { show: line.points || line.x.length < 3, size: 6 },
+        points: { show: line.points || line.x.length < 3, ...line.unjoined ? { size: 9, fill: () => colourFor(line) } : { size: 6 } },
         spanGaps: !line.gaps,
         show: !hidden.has(line.run),
         value: (u, value) => value === null || value === undefined ? NONE : y.exact(value),
       })),
     ],
-    hooks: { draw: [u => drawMarks(u, marks, hidden), u => drawIntervals(u, series, hidden)] },
+    hooks: { draw: [u => drawMarks(u, marks, hidden), u => drawIntervals(u, series, hidden), u => drawBest(u, series, hidden)] },
   });
   const build = () => {
     if (plot) plot.destroy();
     plot = new uPlot(options(Math.max(240, host.clientWidth)), table(), host);
     const rows = host.querySelectorAll(".u-legend .u-series");
-    series.forEach((line, at) => rows[at + 1].querySelector(".u-marker").append(lineKey(colourFor(line), dashFor(line), line.width || 2)));
+    series.forEach((line, at) => rows[at + 1].querySelector(".u-marker").append(line.unjoined ? pointKey(colourFor(line)) : lineKey(colourFor(line), dashFor(line), line.width || 2)));
   };
   build();
   onResize(host, () => plot.width, width => plot.setSize({ width: Math.max(240, width), height: HEIGHT }));
@@ -127,6 +130,21 @@ function drawIntervals(u, series, hidden) {
       ctx.moveTo(...from);
       ctx.lineTo(...to);
     }
+    ctx.stroke();
+  }));
+  ctx.restore();
+}
+
+// Rings around the best points.
+function drawBest(u, series, hidden) {
+  const { ctx } = u, ratio = window.devicePixelRatio || 1;
+  ctx.save();
+  ctx.lineWidth = 2 * ratio;
+  ctx.strokeStyle = css("--ink");
+  series.filter(line => line.best && !hidden.has(line.run)).forEach(line => line.best.forEach((best, at) => {
+    if (!best) return;
+    ctx.beginPath();
+    ctx.arc(u.valToPos(line.x[at], "x", true), u.valToPos(line.y[at], "y", true), 9 * ratio, 0, 2 * Math.PI);
     ctx.stroke();
   }));
   ctx.restore();

@@ -95,6 +95,12 @@ const KINDS: &[Kind] = &[
     ("Simulator", "Memory", BYTES, |run| run.peak_rss_bytes.map(|bytes| bytes as f64)),
 ];
 
+/// The words for the metric with this label, alone: a latency says so.
+pub(crate) fn words(label: &str) -> Option<String> {
+    let (group, ..) = KINDS.iter().find(|kind| kind.1 == label)?;
+    Some(format!("{label}{}", if *group == "Latency" { " latency" } else { "" }))
+}
+
 /// The metrics of `runs`; those that no run has are left out.
 pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
     let known = KINDS.iter().filter_map(|&(group, label, units, value)| {

@@ -2,6 +2,7 @@
 //! front. `hybridsim-sweep` computes the data.
 
 use crate::document::Document;
+use crate::figures;
 use minijinja::context;
 use serde::Serialize;
 
@@ -45,7 +46,12 @@ pub struct Key {
 /// A statistic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
+    /// The name, which ends with the unit of its values.
     pub name: String,
+    /// The name in words, without a unit that the values are shown with.
+    pub title: String,
+    /// Whether the search was for it.
+    pub is_objective: bool,
     /// Whether the metric has charts; it is always in the table.
     pub is_shown: bool,
     /// Whether more is better.
@@ -84,6 +90,8 @@ pub struct Row {
     /// By column.
     pub cells: Vec<Option<Cell>>,
     pub error: Option<String>,
+    /// Whether it is the best of a search, or one of its Pareto front.
+    pub best: bool,
 }
 
 /// A statistic of a combination.
@@ -94,6 +102,31 @@ pub struct Cell {
     pub half: Option<f64>,
     /// Whether its difference from the first combination is within noise.
     pub noise: bool,
+}
+
+/// Statistics by name, and their labels in the summary table of a run.
+const LABELS: &[(&str, &str)] = &[
+    ("requests", "Requests"),
+    ("mean_us", "Mean"),
+    ("p50_us", "Median"),
+    ("p99_us", "p99"),
+    ("p999_us", "p99.9"),
+    ("read_mean_us", "Read mean"),
+    ("write_mean_us", "Write mean"),
+    ("iops", "Throughput"),
+    ("bytes_per_s", "Bandwidth"),
+    ("energy_j", "Energy"),
+    ("erases", "Erases"),
+    ("write_amplification", "Write amplification"),
+    ("hit_ratio", "Hit ratio"),
+    ("simulated_s", "Simulated time"),
+];
+
+/// The statistic of this name in the words of the summary table; a path of the results as it is.
+pub fn title(name: &str) -> String {
+    let known = LABELS.iter().find(|known| known.0 == name);
+    let words = known.and_then(|(_, label)| figures::words(label));
+    words.unwrap_or_else(|| name.to_owned())
 }
 
 /// The page.
@@ -109,4 +142,19 @@ pub fn page(sweep: &Sweep) -> String {
         failed => sweep.rows.iter().filter(|row| row.error.is_some()).count(),
     };
     DOCUMENT.render(&sweep.title, content, sweep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_those_of_the_summary_table() {
+        for (name, label) in LABELS {
+            assert!(figures::words(label).is_some(), "{name}");
+        }
+        assert_eq!(title("mean_us"), "Mean latency");
+        assert_eq!(title("hit_ratio"), "Hit ratio");
+        assert_eq!(title("latency_ns.all.p99"), "latency_ns.all.p99");
+    }
 }

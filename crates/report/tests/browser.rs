@@ -6,6 +6,7 @@
 use hybridsim_engine::{ComponentInfo, SimTime};
 use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -303,8 +304,10 @@ fn the_page_of_a_sweep_is_drawn() {
         let values = values.iter().map(|&value| value.to_owned()).collect();
         Key { name: name.to_owned(), values }
     };
-    let column = |name: &str, more_is_better| Column {
+    let column = |name: &str, title: &str, more_is_better| Column {
         name: name.to_owned(),
+        title: title.to_owned(),
+        is_objective: name == "mean_us",
         is_shown: true,
         more_is_better,
         effects: vec![Effect {
@@ -320,8 +323,9 @@ fn the_page_of_a_sweep_is_drawn() {
             let (size, kind, depth) = (at % 3, at / 3 % 2, at / 6);
             let mean = (size * 3 + kind + depth) as f64 + 1.0;
             let cell = |mean| Some(Cell { mean, half: Some(0.3), noise: at == 3 });
-            let cells = vec![cell(mean), cell(20.0 - mean)];
-            Row { at: vec![size, kind, depth], cells, error: None }
+            // As close together as throughputs of a closed loop.
+            let cells = vec![cell(mean), cell(15.8 - mean * 1e-7)];
+            Row { at: vec![size, kind, depth], cells, error: None, best: at == 4 }
         })
         .collect();
     rows[5] = Row { cells: vec![None, None], error: Some(HOSTILE.to_owned()), ..rows[5].clone() };
@@ -335,7 +339,10 @@ fn the_page_of_a_sweep_is_drawn() {
             key("host.scheduler", &["\"first come, first served\"", HOSTILE]),
             key("host.queue_depth", &["1", "8"]),
         ],
-        columns: vec![column("mean_us", false), column(&format!("iops{HOSTILE}"), true)],
+        columns: vec![
+            column("mean_us", "Mean latency", false),
+            column(&format!("iops{HOSTILE}"), &format!("Throughput{HOSTILE}"), true),
+        ],
         rows,
     };
     let page = page(&sweep);
@@ -351,5 +358,74 @@ fn the_page_of_a_sweep_is_drawn() {
         assert_eq!(page, window, "the page is wider than the window of {width}");
         let front = visit.dom.matches("<circle class=\"front\"").count();
         assert_eq!(front, 1, "the smallest mean has the most throughput");
+        let best = ["<tr class=\"best\">", "<circle class=\"best\""];
+        let marked = best.map(|part| visit.dom.matches(part).count());
+        assert_eq!(marked, [1, 1], "the best trial is marked in the table and on the front");
+        assert!(visit.dom.contains("Mean latency (objective)"), "the objective is named");
+        let texts = front_texts(&visit.dom);
+        let distinct: BTreeSet<&str> = texts.iter().copied().collect();
+        assert!(texts.len() > 4 && distinct.len() == texts.len(), "ticks differ: {texts:?}");
     }
+}
+
+/// Ticks and titles of the axes of the Pareto front.
+fn front_texts(dom: &str) -> Vec<&str> {
+    let drawing = dom.split("class=\"pareto\"").nth(1).and_then(|rest| rest.split("</svg>").next());
+    let texts = drawing.expect("the front is drawn").split("<text ").skip(1);
+    texts.filter_map(|rest| rest.split(['<', '>']).nth(1)).collect()
+}
+
+#[test]
+fn names_of_a_sweep_are_not_joined_by_lines() {
+    use hybridsim_report::sweep::{Cell, Column, Key, Row, Sweep, page};
+    /// Looks for the colour of the line between the first two values.
+    const PROBE: &str = "setTimeout(report, 60);\nsetTimeout(() => {
+        const over = document.querySelector('#multiple0-0 .u-over'), scale = devicePixelRatio;
+        const left = (over.offsetLeft + over.offsetWidth * .3) * scale;
+        const [top, height] = [over.offsetTop * scale, over.offsetHeight * scale];
+        const canvas = document.querySelector('#multiple0-0 canvas');
+        const joined = inked(canvas, { left, top, width: 4, height }, [runColour(0)]);
+        document.documentElement.dataset.joined = joined;
+    }, 60);";
+    let Some(browser) = chromium() else { return };
+    let joined = |values: [&str; 3]| {
+        let row = |at: usize| {
+            let cell = Cell { mean: at as f64 + 1.0, half: None, noise: false };
+            Row { at: vec![at], cells: vec![Some(cell)], error: None, best: false }
+        };
+        let page = page(&Sweep {
+            title: "Sweep".to_owned(),
+            notes: Vec::new(),
+            data_file: String::new(),
+            seeds: 1,
+            keys: vec![Key {
+                name: "component.d.key".to_owned(),
+                values: values.map(str::to_owned).to_vec(),
+            }],
+            columns: vec![Column {
+                name: "mean_us".to_owned(),
+                title: "Mean latency".to_owned(),
+                is_objective: false,
+                is_shown: true,
+                more_is_better: false,
+                effects: Vec::new(),
+            }],
+            rows: (0..3).map(row).collect(),
+        });
+        let probed = page.replace("setTimeout(report, 60);", PROBE);
+        assert_ne!(page, probed);
+        let open = probed.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
+        let visit = visit(&browser, &open, "theme=light", 1280);
+        assert_eq!(problems(&visit, 1), [""; 0]);
+        let joined = attribute(&visit.dom, "data-joined").expect("the chart was looked at");
+        assert_eq!(
+            visit.dom.contains("line-key point-key\" viewBox"),
+            joined == "false",
+            "so is the legend"
+        );
+        joined
+    };
+    assert_eq!(joined(["1", "2", "3"]), "true");
+    assert_eq!(joined(["4KiB", "8KiB", "1MiB"]), "true", "sizes have an order");
+    assert_eq!(joined(["fifo", "2q", "s3-fifo"]), "false");
 }

@@ -145,10 +145,13 @@ pub fn html(rows: &[Row], options: &StudyOptions, trace: &str, currency: &str) -
             at: (0..names.len()).map(|key| place(key, row)).collect(),
             cells: if row.error.is_some() { vec![None; COLUMNS.len()] } else { cells(row) },
             error: row.error.clone(),
+            best: false,
         })
         .collect();
-    let columns = COLUMNS.iter().map(|(name, _, _, more)| Column {
+    let columns = COLUMNS.iter().map(|(name, heading, _, more)| Column {
         name: (*name).to_owned(),
+        title: (*heading).to_owned(),
+        is_objective: false,
         is_shown: true,
         more_is_better: *more,
         effects: Vec::new(),

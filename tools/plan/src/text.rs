@@ -25,6 +25,16 @@ const WIDTH: usize = 9;
 /// Size of the drive that is bought; it has no chart.
 const DRIVE: &str = "drive_gib";
 
+/// The title of a column of the page: the words of a run's report, or the heading of the table.
+fn column_title(name: &str, heading: &str, currency: &str) -> String {
+    match name {
+        "cost_per_year" => format!("Cost/year, {currency}"),
+        "life_years" => format!("Life, {heading}"),
+        _ if sweep::title(name) == name => heading.to_owned(),
+        _ => sweep::title(name),
+    }
+}
+
 impl Plan {
     /// The plan as a table, with its reasons.
     pub fn terminal(&self) -> String {
@@ -70,8 +80,8 @@ impl Plan {
         }
         notes.push(self.prices.clone());
         notes.push(
-            "The flash is new and larger than what is written, so that garbage collection copies \
-             next to nothing: on a full drive write amplification is higher, and life shorter."
+            "SSDs begin with the data and otherwise empty, caches begin empty: on drives in use \
+             write amplification is higher, and life shorter."
                 .to_owned(),
         );
         notes.push(match self.best() {
@@ -84,8 +94,10 @@ impl Plan {
     /// The plan as one self-contained HTML file.
     pub fn html(&self, title: &str) -> String {
         let (mut names, mut sizes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-        let columns = COLUMNS[1..].iter().map(|(name, _, _, more)| Column {
+        let columns = COLUMNS[1..].iter().map(|(name, heading, _, more)| Column {
             name: (*name).to_owned(),
+            title: column_title(name, heading, &self.currency),
+            is_objective: false,
             is_shown: *name != DRIVE,
             more_is_better: *more,
             effects: Vec::new(),
@@ -99,6 +111,7 @@ impl Plan {
                 })
                 .collect(),
             error: system.cost_per_year.is_none().then(|| system.unmet.join(", ")),
+            best: false,
         };
         let rows = self.systems.iter().map(row).collect();
         let mut notes = self.notes();
@@ -115,7 +128,7 @@ impl Plan {
             seeds: 1,
             keys: vec![
                 Key { name: "system".to_owned(), values: names },
-                Key { name: "flash_gib".to_owned(), values: sizes },
+                Key { name: "flash, GiB".to_owned(), values: sizes },
             ],
             columns: columns.collect(),
             rows,

@@ -20,6 +20,7 @@ mod vary;
 
 pub use contents::Contents;
 pub use memory::Memory;
+pub use page::Search;
 pub use plan::{Plan, Point, Seeds};
 pub use store::{Outcome, Store};
 pub use table::{Cell, Column, Row, Table};

@@ -21,26 +21,55 @@ fn is_grid(keys: &[sweep::Key], rows: &[sweep::Row]) -> bool {
     combinations == Some(places.len())
 }
 
+/// What the page of a search has besides its points.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// Sentences above the table.
+    pub notes: Vec<String>,
+    /// Names of the columns that were searched for, and whether more is better.
+    pub objectives: Vec<(String, bool)>,
+    /// The best rows.
+    pub best: Vec<usize>,
+}
+
 impl Table<'_> {
     /// The sweep as one self-contained HTML file, which names the file with the same figures.
     pub fn html(&self, title: &str, data_file: &str) -> String {
+        self.search_html(title, data_file, &Search::default())
+    }
+
+    /// The points of a search as [`Table::html`], with its objectives and best rows marked.
+    pub fn search_html(&self, title: &str, data_file: &str, search: &Search) -> String {
         let keys: Vec<sweep::Key> = self.keys.iter().enumerate().map(|it| self.key(it)).collect();
-        let rows: Vec<sweep::Row> = self.rows.iter().map(|row| page_row(row, &keys)).collect();
+        let mut rows: Vec<sweep::Row> = self.rows.iter().map(|row| page_row(row, &keys)).collect();
+        for at in &search.best {
+            if let Some(row) = rows.get_mut(*at) {
+                row.best = true;
+            }
+        }
         let is_grid = is_grid(&keys, &rows);
-        let columns = self.columns.iter().enumerate().map(|(at, column)| sweep::Column {
-            name: column.name.clone(),
-            is_shown: column.is_shown,
-            more_is_better: MORE_IS_BETTER.iter().any(|end| column.name.ends_with(end)),
-            // Elsewhere the change along a key would have in it that of other keys.
-            effects: (0..keys.len())
-                .filter(|_| is_grid)
-                .filter_map(|key| self.effect(at, key, &keys, &rows))
-                .collect(),
+        let columns = self.columns.iter().enumerate().map(|(at, column)| {
+            let name = &column.name;
+            let objective = search.objectives.iter().find(|objective| objective.0 == *name);
+            let guess = MORE_IS_BETTER.iter().any(|end| name.ends_with(end));
+            sweep::Column {
+                name: name.clone(),
+                title: sweep::title(name),
+                is_objective: objective.is_some(),
+                is_shown: column.is_shown,
+                more_is_better: objective.map_or(guess, |objective| objective.1),
+                // Elsewhere the change along a key would have in it that of other keys.
+                effects: (0..keys.len())
+                    .filter(|_| is_grid)
+                    .filter_map(|key| self.effect(at, key, &keys, &rows))
+                    .collect(),
+            }
         });
         let (columns, title) = (columns.collect(), title.to_owned());
+        let no_grid = (!is_grid).then(|| NO_GRID.to_owned());
         sweep::page(&sweep::Sweep {
             title,
-            notes: Vec::from_iter((!is_grid).then(|| NO_GRID.to_owned())),
+            notes: search.notes.iter().cloned().chain(no_grid).collect(),
             data_file: data_file.to_owned(),
             seeds: self.seeds(),
             keys,
@@ -121,6 +150,7 @@ fn page_row(row: &Row<'_>, keys: &[sweep::Key]) -> sweep::Row {
         at: keys.iter().zip(&row.point.values).map(index).collect(),
         cells: row.cells.iter().map(cell).collect(),
         error: row.error().map(str::to_owned),
+        best: false,
     }
 }
 
@@ -135,8 +165,12 @@ mod tests {
             values: (0..count).map(|value| value.to_string()).collect(),
         };
         let rows = |places: &[[usize; 2]]| -> Vec<sweep::Row> {
-            let row =
-                |at: &[usize; 2]| sweep::Row { at: at.to_vec(), cells: Vec::new(), error: None };
+            let row = |at: &[usize; 2]| sweep::Row {
+                at: at.to_vec(),
+                cells: Vec::new(),
+                error: None,
+                best: false,
+            };
             places.iter().map(row).collect()
         };
         let keys = [key(2), key(2)];

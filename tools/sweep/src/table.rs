@@ -143,6 +143,15 @@ impl<'p> Table<'p> {
         Ok(Self { keys, columns: standard.chain(added).collect(), rows })
     }
 
+    /// Shows the usual statistics next to further columns.
+    #[must_use]
+    pub fn with_usual(mut self) -> Self {
+        for column in self.columns.iter_mut().filter(|it| SHOWN.contains(&it.name.as_str())) {
+            column.is_shown = true;
+        }
+        self
+    }
+
     /// Seeds per combination.
     pub fn seeds(&self) -> usize {
         self.rows.iter().map(|row| row.outcomes.len()).max().unwrap_or(1)
