@@ -222,8 +222,10 @@ impl Checker<'_> {
         for problem in self.problems[before..].iter_mut().filter(|it| it.message == UNKNOWN_KEY) {
             let unknown = problem.key.strip_prefix(key).and_then(|rest| rest.strip_prefix('.'));
             let owns = |entry: &Description| entry.params.iter().any(|it| Some(it.name) == unknown);
-            if let Some(owner) = self.registry.descriptions(category).find(owns) {
-                problem.help = Some(format!("it belongs to `kind = \"{}\"`", owner.name));
+            let owners = self.registry.descriptions(category).filter(owns);
+            let owners: Vec<&str> = owners.map(|owner| owner.name).collect();
+            if !owners.is_empty() {
+                problem.help = Some(format!("it belongs to another kind: {}", owners.join(", ")));
             }
         }
         Some(Value::Entry(EntryChoice { name, settings }))

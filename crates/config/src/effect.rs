@@ -49,7 +49,7 @@ impl fmt::Display for Needs {
     }
 }
 
-/// The name of a parameter as it is shown: that of a table around this one has no path.
+/// The name of a parameter as it is shown: without the `^.` of one of the enclosing table.
 fn shown(name: &str) -> &str {
     name.trim_start_matches("^.")
 }

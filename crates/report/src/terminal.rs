@@ -128,7 +128,7 @@ fn life((lifetime, endurance): (&Lifetime, f64)) -> Option<String> {
     };
     let written = if bytes < 1e12 { (bytes / 1e9, "GB") } else { (bytes / 1e12, "TB") };
     Some(format!(
-        "worn out after {} {} of host writes at endurance {}, in {time} at this rate",
+        "{} {} of host writes left to an endurance of {} erases, {time} at this rate",
         number(written.0),
         written.1,
         number(endurance)
@@ -246,4 +246,26 @@ pub(crate) fn clean(text: &str) -> String {
 
 fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_is_in_units_that_it_is_some_of() {
+        let words = |days, bytes| {
+            let lifetime = Lifetime {
+                days_even: Some(days),
+                host_bytes_left: Some(bytes),
+                ..Lifetime::default()
+            };
+            life((&lifetime, 3000.0)).expect("both are known")
+        };
+        let left = "of host writes left to an endurance of 3,000 erases";
+        assert_eq!(words(0.5, 5e9), format!("5 GB {left}, 12 h at this rate"));
+        assert_eq!(words(30.0, 2.5e12), format!("2.500 TB {left}, 30 days at this rate"));
+        assert_eq!(words(730.5, 2.5e12), format!("2.500 TB {left}, 2 years at this rate"));
+        assert_eq!(life((&Lifetime::default(), 3000.0)), None);
+    }
 }

@@ -97,8 +97,7 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
     reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
 }
 
-/// What differs without verification and with the pictures of a report, neither of which changes
-/// the system.
+/// What differs without verification and with full detail, neither of which changes the system.
 fn twin(mut scenario: Scenario, registry: &Registry, verified: &RunResults) -> Option<String> {
     scenario.run.verify = false;
     let options = run::Options { detail: Detail::Full, ..run::Options::default() };
@@ -106,7 +105,7 @@ fn twin(mut scenario: Scenario, registry: &Registry, verified: &RunResults) -> O
         Err(error) => Some(format!("without verification: {error}")),
         Ok(other) if other.results.fingerprint == verified.fingerprint => None,
         Ok(other) => Some(format!(
-            "fingerprint {} with verification and {} without",
+            "fingerprint {} with verification, {} without it and with full detail",
             verified.fingerprint, other.results.fingerprint
         )),
     }

@@ -18,21 +18,21 @@ pub fn check(paths: &[String]) -> Result<(), Failure> {
     // Left out where there is one workload.
     keys["tenants"] = Value::Null;
     paths.iter().try_for_each(|path| {
-        possible(&keys, path)
+        possible(&keys, path, "")
             .map_err(|known| Failure::usage(format!("--column: results have no `{path}`; {known}")))
     })
 }
 
 /// Follows `path` as far as the keys are known; else returns those at the place where it leaves
 /// them.
-fn possible(value: &Value, path: &str) -> Result<(), String> {
+fn possible(value: &Value, path: &str, before: &str) -> Result<(), String> {
     let entries = match value {
         Value::Object(entries) if !entries.is_empty() => entries,
         _ => return Ok(()),
     };
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     match entries.get(first) {
-        Some(inner) if !rest.is_empty() => possible(inner, rest),
+        Some(inner) if !rest.is_empty() => possible(inner, rest, &format!("{before}{first}.")),
         Some(Value::Object(entries)) if !entries.is_empty() => {
             let keys: Vec<&str> = entries.keys().map(String::as_str).collect();
             Err(format!("it is a table; add one of its keys: {}", keys.join(", ")))
@@ -42,7 +42,7 @@ fn possible(value: &Value, path: &str) -> Result<(), String> {
         None => {
             let has = |(name, inner): (&String, &Value)| {
                 let found = inner.get(path).is_some();
-                found.then(|| format!("did you mean `{name}.{path}`?"))
+                found.then(|| format!("did you mean `{before}{name}.{path}`?"))
             };
             let keys: Vec<&str> = entries.keys().map(String::as_str).collect();
             let keys = || format!("keys there: {}", keys.join(", "));

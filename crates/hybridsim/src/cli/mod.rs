@@ -109,7 +109,7 @@ struct SimulateArgs {
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// The word of other tools for `--set run.seed=`
+    /// Refused: `--set run.seed=` is the way
     #[arg(long, value_name = "NUMBER", hide = true)]
     seed: Option<String>,
     /// Also show this key of the results, such as components.ssd.erases; may be repeated

@@ -134,12 +134,9 @@ impl Input {
             let path = path.display();
             let hint = match error.kind() {
                 ErrorKind::NotFound => {
-                    format!(
-                        "; `hybridsim new {path}` writes one to start from, and `hybridsim \
-                         examples` writes the examples"
-                    )
+                    "; `hybridsim new` writes one to start from, `hybridsim examples` the examples"
                 }
-                _ => String::new(),
+                _ => "",
             };
             Diagnostics::single(format!("cannot read scenario {path}: {error}{hint}"))
         })?;
