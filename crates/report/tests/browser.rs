@@ -416,7 +416,9 @@ fn names_of_a_sweep_are_not_joined_by_lines() {
         assert_ne!(page, probed);
         let open = probed.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
         let visit = visit(&browser, &open, "theme=light", 1280);
-        assert_eq!(problems(&visit, 1), [""; 0]);
+        // The canvas is read twice, which the browser remarks on.
+        let problems = problems(&visit, 1);
+        assert!(problems.iter().all(|it| it.contains("willReadFrequently")), "{problems:?}");
         let joined = attribute(&visit.dom, "data-joined").expect("the chart was looked at");
         assert_eq!(
             visit.dom.contains("line-key point-key\" viewBox"),

@@ -233,7 +233,8 @@ fn limited(direction: &str, options: &str, us: u64) -> Result<Option<OfferedRate
     let ns = us * 1000;
     let text = format!(
         r#"{{"jobs":[{{"job options":{{"bs":"4k","iodepth":"64",{options}}},
-        {direction}:{{"iops":1000,"lat_ns":{{"mean":{ns},"percentile":{{"50.000000":{ns}}}}}}}}}]}}"#
+        {direction}:{{"iops":1000,"lat_ns":{{"mean":{ns},
+        "percentile":{{"50.000000":{ns}}}}}}}}}]}}"#
     );
     parse("fio.json", &text).map(|jobs| jobs[0].offered).map_err(|error| error.to_string())
 }
