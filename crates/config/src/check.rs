@@ -10,9 +10,6 @@ use std::borrow::Cow;
 /// The entry that a plain number stands for, when that number is its only parameter.
 const CONSTANT: &str = "constant";
 
-/// The message about a key that no parameter has.
-const UNKNOWN_KEY: &str = "unknown key";
-
 /// The parameter that a plain number in place of an entry of `category` sets, if it is allowed.
 pub fn plain_number(registry: &Registry, category: &str) -> Option<&'static Param> {
     let constant = registry.descriptions(category).find(|entry| entry.name == CONSTANT)?;
@@ -98,7 +95,18 @@ impl Checker<'_> {
         path: &str,
         place: Option<&Span>,
     ) -> Settings {
-        self.unknown_keys(table, groups, reserved, path);
+        self.unknown_keys(table, groups, reserved, path, None);
+        self.values(table, groups, path, place)
+    }
+
+    /// The values of `table`, whose keys have been checked.
+    fn values(
+        &mut self,
+        table: &Table,
+        groups: &[&'static [Param]],
+        path: &str,
+        place: Option<&Span>,
+    ) -> Settings {
         let mut settings = Settings::default();
         for param in groups.iter().copied().flatten() {
             let key = join(path, param.name);
@@ -126,12 +134,14 @@ impl Checker<'_> {
         settings
     }
 
+    /// Keys that no parameter of `groups` has, where the table is one of an entry of `category`.
     fn unknown_keys(
         &mut self,
         table: &Table,
         groups: &[&'static [Param]],
         reserved: &[&str],
         path: &str,
+        category: Option<&str>,
     ) {
         let params = || groups.iter().copied().flatten().map(|param| param.name);
         for (key, span, _) in table.iter() {
@@ -139,6 +149,10 @@ impl Checker<'_> {
             if known().any(|name| name == key) {
                 continue;
             }
+            let kinds = || {
+                let kinds = self.entries_with(key, category?);
+                (!kinds.is_empty()).then(|| format!("it belongs to another kind: {kinds}"))
+            };
             let policy = self.policy_with(key, groups).map(|(param, policy)| {
                 format!("it belongs to `{param}`: {param} = {{ kind = \"{policy}\", {key} = ... }}")
             });
@@ -148,9 +162,16 @@ impl Checker<'_> {
             };
             let near = || near(key, known()).map(|name| format!("did you mean `{name}`?"));
             let all = || format!("known keys: {}", known().collect::<Vec<_>>().join(", "));
-            let help = policy.or_else(table).or_else(near).unwrap_or_else(all);
-            self.problem(Some(span), &join(path, key), UNKNOWN_KEY.to_owned(), Some(help));
+            let help = policy.or_else(table).or_else(kinds).or_else(near).unwrap_or_else(all);
+            self.problem(Some(span), &join(path, key), "unknown key".to_owned(), Some(help));
         }
+    }
+
+    /// The entries of `category` with a parameter `key`.
+    fn entries_with(&self, key: &str, category: &str) -> String {
+        let has = |entry: &Description| entry.params.iter().any(|param| param.name == key);
+        let entries = self.registry.descriptions(category).filter(has);
+        entries.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
     }
 
     /// The parameter of `groups` that takes a policy with a parameter `key`, and that policy.
@@ -216,18 +237,9 @@ impl Checker<'_> {
             other => return self.plain_entry(item, other, category, key),
         };
         let description = self.describe(category, &name, Some(&item.span), key)?;
-        let before = self.problems.len();
-        let settings =
-            self.settings(table, &[description.params], &["kind"], key, Some(&item.span));
-        for problem in self.problems[before..].iter_mut().filter(|it| it.message == UNKNOWN_KEY) {
-            let unknown = problem.key.strip_prefix(key).and_then(|rest| rest.strip_prefix('.'));
-            let owns = |entry: &Description| entry.params.iter().any(|it| Some(it.name) == unknown);
-            let owners = self.registry.descriptions(category).filter(owns);
-            let owners: Vec<&str> = owners.map(|owner| owner.name).collect();
-            if !owners.is_empty() {
-                problem.help = Some(format!("it belongs to another kind: {}", owners.join(", ")));
-            }
-        }
+        let (groups, span) = (&[description.params], Some(&item.span));
+        self.unknown_keys(table, groups, &["kind"], key, Some(category));
+        let settings = self.values(table, groups, key, span);
         Some(Value::Entry(EntryChoice { name, settings }))
     }
 

@@ -21,7 +21,7 @@ pub struct Figure {
 pub const NONE: &str = "–";
 
 type Value = fn(&RunResults) -> Option<f64>;
-type Unit = (f64, &'static str);
+pub(crate) type Unit = (f64, &'static str);
 
 /// Group, label, units and value of a metric.
 type Kind = (&'static str, &'static str, &'static [Unit], Value);
@@ -153,6 +153,12 @@ fn tenant_figures(runs: &[&RunResults]) -> Vec<Figure> {
         }
     }
     figures
+}
+
+/// `value` with one of `units`.
+pub(crate) fn one(units: &[Unit], value: f64) -> String {
+    let (unit, values) = show(units, &[Some(value)]);
+    format!("{} {unit}", values[0])
 }
 
 /// Formats values in a common unit, or each in its own where they differ too much.

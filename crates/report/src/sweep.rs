@@ -50,7 +50,7 @@ pub struct Column {
     pub name: String,
     /// The name in words, without a unit that the values are shown with.
     pub title: String,
-    /// Whether the search was for it.
+    /// The mark of an objective of a search.
     pub is_objective: bool,
     /// Whether the metric has charts; it is always in the table.
     pub is_shown: bool,
@@ -90,7 +90,7 @@ pub struct Row {
     /// By column.
     pub cells: Vec<Option<Cell>>,
     pub error: Option<String>,
-    /// Whether it is the best of a search, or one of its Pareto front.
+    /// The mark of the best row of a search, or of those on its Pareto front.
     pub best: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Results as a table for terminals.
 
 use crate::column::Numbers;
-use crate::figures::{Figure, NONE, figures, number};
+use crate::figures::{Figure, NONE, Unit, figures, number, one};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Lifetime;
 use std::fmt::Write;
@@ -12,7 +12,10 @@ const NAME_WIDTH_MAX: usize = 24;
 /// The widest table; with longer names of runs it has numbers and a legend above.
 const TABLE_WIDTH_MAX: usize = 120;
 
-const DAYS_PER_YEAR: f64 = 365.25;
+/// Units of bytes that a device endures.
+const WRITTEN: &[Unit] = &[(1e9, "GB"), (1e12, "TB"), (1e15, "PB")];
+/// Units of days.
+const LIFE: &[Unit] = &[(1.0 / 24.0, "h"), (1.0, "days"), (365.25, "years")];
 
 /// Formatting of terminal output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,17 +124,10 @@ fn row(
 /// The life of a flash device in words, and the erases of a block that it is counted in.
 fn life((lifetime, endurance): (&Lifetime, f64)) -> Option<String> {
     let (days, bytes) = (lifetime.days_even?, lifetime.host_bytes_left?);
-    let time = match days {
-        ..1.0 => format!("{} h", number(days * 24.0)),
-        ..DAYS_PER_YEAR => format!("{} days", number(days)),
-        _ => format!("{} years", number(days / DAYS_PER_YEAR)),
-    };
-    let written = if bytes < 1e12 { (bytes / 1e9, "GB") } else { (bytes / 1e12, "TB") };
+    let (written, time) = (one(WRITTEN, bytes), one(LIFE, days));
+    let erases = number(endurance);
     Some(format!(
-        "{} {} of host writes left to an endurance of {} erases, {time} at this rate",
-        number(written.0),
-        written.1,
-        number(endurance)
+        "{written} of host writes left to an endurance of {erases} erases, {time} at this rate"
     ))
 }
 

@@ -30,8 +30,8 @@ hybridsim_config::params! {
             "Both counters of a hot page are at least this; they saturate at 15.";
         decay_writes: u64 = Kind::Count { min: 1, max: 1 << 40 }, default "5117",
             "Pages written between two halvings of all counters: a page is hot that is written \
-             `threshold` times in about as many. Raise it, and `counters` with it, for a device \
-             of more pages than the source's 512 MiB.";
+             `threshold` times in about as many. With many pages none may be: raise it, and \
+             `counters` with it.";
     }
 }
 
