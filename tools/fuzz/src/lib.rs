@@ -97,7 +97,8 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
     reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
 }
 
-/// What differs without verification and with full detail, neither of which changes the system.
+/// The difference of a run without verification and with full detail, neither of which changes the
+/// system.
 fn twin(mut scenario: Scenario, registry: &Registry, verified: &RunResults) -> Option<String> {
     scenario.run.verify = false;
     let options = run::Options { detail: Detail::Full, ..run::Options::default() };

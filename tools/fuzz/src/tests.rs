@@ -146,3 +146,19 @@ fn examples_are_valid_scenarios() {
         input::scenario(&standard(), &bytes);
     }
 }
+
+#[test]
+fn a_run_that_depends_on_how_it_is_observed_is_found() {
+    let text = "[workload]\ngenerator = { kind = \"uniform\", requests = 9 }\n[component.d]\n\
+                kind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"1us\"\n";
+    let source = SourceText { name: "twin".to_owned(), text: text.to_owned() };
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    let registry = standard();
+    let scenario = Scenario::check(input, &registry).expect("a scenario");
+    let ran = run::run(&scenario, &registry, run::Options::default()).expect("a run");
+    assert_eq!(twin(scenario.clone(), &registry, &ran.results), None);
+    let mut other = ran.results;
+    other.fingerprint.push('0');
+    let reason = twin(scenario, &registry, &other).expect("they differ");
+    assert!(reason.contains("without it"), "{reason}");
+}

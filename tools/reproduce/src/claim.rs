@@ -504,6 +504,23 @@ mod tests {
     }
 
     #[test]
+    fn settings_without_a_number_are_left_out() {
+        let claim = claim("exactly = 3.0").ours(3.0);
+        let row = claim.sensitive("none", f64::NAN).sensitive("all", f64::INFINITY);
+        let row = row.sensitive("some", 4.0).judged("009/fig1");
+        let names: Vec<&str> = row.sensitivity.iter().map(|it| it.setting.as_str()).collect();
+        assert_eq!(names, ["some"]);
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_compared_lacks_no_settings() {
+        let open = || claim("exactly = 3.0\nfree = [\"k\"]\nif_it_differs = \"why\"");
+        let reason = |claim: Claim| claim.judged("009/fig1").reason.expect("there is one");
+        assert!(reason(open().ours(4.0)).contains("other values of k were not run"));
+        assert_eq!(reason(open().not_comparable("nothing to compare")), "nothing to compare");
+    }
+
+    #[test]
     fn readings_of_equal_standing_have_to_agree() {
         use Verdict::{Differs, Reproduced, Undecided};
         let judged = |ours: f64, reading: f64| {

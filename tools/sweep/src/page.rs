@@ -21,7 +21,7 @@ fn is_grid(keys: &[sweep::Key], rows: &[sweep::Row]) -> bool {
     combinations == Some(places.len())
 }
 
-/// What the page of a search has besides its points.
+/// Additions of the page of a search to that of a sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Search {
     /// Sentences above the table.

@@ -101,8 +101,8 @@ impl JobErrors {
         }
     }
 
-    /// What the jobs are judged by, and the mean error of it: the rate of closed loops, or else the
-    /// median latency.
+    /// The statistic that judges the jobs, with its mean error: the rate of closed loops, or else
+    /// the median latency.
     pub fn headline(&self) -> (&'static str, f64) {
         match self.rate_mean.is_nan() {
             false => ("requests per second", self.rate_mean),

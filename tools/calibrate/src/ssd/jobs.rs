@@ -115,7 +115,7 @@ impl MeasuredJob {
         (self.row(), self.load())
     }
 
-    /// Whether it differs from `other` in its load alone.
+    /// Agreement with `other` in all but the load.
     pub fn is_of_row(&self, other: &Self) -> bool {
         self.row() == other.row()
     }

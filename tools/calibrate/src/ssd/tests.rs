@@ -277,7 +277,7 @@ fn a_job_of_limited_rate_is_an_open_loop_while_the_drive_keeps_up() {
     assert!(bare.contains("no median latency"), "{bare}");
 }
 
-/// What `drive` delivers of random reads that arrive at `iops` a second, at most 256 outstanding.
+/// Random reads that arrive at `iops` a second on `drive`, at most 256 outstanding.
 fn offered(drive: &QueuedSsd<'_>, iops: f64) -> MeasuredJob {
     let wanted = DirectionResult { op: Op::Read, iops, mean_us: 1.0, percentiles: vec![] };
     let asked = MeasuredJob::new("randread", (4096, 256), 50, vec![wanted]);
@@ -376,6 +376,18 @@ fn requests_beyond_the_queue_of_the_drive_wait_in_the_host() {
     let drive = QueuedSsd::of_scenario("true", TRUE, &registry).expect("a drive");
     let unlimited = delivered(&drive, "randread", 32, &BOTH[..1]);
     assert!(rate(&unlimited) > 1.3 * rate(&many), "{unlimited:?} {many:?}");
+}
+
+#[test]
+fn latencies_of_an_open_loop_have_the_wait_for_the_queue_of_the_drive() {
+    let registry = registry::standard();
+    let mean_us = |queue: &str| {
+        let text = format!("{queue}{TRUE}");
+        let drive = QueuedSsd::of_scenario("mine.toml", &text, &registry).expect("a drive");
+        offered(&drive, 40e3).delivered[0].mean_us
+    };
+    let (limited, free) = (mean_us("[host]\nqueue_depth = 4\n"), mean_us(""));
+    assert!(limited > 1.2 * free, "{limited} {free}");
 }
 
 #[test]

@@ -35,21 +35,23 @@ impl Line {
     }
 }
 
+/// A month on C3 with 256 MB of SLC flash and a hash table of `entries`.
+fn with_table(load: &str, entries: u64, probing: &str, probes: u64) -> Job {
+    job("C3", 256, load)
+        .named(format!("hash table of {entries}, {probing}, {probes} probes, {load}"))
+        .set("component.ssd.hash_entries", entries)
+        .set("component.ssd.probing", format!("\"{probing}\""))
+        .set("component.ssd.probes", probes)
+}
+
 /// The four lines of a panel: linear probing for every table size, quadratic for the smallest, on
 /// which the paper compares the two methods.
 fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
-    let job = |entries: u64, probing: &str, probes: u64| {
-        job("C3", 256, load)
-            .named(format!("hash table of {entries}, {probing}, {probes} probes, {load}"))
-            .set("component.ssd.hash_entries", entries)
-            .set("component.ssd.probing", format!("\"{probing}\""))
-            .set("component.ssd.probes", probes)
-    };
     let kinds = ENTRIES.map(|entries| (entries, "linear")).into_iter();
     let kinds: Vec<(u64, &str)> = kinds.chain([(ENTRIES[0], "quadratic")]).collect();
-    let jobs = kinds
-        .iter()
-        .flat_map(|(entries, probing)| PROBES.map(|probes| job(*entries, probing, probes)));
+    let jobs = kinds.iter().flat_map(|(entries, probing)| {
+        PROBES.map(|probes| with_table(load, *entries, probing, probes))
+    });
     let mut ran = runner.run_at_seeds(&jobs.collect::<Vec<_>>(), seeds(&["H21"]))?.into_iter();
     let mut line = |(entries, probing)| {
         let ran = ran.by_ref().take(PROBES.len()).collect();
@@ -63,16 +65,13 @@ fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
 fn shorter_log(runner: &Runner) -> Result<(Setting, Vec<JobOutput>), ExperimentError> {
     let name = "one month, k = 651, hot data of 28 MiB in clusters of 2";
     let setting = setting("chang-slc-mlc/one-month-c3-ntfs", name, &[]);
-    let with = ENTRIES.map(|entries| {
-        job("C3", 256, NTFS)
-            .named(format!("hash table of {entries}, 8 probes, k = 651"))
-            .set("component.ssd.hash_entries", entries)
-            .set("component.ssd.probing", "\"linear\"")
-            .set("component.ssd.probes", 8)
-    });
-    let without = job("C3", 0, NTFS).named("no SLC flash, k = 651".to_owned());
-    let jobs: Vec<Job> =
-        [without].into_iter().chain(with).map(|job| setting.make(0, job)).collect();
+    let with = ENTRIES.map(|entries| with_table(NTFS, entries, "linear", 8));
+    let jobs = [job("C3", 0, NTFS)].into_iter().chain(with);
+    let other = |job: Job| {
+        let name = format!("{}, {}", job.name, setting.name);
+        job.at(&setting).named(name)
+    };
+    let jobs: Vec<Job> = jobs.map(other).collect();
     let ran = runner.run(&jobs)?;
     Ok((setting, ran))
 }

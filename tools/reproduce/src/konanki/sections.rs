@@ -31,7 +31,7 @@ fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
         order("konanki/complete-cleanup-spins-up-less", other, spin_ups);
         order("konanki/complete-cleanup-flushes-better", other, destage_kib);
         order("konanki/complete-cleanup-takes-less-power", other, kilojoules);
-        order("konanki/no-full-flush-delays-a-request", other, longest_s);
+        order("konanki/no-full-flush-delays-a-request", other, |ran| ran.longest_ms() / 1e3);
     }
     Ok(findings)
 }
@@ -43,10 +43,6 @@ fn spin_ups(ran: &JobOutput) -> f64 {
 
 fn kilojoules(ran: &JobOutput) -> f64 {
     ran.results.totals.energy_j.map_or(f64::NAN, |joules| joules / 1e3)
-}
-
-fn longest_s(ran: &JobOutput) -> f64 {
-    ran.results.latency_ns.all.max.map_or(f64::NAN, |ns| ns as f64 / 1e9)
 }
 
 /// Mean length of a write to the disk while cleaning, KiB.
