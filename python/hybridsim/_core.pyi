@@ -53,8 +53,7 @@ class Study:
         finished: Callable[[], object] | None,
     ) -> None: ...
     def outcome(self, number: int) -> str | None: ...
-    def html(self, title: str) -> str: ...
-    def search_html(
+    def html(
         self,
         title: str,
         notes: list[str],

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._lazy import lazily
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,14 +124,7 @@ def _dtype(event: str | None = None) -> np.dtype[Any]:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name == "DTYPE":
-            return _dtype()
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazily(__name__, DTYPE=_dtype)
 
 
 def of(batch: npt.NDArray[Any], event: str) -> npt.NDArray[Any]:

@@ -254,9 +254,19 @@ def write_report(path: str | os.PathLike[str], results: list[Result]) -> None:
 
 
 def _duration(ns: float) -> str:
-    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-    scale, unit = next((unit for unit in units if ns >= unit[0]), units[-1])
-    return f"{ns / scale:.4g} {unit}"
+    return _scaled(ns, ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")))
+
+
+def _size(size: float) -> str:
+    kib = 1024.0
+    return _scaled(
+        size, ((kib**4, "TiB"), (kib**3, "GiB"), (kib**2, "MiB"), (kib, "KiB"), (1, "B"))
+    )
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    scale, unit = next((unit for unit in units if value >= unit[0]), units[-1])
+    return f"{value / scale:.4g} {unit}"
 
 
 def _write(path: pathlib.Path, text: str) -> None:

@@ -132,12 +132,14 @@ class Search:
         """The best feasible trial; of several objectives, the best by the first."""
         front = self.front
         if not front:
-            failed = next((trial.error for trial in self.trials if trial.error), None)
-            reason = f"; the first that failed: {failed}" if failed else ""
-            raise Error(
-                f"no trial satisfies the constraints: widen the ranges, or try more{reason}"
-            )
+            raise Error(self._no_front())
         return min(front, key=lambda trial: self._losses(trial)[0])
+
+    def _no_front(self) -> str:
+        """Why there is no best trial."""
+        failed = next((trial.error for trial in self.trials if trial.error), None)
+        reason = f"; the first that failed: {failed}" if failed else ""
+        return f"no trial satisfies the constraints: widen the ranges, or try more{reason}"
 
     @property
     def front(self) -> tuple[Trial, ...]:
@@ -183,7 +185,7 @@ class Search:
         front = self.front
         paths = [(it.path, it.maximize) for it in self.objectives if it.path != COST]
         best = [complete.index(trial.number) for trial in front]
-        self._again()._search_report(path, title, self._notes(front), paths, best)
+        self._again()._report(path, title, self._notes(front), paths, best)
 
     def _notes(self, front: tuple[Trial, ...]) -> list[str]:
         """The objectives and the answer, in sentences."""
@@ -191,7 +193,7 @@ class Search:
         wanted = "; ".join(str(objective) for objective in self.objectives)
         notes = [f"{'Objectives' if several else 'Objective'}: {wanted}."]
         if not front:
-            return [*notes, "No trial satisfies the constraints."]
+            return [*notes, f"There is no best: {self._no_front()}."]
         if several:
             return [*notes, f"Pareto front: {len(front)} of {len(self.trials)} trials."]
         (best,) = front

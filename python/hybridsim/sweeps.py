@@ -158,18 +158,17 @@ class Sweep:
 
     def report(self, path: str | os.PathLike[str], title: str = "Sweep") -> None:
         """Writes the charts of ``hybridsim sweep --out``, one HTML file."""
-        pathlib.Path(path_text(path)).write_text(self._planned().html(title), "utf-8")
+        self._report(path, title)
 
-    def _search_report(
+    def _report(
         self,
         path: str | os.PathLike[str],
         title: str,
-        notes: list[str],
-        objectives: list[tuple[str, bool]],
-        best: list[int],
+        notes: Iterable[str] = (),
+        objectives: Iterable[tuple[str, bool]] = (),
+        best: Iterable[int] = (),
     ) -> None:
-        """Writes the page of a search, whose best rows are marked."""
-        page = self._planned().search_html(title, notes, objectives, best)
+        page = self._planned().html(title, list(notes), list(objectives), list(best))
         pathlib.Path(path_text(path)).write_text(page, "utf-8")
 
     def _planned(self) -> Any:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._lazy import lazily
 from .errors import ArgumentError, call, missing, path_text
-from .results import _duration
+from .results import _duration, _size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,14 +47,7 @@ def _dtype() -> np.dtype[Any]:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name == "DTYPE":
-            return _dtype()
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazily(__name__, DTYPE=_dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +213,3 @@ def convert(
     done = json.loads(call(_core.convert, path_text(source), path_text(target), to, format))
     done["loses"], done["warnings"] = tuple(done["loses"]), tuple(done["warnings"])
     return Converted(**done)
-
-
-def _size(size: int) -> str:
-    units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
-    scale, unit = next((unit for unit in units if size >= unit[0]), units[-1])
-    return f"{size / scale:.4g} {unit}"

@@ -200,16 +200,9 @@ impl Study {
         self.outcomes[number].as_ref().map(json)
     }
 
-    /// The page of the sweep.
-    fn html(&self, title: &str) -> PyResult<String> {
-        failure::guarded(|| {
-            Ok(self.table(&[]).map(|table| table.html(title, "")).unwrap_or_default())
-        })
-    }
-
-    /// The page of a search: sentences above the table, objectives by their path with whether more
-    /// is better, and the best rows.
-    fn search_html(
+    /// The page of the sweep; of a search with sentences above the table, objectives by their path
+    /// with whether more is better, and the best rows.
+    fn html(
         &self,
         py: Python<'_>,
         title: &str,

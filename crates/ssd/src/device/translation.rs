@@ -118,14 +118,14 @@ pub trait Fill {
     /// Preconditions new flash. `progress` returns false to end it.
     ///
     /// # Errors
-    /// When the flash takes no more data.
+    /// Fails when the flash takes no more data.
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String>;
 
     /// Writes those of the first `pages` logical pages that hold no data; they read as zeros, as
     /// before.
     ///
     /// # Errors
-    /// When the flash takes no more data.
+    /// Fails when the flash takes no more data.
     fn fill(&mut self, ctx: &Ctx<'_>, pages: u32) -> Result<(), FtlError>;
 }
 
