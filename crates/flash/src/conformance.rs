@@ -9,7 +9,7 @@
 
 use crate::array::{Array, ProgramOrder};
 use crate::event::Cause;
-use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use crate::ftl::{self, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
 use crate::geometry::{BlockId, Geometry, Lpn, Shape};
 use crate::ops::{FRESH, FlashOps, OpKind};
 use hybridsim_config::param::Settings;
@@ -24,6 +24,8 @@ pub enum HostOp {
     Write(u32),
     Read(u32),
     Trim(u32),
+    /// The data of a block are to be moved.
+    Refresh(u32),
     /// The device is idle, and the FTL may work in the background.
     Idle,
 }
@@ -71,6 +73,8 @@ pub struct Coverage {
     /// Host writes.
     pub writes: u64,
     pub erases: u64,
+    /// Blocks that the FTL refreshed when asked to.
+    pub refreshed: u64,
 }
 
 /// An FTL under test.
@@ -133,6 +137,7 @@ fn draw(stream: &mut Stream) -> Case {
             roll if roll < write => HostOp::Write(page),
             roll if roll < write + trim => HostOp::Trim(page),
             99 => HostOp::Idle,
+            98 => HostOp::Refresh(page),
             _ => HostOp::Read(page),
         });
     }
@@ -196,6 +201,7 @@ fn run_unguarded(
         trimmed: vec![false; exported_pages as usize],
         versions: 0,
         erases: 0,
+        refreshed: 0,
         twin: None,
         rebuild: &rebuild,
         saves: subject.saves,
@@ -203,6 +209,7 @@ fn run_unguarded(
     let result = device.run(&case.ops);
     coverage.writes += device.versions;
     coverage.erases += device.erases;
+    coverage.refreshed += device.refreshed;
     match result {
         Err(Stop::Failure(reason)) => return Err(reason),
         Err(Stop::Error(FtlError::WornOut(_))) => {
@@ -254,6 +261,8 @@ struct TestDevice<'a> {
     /// Versions written so far.
     versions: u64,
     erases: u64,
+    /// Blocks refreshed.
+    refreshed: u64,
     /// The FTL and flash restored from the saved state.
     twin: Option<Pair>,
     /// Builds a new FTL and new flash.
@@ -284,14 +293,8 @@ impl TestDevice<'_> {
                 HostOp::Write(page) => self.write_request(page % count)?,
                 HostOp::Read(page) => self.read(page % count)?,
                 HostOp::Trim(page) => self.trim(page % count)?,
-                HostOp::Idle => {
-                    self.flash.clear();
-                    let worked = self.ftl.idle(&mut self.flash);
-                    self.twin_agrees("background work", &worked, |ftl, flash| ftl.idle(flash))?;
-                    // Operations before an error have been executed.
-                    self.apply(0)?;
-                    worked.map_err(Stop::Error)?;
-                }
+                HostOp::Refresh(number) => self.refresh(number)?,
+                HostOp::Idle => drop(self.idle()?),
             }
             if (number + 1) % audit_every == 0 {
                 self.flash.array().audit()?;
@@ -365,6 +368,34 @@ impl TestDevice<'_> {
         self.apply(0)?;
         result.map_err(Stop::Error)?;
         self.trimmed[page as usize] = true;
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, Stop> {
+        self.flash.clear();
+        let worked = self.ftl.idle(&mut self.flash);
+        self.twin_agrees("background work", &worked, |ftl, flash| ftl.idle(flash))?;
+        // Operations before an error have been executed.
+        self.apply(0)?;
+        worked.map_err(Stop::Error)
+    }
+
+    /// Has the FTL refresh a block, which it then erases within the following background work.
+    fn refresh(&mut self, number: u32) -> Result<(), Stop> {
+        let block = BlockId(number % self.flash.array().geometry().blocks());
+        let erased = |array: &Array| (array.erases(block), array.is_retired(block));
+        let before = erased(self.flash.array());
+        self.flash.clear();
+        let begun = ftl::refresh(&mut *self.ftl, block, &mut self.flash);
+        let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl::refresh(ftl, block, flash);
+        self.twin_agrees("a refresh", &begun, again)?;
+        self.apply(0)?;
+        self.refreshed += u64::from(begun);
+        while begun && erased(self.flash.array()) == before {
+            if !self.idle()? {
+                return Err(Stop::Failure(format!("it began to refresh {block:?}, but stopped")));
+            }
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::defaults;
-use hybridsim_flash::ftl::{self, FtlEntry};
+use hybridsim_flash::ftl::{self, FtlEntry, REFRESH};
 
 const ORDERS: [ProgramOrder; 3] =
     [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any];
@@ -82,6 +82,8 @@ fn every_ftl_conforms_with_every_choice_policy_and_program_order() {
                     coverage.worn_out > 3 && coverage.erases > 1_000,
                     "{name}: the cases did not wear it out: {coverage:?}"
                 );
+                let refreshes = entry.provides.contains(&REFRESH);
+                assert_eq!(coverage.refreshed > 20, refreshes, "{name}: {coverage:?}");
             }
         }
     }

@@ -8,6 +8,7 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     EventRecord, LatencyPhase, Lba, Op, Outcome, Request, SimDuration, SimTime, Stream,
 };
+use hybridsim_flash::ftl::{ENTRIES, REFRESH};
 use hybridsim_flash::{Cause, FlashEvent, defaults};
 use hybridsim_ssd::device::build_ssd;
 use std::collections::BTreeSet;
@@ -347,8 +348,13 @@ fn reads_of_a_block_disturb_it_until_it_is_refreshed() {
 #[test]
 fn refreshed_data_remain_what_the_host_wrote() {
     let paced = |gc| page_ftl(&[("gc_pace", text(gc))]);
-    let dftl = defaults::entry("ftl", "dftl", &hybridsim_ssd::registry());
-    for ftl in [paced("incremental"), paced("blocking"), dftl] {
+    let registry = hybridsim_ssd::registry();
+    let refreshing = ENTRIES.iter().filter(|entry| entry.provides.contains(&REFRESH));
+    let defaults = refreshing
+        .map(|entry| defaults::entry("ftl", entry.description.name, &registry))
+        .collect::<Vec<_>>();
+    assert_eq!(defaults.len(), ENTRIES.len() - 1, "all but raw flash");
+    for ftl in defaults.into_iter().chain([paced("blocking")]) {
         for rule in ["errors.refresh_reads", "errors.refresh_age", "errors.refresh_retries"] {
             let value = match rule {
                 "errors.refresh_reads" => Value::Count(10),
@@ -461,12 +467,12 @@ fn settings_that_cannot_work_are_named() {
         build(settings).err().into_iter().flatten().map(|problem| problem.param).collect()
     };
     let registry = hybridsim_ssd::registry();
-    let fast = modelled()
-        .and("ftl", defaults::entry("ftl", "fast", &registry))
+    let raw = modelled()
+        .and("ftl", defaults::entry("ftl", "raw", &registry))
         .and("idle_after", us(5))
         .and("errors.refresh_reads", Value::Count(10))
         .and("errors.refresh_age", us(5));
-    assert_eq!(names(&fast), ["errors.refresh_reads", "errors.refresh_age"]);
+    assert_eq!(names(&raw), ["errors.refresh_reads", "errors.refresh_age"]);
     assert_eq!(
         names(&modelled().and("errors.ecc_codeword", Value::Bytes(0))),
         ["errors.ecc_codeword"]

@@ -16,7 +16,7 @@
 //! A real device finds the newest copy in the spare areas; here the array provides it.
 
 use super::merge::{self, BlockAudit, BlockBuffer, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::Lists;
@@ -36,7 +36,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  areas",
         params: Parameters::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -325,6 +325,10 @@ impl Ftl for Anand {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let mut blocks = BlockAudit::new(flash);
         for (chain, ends) in (0u32..).zip(&self.chains) {
@@ -340,6 +344,18 @@ impl Ftl for Anand {
             }
         }
         blocks.finish(self.free.iter())
+    }
+}
+
+impl Maintenance for Anand {
+    /// Folds the chain of `block` into a free unit, or through the controller's memory.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let Some(chain) = merge::logical_block(block, flash) else { return false };
+        if let Some(unit) = self.free.take(false) {
+            self.fold_into(chain, unit, None, flash);
+            return true;
+        }
+        self.rewrite(chain, None, flash).is_ok()
     }
 }
 

@@ -5,8 +5,8 @@
 //! block, a data block that was never programmed is not erased, and there are partial merges beside
 //! switch and full merges.
 
-use super::FtlEntry;
 use super::log_block::{Parameters, build};
+use super::{FtlEntry, REFRESH};
 use hybridsim_config::param::Param;
 use hybridsim_config::registry::Description;
 
@@ -19,7 +19,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  of log blocks are in memory, so no spare areas are read for them",
         params: PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 

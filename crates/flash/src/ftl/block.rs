@@ -5,7 +5,7 @@
 //! the whole block, so a random write costs copying a block.
 
 use super::merge::{self, BlockAudit};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::wear::FreeBlocks;
@@ -21,7 +21,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  Beyond that, a block whose last page is trimmed is erased at once",
         params: &[],
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -52,23 +52,19 @@ impl BlockMap {
         self.free.take(false).ok_or_else(|| merge::worn_out(self.map.len(), flash))
     }
 
-    /// Moves the block to a free one, with the host's page `lpn` in place of its old version.
-    fn move_block(&mut self, lpn: Lpn, old: BlockId, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (logical, offset) = self.geometry.split(lpn);
+    /// Moves `old`, the block of `logical`, to a free one, with the host's page `pending` in place
+    /// of its old version.
+    fn move_block(
+        &mut self,
+        (logical, old): (u32, BlockId),
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) -> Result<(), FtlError> {
         let new = self.take_free(flash)?;
-        let mut last = After::NOTHING;
-        for at in 0..self.geometry.pages_per_block() {
-            let from = self.geometry.page(old, at);
-            let valid = merge::is_valid(from, flash);
-            if at == offset {
-                merge::program_to(lpn, new, at, flash);
-                if valid {
-                    flash.invalidate(from);
-                }
-            } else if valid {
-                last = merge::copy_to(from, new, at, flash);
-            }
-        }
+        let newest = |offset, flash: &FlashOps| {
+            Some(self.geometry.page(old, offset)).filter(|page| merge::is_valid(*page, flash))
+        };
+        let last = merge::merge_into(new, logical, pending, newest, flash);
         self.map[logical as usize] = Some(new);
         merge::recycle(&mut self.free, old, last, flash);
         Ok(())
@@ -92,7 +88,7 @@ impl Ftl for BlockMap {
             }
         };
         if !merge::is_open(block, offset, flash) {
-            return self.move_block(lpn, block, flash);
+            return self.move_block((logical, block), Some(lpn), flash);
         }
         merge::program_to(lpn, block, offset, flash);
         Ok(())
@@ -113,12 +109,23 @@ impl Ftl for BlockMap {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let mut blocks = BlockAudit::new(flash);
         for (logical, block) in (0..).zip(&self.map) {
             block.map_or(Ok(()), |block| blocks.data(block, logical, true))?;
         }
         blocks.finish(self.free.iter())
+    }
+}
+
+impl Maintenance for BlockMap {
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        merge::logical_block(block, flash)
+            .is_some_and(|logical| self.move_block((logical, block), None, flash).is_ok())
     }
 }
 

@@ -10,7 +10,8 @@
 //! A write that breaks the sequence of the sequential log block becomes part of its merge.
 
 use super::log_map::{self, LogMap, LogShare, Sequential};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::merge;
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::registry::Description;
@@ -26,7 +27,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  pages in order a first write goes in place only if it is the next page",
         params: LogShare::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -62,15 +63,23 @@ impl Fast {
         flash: &mut FlashOps,
     ) -> Result<After, FtlError> {
         let Some(log) = self.sequential else { return Ok(After::NOTHING) };
-        let written = pending.is_some_and(|lpn| self.map.split(lpn).1 < log.next);
-        let last = if written {
+        if pending.is_some_and(|lpn| self.map.split(lpn).1 < log.next) {
             // The log block holds an old version of the page: only a full merge can replace it.
-            let last = self.map.merge_fully(log.logical, pending, flash)?;
-            self.map.erase(BlockId(log.block), last, flash);
-            last
-        } else {
-            self.map.complete(log, pending, flash)
-        };
+            return self.replace_sequential(log, pending, flash);
+        }
+        self.sequential = None;
+        Ok(self.map.complete(log, pending, flash))
+    }
+
+    /// Merges the logical block of the sequential log block `log` fully, and erases `log`.
+    fn replace_sequential(
+        &mut self,
+        log: Sequential,
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) -> Result<After, FtlError> {
+        let last = self.map.merge_fully(log.logical, pending, flash)?;
+        self.map.erase(BlockId(log.block), last, flash);
         self.sequential = None;
         Ok(last)
     }
@@ -108,27 +117,28 @@ impl Fast {
             if self.random.len() < limit {
                 break;
             }
-            self.reclaim(flash)?;
+            // There is one: the limit is above 0.
+            self.reclaim(0, flash)?;
         }
         let block = self.map.take(flash)?;
         self.random.push_back(block.0);
         Ok(block)
     }
 
-    /// Merges every logical block that has a page in the oldest random log block, and erases it.
-    fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let victim = BlockId(*self.random.front().expect("there are random log blocks"));
+    /// Merges every logical block that has a page in the random log block `at`, and erases it.
+    fn reclaim(&mut self, at: usize, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let victim = BlockId(self.random[at]);
         let (mut offset, mut last) = (0, After::NOTHING);
-        while let Some(at) = flash.array().next_valid(victim, offset) {
-            offset = at + 1;
-            let lpn = flash.array().owner(self.map.geometry().page(victim, at));
+        while let Some(page) = flash.array().next_valid(victim, offset) {
+            offset = page + 1;
+            let lpn = flash.array().owner(self.map.geometry().page(victim, page));
             let logical = self.map.split(lpn).0;
             last = match self.sequential_of(logical) {
                 Some(_) => self.finish_sequential(None, flash)?,
                 None => self.map.merge_fully(logical, None, flash)?,
             };
         }
-        self.random.pop_front();
+        self.random.remove(at);
         self.map.erase(victim, last, flash);
         // Log blocks are reclaimed in order, even without valid pages.
         while self.map.emptied().is_some() {}
@@ -169,9 +179,30 @@ impl Ftl for Fast {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let sequential: Vec<_> = self.sequential.into_iter().collect();
         self.map.audit(&sequential, self.random.iter().copied(), flash)
+    }
+}
+
+impl Maintenance for Fast {
+    /// Merges the logical blocks with pages in `block`.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let Some(logical) = merge::logical_block(block, flash) else { return false };
+        if let Some(at) = self.random.iter().position(|log| *log == block.0) {
+            return self.reclaim(at, flash).is_ok();
+        }
+        let merged = match self.sequential_of(logical) {
+            Some(log) if log.block == block.0 => self.replace_sequential(log, None, flash),
+            Some(_) => self.finish_sequential(None, flash),
+            None => self.map.merge_fully(logical, None, flash),
+        };
+        while self.map.emptied().is_some() {}
+        merged.is_ok()
     }
 }
 

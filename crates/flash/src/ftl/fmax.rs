@@ -16,7 +16,7 @@
 //! here a page table in memory holds the page of each offset.
 
 use super::merge::{self, BlockAudit, BlockBuffer, LogPageTables, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::heap::{BlockHeap, Top};
@@ -34,7 +34,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  spare areas",
         params: &[],
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -283,6 +283,10 @@ impl Ftl for Fmax {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let mut blocks = BlockAudit::new(flash);
         for (number, chain) in (0u32..).zip(&self.chains) {
@@ -305,6 +309,14 @@ impl Ftl for Fmax {
             }
         }
         blocks.finish(self.free.iter())
+    }
+}
+
+impl Maintenance for Fmax {
+    /// Folds the chain of `block`.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        merge::logical_block(block, flash)
+            .is_some_and(|chain| self.fold(chain, None, flash).is_ok())
     }
 }
 

@@ -18,7 +18,7 @@
 //! holds for requests with data behind them in the block.
 
 use super::merge::{self, BlockBuffer};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::array::{PageState, ProgramOrder};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
@@ -38,7 +38,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  corrected",
         params: Parameters::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -81,22 +81,26 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl InPlace {
-    /// Reads, erases and writes back the block of `lpn` except for `run` pages from `lpn` on, of
-    /// which the first is programmed with data of the host and the others by the next calls.
-    fn rewrite(&mut self, lpn: Lpn, run: u32, flash: &mut FlashOps) {
-        let (block, offset) = self.geometry.split(lpn);
-        let block = BlockId(block);
-        let behind = flash.array().next_valid(block, offset + run);
+    /// Reads, erases and writes back `block` except for the pages `request`, of which the first is
+    /// programmed with the host's page `pending` and the others by the next calls.
+    fn rewrite(
+        &mut self,
+        block: BlockId,
+        request: Range<u32>,
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) {
+        let behind = flash.array().next_valid(block, request.end);
         if self.whole_block {
             self.read_rest(block, flash);
         }
         self.buffer.load(block, flash);
         if flash.array().order() == ProgramOrder::Any || behind.is_none() {
-            self.buffer.discard(offset, offset + run);
+            self.buffer.discard(request.start, request.end);
         }
-        self.buffer.store(block, Some(lpn), flash);
+        self.buffer.store(block, pending, flash);
         if self.whole_block && flash.array().order() == ProgramOrder::Any {
-            self.program_rest(block, offset..offset + run, flash);
+            self.program_rest(block, request, flash);
         }
     }
 
@@ -150,7 +154,7 @@ impl Ftl for InPlace {
                 flash.array().endurance()
             )));
         }
-        self.rewrite(lpn, run, flash);
+        self.rewrite(block, offset..offset + run, Some(lpn), flash);
         Ok(())
     }
 
@@ -182,6 +186,15 @@ impl Ftl for InPlace {
 }
 
 impl Maintenance for InPlace {
+    /// Rewrites `block` where it is.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let can = flash.array().valid(block) > 0 && merge::survives_erase(block, flash);
+        if can {
+            self.rewrite(block, 0..0, None, flash);
+        }
+        can
+    }
+
     fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         if self.prewrite == 0.0 {
             return Ok(());

@@ -11,8 +11,8 @@
 //! defaults.
 
 use super::log_map::{self, LogMap, LogShare, Sequential};
-use super::merge::NONE;
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::merge::{self, NONE};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::lists::{Lists, LruList};
 use crate::ops::{After, FlashOps};
@@ -29,7 +29,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  the victim is the oldest cold log block, whatever its merges cost",
         params: Parameters::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -234,7 +234,7 @@ impl Last {
             if self.random < limit {
                 break;
             }
-            self.reclaim(flash)?;
+            self.reclaim(self.victim(), flash)?;
         }
         let block = self.map.take(flash)?;
         self.begun += 1;
@@ -244,11 +244,15 @@ impl Last {
         Ok(block)
     }
 
-    /// Erases the oldest full random log block of cold pages, or of hot pages if there is none,
-    /// after merging every logical block with a valid page in it.
-    fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+    /// The oldest full random log block of cold pages, or of hot pages if there is none.
+    fn victim(&self) -> BlockId {
         let victim = self.full.first(COLD).or_else(|| self.full.first(HOT));
-        let victim = BlockId(victim.expect("of two or more log blocks one is full"));
+        BlockId(victim.expect("of two or more log blocks one is full"))
+    }
+
+    /// Merges every logical block with a valid page in the full random log block `victim`, and
+    /// erases it.
+    fn reclaim(&mut self, victim: BlockId, flash: &mut FlashOps) -> Result<(), FtlError> {
         let (mut offset, mut last) = (0, After::NOTHING);
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
@@ -317,6 +321,10 @@ impl Ftl for Last {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         for (slot, log) in self.sequential.iter().enumerate() {
             if self.slot_of(log.logical) != Some(slot) {
@@ -331,6 +339,25 @@ impl Ftl for Last {
             return Err(format!("{} random log blocks, counted {}", logs.len(), self.random));
         }
         self.map.audit(&self.sequential, logs.into_iter(), flash)
+    }
+}
+
+impl Maintenance for Last {
+    /// Merges the logical blocks with pages in `block`. Returns false for a random log block that
+    /// is being filled.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let Some(logical) = merge::logical_block(block, flash) else { return false };
+        if self.logs[block.0 as usize].part != NO_LOG {
+            return !self.open.contains(&block.0) && self.reclaim(block, flash).is_ok();
+        }
+        let merged = match self.slot_of(logical) {
+            Some(slot) => {
+                let whole = self.sequential[slot].block == block.0;
+                self.merge_sequential(slot, None, whole, flash)
+            }
+            None => self.map.merge_fully(logical, None, flash),
+        };
+        merged.is_ok()
     }
 }
 

@@ -29,6 +29,13 @@ pub fn is_open(block: BlockId, offset: u32, flash: &FlashOps) -> bool {
     }
 }
 
+/// The logical block of the first valid page of `block`, if it has one.
+pub fn logical_block(block: BlockId, flash: &FlashOps) -> Option<u32> {
+    let array = flash.array();
+    let page = array.geometry().page(block, array.next_valid(block, 0)?);
+    Some(array.geometry().split(array.owner(page)).0)
+}
+
 pub fn survives_erase(block: BlockId, flash: &FlashOps) -> bool {
     flash.array().erases(block) + 1 < flash.array().endurance_of(block)
 }
@@ -72,7 +79,7 @@ pub fn program_to(lpn: Lpn, block: BlockId, offset: u32, flash: &mut FlashOps) -
 }
 
 /// A full merge: copies the newest version of each page of `logical` to `target`, with the host's
-/// page `pending` in place of its old version. Returns the last operation.
+/// page `pending`, if any, in place of its old version. Returns the last operation.
 pub fn merge_into(
     target: BlockId,
     logical: u32,

@@ -27,6 +27,7 @@ mod superblock;
 #[cfg(test)]
 mod tests;
 
+use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 pub use crate::request::Hint;
@@ -149,8 +150,8 @@ pub trait Maintenance {
         Ok(())
     }
 
-    /// Moves the data of `block`, at once or in the following [`Ftl::idle`] steps, and erases it.
-    /// Returns whether it could. An FTL that does so provides [`REFRESH`].
+    /// Moves the data of `block`, at once or in the following [`Ftl::idle`] steps, and erases it;
+    /// false if it holds none, or cannot now. An FTL that does so provides [`REFRESH`].
     fn refresh(&mut self, _block: BlockId, _flash: &mut FlashOps) -> bool {
         false
     }
@@ -158,6 +159,19 @@ pub trait Maintenance {
     /// The power failed: memory outside the device is lost. The contents of the device's own memory
     /// are rebuilt by its recovery.
     fn power_lost(&mut self) {}
+}
+
+/// Has `ftl` refresh `block` ([`Maintenance::refresh`]). What its merges, folds or collections do
+/// for that counts as refresh.
+pub fn refresh(ftl: &mut dyn Ftl, block: BlockId, flash: &mut FlashOps) -> bool {
+    let first = flash.list().len();
+    let begun = ftl.maintenance().is_some_and(|ftl| ftl.refresh(block, flash));
+    for op in &mut flash.list_mut()[first..] {
+        if matches!(op.cause, Cause::Merge | Cause::Fold | Cause::Gc) {
+            op.cause = Cause::Refresh;
+        }
+    }
+    begun
 }
 
 /// Constants of an FTL that was built.

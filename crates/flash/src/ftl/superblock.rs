@@ -14,7 +14,9 @@
 //! block's worth of pages that are not valid, and one block is always free to copy to.
 
 use super::merge::{self, BlockAudit, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, log_map};
+use super::{
+    BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH, log_map,
+};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::{Lists, LruList};
@@ -33,7 +35,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  map that is not cached costs one read, whatever its depth; sizes are assumed",
         params: Parameters::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -239,10 +241,21 @@ impl Superblock {
         let fewest = |block: &&u32| flash.array().valid(BlockId(**block));
         let victim = self.row(group).iter().filter(candidate).min_by_key(fewest);
         let victim = BlockId(*victim.ok_or_else(|| self.worn_out(flash))?);
-        let valid = flash.array().valid(victim);
-        if valid == self.geometry.pages_per_block()
-            || (valid > self.free_pages(group, flash) && self.free.is_empty())
-        {
+        if flash.array().valid(victim) == self.geometry.pages_per_block() {
+            return Err(self.worn_out(flash));
+        }
+        self.empty(group, victim, flash)
+    }
+
+    /// Moves the valid pages of `victim`, a block of `group`, to its others or a new one, and
+    /// erases it.
+    fn empty(
+        &mut self,
+        group: usize,
+        victim: BlockId,
+        flash: &mut FlashOps,
+    ) -> Result<(), FtlError> {
+        if flash.array().valid(victim) > self.free_pages(group, flash) && self.free.is_empty() {
             return Err(self.worn_out(flash));
         }
         let (mut offset, mut last) = (0, After::NOTHING);
@@ -328,6 +341,10 @@ impl Ftl for Superblock {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let array = flash.array();
         let mut blocks = BlockAudit::new(flash);
@@ -360,6 +377,16 @@ impl Ftl for Superblock {
             true => Ok(()),
             false => Err(format!("{mapped} pages mapped, {} valid", array.valid_pages())),
         }
+    }
+}
+
+impl Maintenance for Superblock {
+    /// Moves the pages of `block` within its superblock. Returns false for the block being filled.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let Some(logical) = merge::logical_block(block, flash) else { return false };
+        let group = self.group_of(Lpn(logical * self.geometry.pages_per_block()));
+        let open = self.groups[group].open == block.0 && self.free_pages(group, flash) > 0;
+        !open && self.empty(group, block, flash).is_ok()
     }
 }
 

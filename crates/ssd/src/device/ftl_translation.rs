@@ -11,7 +11,7 @@ use hybridsim_engine::{Ctx, Loader, Op, Request, Saver, SimDuration, SimTime, St
 use hybridsim_flash::SavedState;
 use hybridsim_flash::array::Array;
 use hybridsim_flash::event::FlashEvent;
-use hybridsim_flash::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use hybridsim_flash::ftl::{self, EXPECTED_MAX, Ftl, FtlError, Hint};
 use hybridsim_flash::geometry::{Lpn, Ppn};
 use hybridsim_flash::ops::FlashOps;
 use hybridsim_flash::precondition::{self, Precondition};
@@ -206,9 +206,8 @@ impl Translation for FtlTranslation {
         let mut more = ftl.idle(&mut back_end.flash);
         // One block at a time, and garbage collection first: it needs the place of the victim.
         if more == Ok(false)
-            && back_end.begin_refresh(ctx.now(), |block, flash| {
-                ftl.maintenance().is_some_and(|it| it.refresh(block, flash))
-            })
+            && back_end
+                .begin_refresh(ctx.now(), |block, flash| ftl::refresh(&mut **ftl, block, flash))
         {
             more = ftl.idle(&mut back_end.flash);
         }

@@ -20,7 +20,7 @@
 mod tests;
 
 use super::merge::{self, BlockAudit, BlockBuffer, LogPageTables, NONE};
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::lists::Lists;
@@ -38,7 +38,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  free blocks only when a block without one is written; the paper leaves open which",
         params: Parameters::PARAMS,
     },
-    provides: &[],
+    provides: &[REFRESH],
     build,
 };
 
@@ -279,7 +279,7 @@ impl LogBlock {
         } else if self.can_switch(&log) {
             self.switch(slot, flash);
         } else if let Some(target) = self.free.take(false) {
-            self.full_merge(slot, target, flash);
+            self.full_merge(log.logical, target, flash);
         } else {
             let target = self.survivor(slot, flash).ok_or_else(|| self.no_room(flash))?;
             self.rewrite(slot, target, flash);
@@ -334,15 +334,18 @@ impl LogBlock {
         self.recycle_data(old, last, flash);
     }
 
-    /// Copies the newest pages of log and data block to `target`.
-    fn full_merge(&mut self, slot: u32, target: BlockId, flash: &mut FlashOps) {
-        let log = self.logs[slot as usize];
-        let newest = |offset, flash: &FlashOps| self.find(log.logical, offset, flash);
-        let last = merge::merge_into(target, log.logical, None, newest, flash);
-        self.end_log(slot);
-        let old = std::mem::replace(&mut self.data[log.logical as usize], target.0);
+    /// Copies the newest pages of data block and log block, if there is one, to `target`.
+    fn full_merge(&mut self, logical: u32, target: BlockId, flash: &mut FlashOps) {
+        let newest = |offset, flash: &FlashOps| self.find(logical, offset, flash);
+        let last = merge::merge_into(target, logical, None, newest, flash);
+        let old = std::mem::replace(&mut self.data[logical as usize], target.0);
         self.recycle_data(BlockId(old), last, flash);
-        self.recycle(BlockId(log.block), last, flash);
+        let slot = self.log_of[logical as usize];
+        if slot != NONE {
+            let log = BlockId(self.logs[slot as usize].block);
+            self.end_log(slot);
+            self.recycle(log, last, flash);
+        }
     }
 
     /// The slot of the log block of `logical`, which gets one if it has none.
@@ -417,6 +420,10 @@ impl Ftl for LogBlock {
         Properties { mapping_ram_bytes, ..Properties::default() }
     }
 
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
+    }
+
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let mut blocks = BlockAudit::new(flash);
         let mut logs = 0;
@@ -440,5 +447,14 @@ impl Ftl for LogBlock {
             return Err(format!("{counted} free and log blocks of {spare}"));
         }
         blocks.finish(self.free.iter().chain(self.reserve.iter()))
+    }
+}
+
+impl Maintenance for LogBlock {
+    /// Merges the logical block of `block` fully.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let Some(logical) = merge::logical_block(block, flash) else { return false };
+        let target = self.free.take(false);
+        target.map(|target| self.full_merge(logical, target, flash)).is_some()
     }
 }

@@ -33,7 +33,10 @@ mod moves;
 
 use super::frontier::{self, Frontier, RESERVE_BLOCKS, Rotation};
 use super::page_table::PageTable;
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Properties, SLC_MODE, SlcBlocks};
+use super::{
+    BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, Maintenance, Properties, REFRESH, SLC_MODE,
+    SlcBlocks,
+};
 use crate::array::PageRun;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -55,7 +58,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
                  Intel 660p)",
         params: Parameters::PARAMS,
     },
-    provides: &[SLC_MODE],
+    provides: &[REFRESH, SLC_MODE],
     build,
 };
 
@@ -417,6 +420,10 @@ impl Ftl for SlcCache {
             unsaveable: self.policy.check_saveable().err(),
             ..Properties::default()
         }
+    }
+
+    fn maintenance(&mut self) -> Option<&mut dyn Maintenance> {
+        Some(self)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use super::{Moving, Pool, SlcCache};
 use crate::event::Cause;
+use crate::ftl::Maintenance;
 use crate::ftl::frontier::{self, Frontier};
 use crate::geometry::BlockId;
 use crate::ops::{After, FlashOps};
@@ -224,5 +225,36 @@ impl SlcCache {
             self.pools[pool].collecting = self.choose(pool, true, None, flash);
         }
         self.collect_on(pool, IDLE_PAGES, flash)
+    }
+}
+
+impl Maintenance for SlcCache {
+    /// Folds `block` of the cache, or collects it. Returns false if it is still written, another
+    /// block of its plane is being moved, or too few pages are free.
+    fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
+        let pool = self.geometry.plane_of(block).0 as usize;
+        let valid = flash.array().valid(block);
+        let moving = Moving { block, next: 0 };
+        if flash.array().is_slc(block) {
+            let Pool { folding, full, .. } = &self.pools[pool];
+            let at = full.iter().position(|full| *full == block);
+            let Some(at) = at.filter(|_| folding.is_none() && valid > 0) else { return false };
+            let fits = self.can_fold(pool, block, flash);
+            if fits {
+                self.pools[pool].full.remove(at);
+                self.pools[pool].folding = Some(moving);
+                self.fold_on(pool, u32::MAX, flash);
+            }
+            return fits;
+        }
+        let closed = flash.array().next_page(block) == self.geometry.pages_per_block();
+        let fits = u64::from(valid) <= self.room(pool) && self.pools[pool].collecting.is_none();
+        let can = closed && valid > 0 && fits;
+        if can {
+            self.policy.removed(pool, block);
+            self.pools[pool].collecting = Some(moving);
+            self.collect_on(pool, u32::MAX, flash);
+        }
+        can
     }
 }
