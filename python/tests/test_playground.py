@@ -174,3 +174,34 @@ def test_the_page_fits_a_phone_and_controls_have_names(browser: chromium.Chromiu
         " && !it.getAttribute('aria-labelledby')).map(it => it.id)"
     )
     assert browser.evaluate(unnamed) == []
+
+
+def test_sliders_change_keys_of_entries_and_of_the_generator(browser: chromium.Chromium) -> None:
+    write(
+        browser,
+        """
+[workload]
+generator = { kind = "streams", requests = 100, region = "1MiB", active = 2 } # two
+[component.ssd]
+preset = "flashsim-large-block"
+ftl = "page"
+""",
+    )
+
+    def move(key: str, value: str) -> None:
+        browser.wait(f"by('knob-{key}')")
+        browser.evaluate(
+            f"Object.assign(by('knob-{key}'), {{ value: '{value}' }})"
+            ".dispatchEvent(new Event('change'))"
+        )
+
+    move("workload.generator.active", "7")
+    move("component.ssd.ftl.gc", "fifo")
+    move("component.ssd.map_unit", "13")
+    text = browser.evaluate("editor.value")
+    assert 'region = "1MiB", active = 7 } # two' in text
+    assert 'ftl = { kind = "page", gc = "fifo" }' in text
+    assert 'map_unit = "8KiB"' in text
+    label = browser.evaluate("by('knob-component.ssd.over_provisioning').parentElement.textContent")
+    assert label.startswith("Over-provisioning ssd.over_provisioning")
+    assert " %" in label

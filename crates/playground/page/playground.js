@@ -56,47 +56,70 @@ const sizeText = exponent => {
   return `${2 ** (exponent - unit * 10)}${units[unit]}`;
 };
 
-function knob({ key, help, value, range, size, choices }) {
-  const id = `knob-${key}`;
-  const output = element("output", { htmlFor: id, textContent: value ?? "default" });
-  let input;
-  if (choices) {
-    input = element("select", {}, ...choices.map(String)
-      .map(word => element("option", { value: word, textContent: word })));
-    input.value = value;
-    output.textContent = "";
-  } else {
-    const [min, max, step] = range || [...size, 1];
-    const at = size && Number(value) ? Math.log2(Number(value)) : value ?? min;
-    input = element("input", { type: "range", min, max, step, value: at });
-    if (size && Number(value)) output.textContent = sizeText(Math.round(at));
+const percent = value => `${+(100 * value).toFixed(1)} %`;
+
+// How a knob's input shows a value of the scenario, how it writes one, and how people read it.
+function scaleOf({ share, count, powers, size, unit }) {
+  const number = word => Number(word).toLocaleString("en");
+  if (share) return { range: share, from: Number, literal: String, shown: percent };
+  if (count) {
+    return { range: count, from: Number, literal: String, shown: at => `${number(at)} ${unit}` };
   }
-  input.id = id;
-  const literal = () => {
-    if (size) return `"${sizeText(Number(input.value))}"`;
-    return range || choices.includes(true) ? input.value : `"${input.value}"`;
+  const from = word => Math.log2(Number(word));
+  if (powers) {
+    const shown = at => `${number(+(2 ** at).toFixed(0))} ${unit}`;
+    return { range: [...powers, 1], from, literal: at => String(2 ** at), shown };
+  }
+  const shown = at => sizeText(Math.round(at));
+  return { range: [...size, 1], from, literal: at => `"${shown(at)}"`, shown };
+}
+
+function choice({ value, choices }) {
+  const input = element("select", {}, ...choices.map(String)
+    .map(word => element("option", { value: word, textContent: word })));
+  input.value = value;
+  return { input, literal: () => (choices.includes(true) ? input.value : `"${input.value}"`) };
+}
+
+function slider(offer, output) {
+  const { range: [min, max, step], from, literal, shown } = scaleOf(offer);
+  const known = offer.value !== null && Number(offer.value) > 0 || offer.share;
+  const at = known ? from(offer.value) : min;
+  const input = element("input", { type: "range", min, max, step, value: at });
+  const draw = value => {
+    output.textContent = shown(value);
+    input.setAttribute("aria-valuetext", output.textContent);
   };
+  if (known) draw(at);
+  else output.textContent = "default";
+  input.addEventListener("input", () => draw(Number(input.value)));
+  return { input, literal: () => literal(Number(input.value)) };
+}
+
+// The control of a key; `place` is where it stands in the page.
+function knob(offer, place) {
+  const { key, label, help, choices } = offer, id = `${place}-${key}`;
+  const output = element("output", { htmlFor: id });
+  const { input, literal } = choices ? choice(offer) : slider(offer, output);
+  input.id = id;
   input.setAttribute("aria-describedby", `${id}-help`);
-  input.addEventListener("input", () => {
-    if (!choices) output.textContent = literal().replaceAll("\"", "");
-  });
   input.addEventListener("change", () => {
-    const text = scenarioText.set(editor.value, key, literal());
-    if (text === null) return say(`${key} has a table of its own here: change it in the scenario.`);
-    editor.value = text;
+    editor.value = scenarioText.set(editor.value, key, literal()) ?? editor.value;
     return edited();
   });
   // The rest of the help is in the reference, and in the tip.
   const [first] = help.split(". ");
   const note = element("p", { id: `${id}-help`, title: help, textContent: first });
-  const label = element("label", { htmlFor: id, textContent: key.replace(/^component\./, "") });
-  return element("div", { className: "knob" }, label, output, input, note);
+  const name = element("code", { textContent: key.replace(/^component\./, "") });
+  const title = element("label", { htmlFor: id }, `${label} `, name);
+  return element("div", { className: "knob" }, title, output, input, note);
 }
 
 function drawKnobs(knobs) {
   const focused = document.activeElement && document.activeElement.id;
-  by("knobs").replaceChildren(...knobs.map(knob));
-  if (focused && focused.startsWith("knob-") && by(focused)) by(focused).focus();
+  const settable = knobs.filter(({ key }) => scenarioText.set(editor.value, key, "0") !== null);
+  by("knobs").replaceChildren(...settable.map(offer => knob(offer, "knob")));
+  if (focused && by(focused)) by(focused).focus();
 }
 
 // Systems -----------------------------------------------------------------------------------------

@@ -43,25 +43,86 @@ const scenarioText = (() => {
     return null;
   }
 
+  // The parts of a list or inline table in one line.
+  function parts(inner) {
+    const found = [];
+    let from = 0;
+    for (let at = 0; at <= inner.length; at += 1) {
+      const cut = at === inner.length || inner[at] === ",";
+      if (!cut || !split(inner.slice(from, at))) continue;
+      found.push(inner.slice(from, at).trim());
+      from = at + 1;
+    }
+    return found.filter(Boolean);
+  }
+
+  // An inline table, or the word that stands for its kind, with a key set; null for other values.
+  function setInline(value, name, literal) {
+    if (/^["']/.test(value)) return `{ kind = ${value}, ${name} = ${literal} }`;
+    if (!/^\{.*\}$/.test(value)) return null;
+    const all = parts(value.slice(1, -1)), pair = `${name} = ${literal}`;
+    const at = all.findIndex(part => (PAIR.exec(part) || [])[1] === name);
+    if (at < 0) all.push(pair);
+    else all[at] = pair;
+    return `{ ${all.join(", ")} }`;
+  }
+
+  // `path` as its table and its last part.
+  function cutLast(path) {
+    const cut = path.lastIndexOf(".");
+    return [path.slice(0, Math.max(cut, 0)), path.slice(cut + 1)];
+  }
+
+  // The value of the key `path` as it is written; null where it has none in one line.
+  function get(text, path) {
+    const lines = text.split("\n"), [of, name] = cutLast(path);
+    const table = tables(lines).find(candidate => candidate.path === of);
+    if (table) {
+      const found = valueOf(lines, table, name), value = found && split(found.rest);
+      return value && value[0].trim();
+    }
+    const around = of && get(text, of);
+    if (!around || !around.startsWith("{")) return null;
+    const pair = parts(around.slice(1, -1)).find(part => (PAIR.exec(part) || [])[1] === name);
+    return pair ? pair.replace(PAIR, "") : null;
+  }
+
   // `text` with the key `path` set to `literal`; null where that takes more than one line.
   function set(text, path, literal) {
-    const lines = text.split("\n"), all = tables(lines);
-    const cut = path.lastIndexOf("."), name = path.slice(cut + 1), of = path.slice(0, cut);
-    if (all.some(table => table.path === path || table.path.startsWith(path + "."))) return null;
+    const lines = text.split("\n"), all = tables(lines), [of, name] = cutLast(path);
+    if (all.some(table => table.path === path)) {
+      return get(text, `${path}.kind`) ? set(text, `${path}.kind`, literal) : null;
+    }
+    if (all.some(table => table.path.startsWith(path + "."))) return null;
     const table = all.find(candidate => candidate.path === of);
-    if (!table) return `${text.replace(/\n*$/, "\n")}\n[${of}]\n${name} = ${literal}\n`;
+    if (!table) {
+      // Keys of an entry need one that is named in the text.
+      if (of.split(".").length <= (of.startsWith("component.") ? 2 : 1)) {
+        return `${text.replace(/\n*$/, "\n")}\n[${of}]\n${name} = ${literal}\n`;
+      }
+      const around = get(text, of), changed = around && setInline(around, name, literal);
+      return changed ? set(text, of, changed) : null;
+    }
     const old = valueOf(lines, table, name);
     if (old) {
-      const parts = split(old.rest);
-      if (!parts) return null;
-      const space = /\s*$/.exec(parts[0])[0];
-      lines[old.at] = old.head + literal + (parts[1] ? space + parts[1] : "");
+      const value = split(old.rest);
+      if (!value) return null;
+      const space = /\s*$/.exec(value[0])[0];
+      lines[old.at] = old.head + literal + (value[1] ? space + value[1] : "");
       return lines.join("\n");
     }
     let end = table.end;
     while (end > table.start + 1 && /^\s*(#.*)?$/.test(lines[end - 1])) end -= 1;
     lines.splice(end, 0, `${name} = ${literal}`);
     return lines.join("\n");
+  }
+
+  // What `text` says, whatever its comments, spaces and title are, with the values of `keys` left
+  // out: equal for scenarios that differ in nothing else.
+  function essence(text, keys) {
+    const fixed = keys.reduce((done, key) => set(done, key, "0") ?? done, text);
+    const kept = fixed.split("\n").map(line => (split(line) || [line])[0].replace(/\s+/g, ""));
+    return kept.filter(line => line && !line.startsWith("title=")).join("\n");
   }
 
   const isWorkload = ({ path }) => path === "workload" || path.startsWith("workload.");
@@ -106,5 +167,5 @@ const scenarioText = (() => {
     return { path: table.path, word };
   }
 
-  return { set, replay, workload, title, around };
+  return { get, set, essence, replay, workload, title, around };
 })();

@@ -151,6 +151,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_entries_and_of_the_generator_are_offered() {
+        let text = "[workload]\ngenerator = { kind = \"streams\", requests = 1, region = \"1MiB\" }\n\
+                    [component.d]\npreset = \"flashsim-large-block\"\nftl = \"page\"\n";
+        let answer = Engine::new().check(text);
+        let offered = |key: &str| {
+            let all = answer["knobs"].as_array().expect("a list");
+            all.iter().find(|knob| knob["key"] == key).expect("it is offered").clone()
+        };
+        assert_eq!(offered("workload.generator.active")["unit"], "streams");
+        assert_eq!(offered("component.d.ftl.gc")["value"], "greedy");
+        assert_eq!(offered("component.d.over_provisioning")["label"], "Over-provisioning");
+    }
+
+    #[test]
     fn problems_have_their_line() {
         let engine = Engine::new();
         let answer = engine.check(&SMALL.replace("capacity", "capacty"));
