@@ -4,7 +4,11 @@
 """
 
 import collections.abc
+import json
+import math
 import pathlib
+import re
+import typing
 
 import chromium
 import hybridsim
@@ -13,6 +17,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "target" / "playground" / "index.html"
 EXAMPLES = sorted((ROOT / "examples").rglob("*.toml"))
+LESSONS = re.findall(
+    r'src="lessons/(.+)\.js"', (ROOT / "crates/playground/page/index.html").read_text()
+)
 READY = "document.body?.dataset.ready"
 DONE = "document.body?.dataset.done"
 SMALL = """
@@ -174,6 +181,122 @@ def test_the_page_fits_a_phone_and_controls_have_names(browser: chromium.Chromiu
         " && !it.getAttribute('aria-labelledby')).map(it => it.id)"
     )
     assert browser.evaluate(unnamed) == []
+
+
+def open_step(browser: chromium.Chromium, name: str) -> dict[str, typing.Any]:
+    """Opens a step such as `cache/2` and returns its data."""
+    browser.evaluate(f"location.hash = 'lesson={name}'")
+    browser.wait(f"state.lesson === '{name}' && by('verdict')")
+    lesson, number = name.split("/")
+    step: dict[str, typing.Any] = browser.evaluate(
+        f"lessons.all.find(one => one.id === '{lesson}').steps[{number} - 1]"
+    )
+    return step
+
+
+def answer(browser: chromium.Chromium, value: object) -> str:
+    """Answers the question of the step and returns the verdict: right or wrong, and why."""
+    browser.evaluate(
+        "(form => { if (form.elements.answer) form.elements.answer.value = "
+        f"{json.dumps(str(value))}; form.requestSubmit(); }})"
+        "(document.querySelector('#lesson form'))"
+    )
+    return browser.evaluate("by('verdict').className + ': ' + by('verdict').textContent")
+
+
+def set_and_run(browser: chromium.Chromium, values: dict[str, str]) -> None:
+    """Sets keys in the text of the system shown, and runs all systems of the step."""
+    for key, value in values.items():
+        text = browser.evaluate(f"scenarioText.set(editor.value, {key!r}, {value!r})")
+        write(browser, text)
+    press(browser, "lesson-run")
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_student_walks_through_a_lesson(browser: chromium.Chromium, lesson: str) -> None:
+    steps = browser.evaluate(f"lessons.all.find(one => one.id === '{lesson}').steps.length")
+    for number in range(1, steps + 1):
+        step = open_step(browser, f"{lesson}/{number}")
+        title, solution = step["title"], step["solution"]
+        assert answer(browser, 0).startswith("wrong: Run "), title
+        press(browser, "lesson-run")
+        settings: list[dict[str, str]] = []
+        if choices := step["ask"].get("choices"):
+            wrong = [value for value in range(len(choices)) if value != solution]
+        elif isinstance(solution, (int, float)):
+            wrong = [solution * 1.2, solution / 1.2]
+            assert answer(browser, "much") == "wrong: Enter a number."
+        else:
+            wrong, settings = [0], solution if isinstance(solution, list) else [solution]
+        for value in wrong:
+            assert answer(browser, value).startswith("wrong: Not yet. "), (title, value)
+        for values in settings:
+            set_and_run(browser, values)
+        assert answer(browser, solution).startswith("right: Right. "), title
+        assert browser.evaluate("lessons.runs.flatMap(run => run.results.warnings)") == [], title
+        assert browser.evaluate("document.querySelectorAll('.problem').length") == 0, title
+    browser.open("about:blank")
+    browser.open(PAGE.as_uri())
+    browser.wait(READY)
+    assert f"{steps} of {steps} answered" in browser.evaluate("by('lessons').textContent")
+
+
+def test_runs_of_lessons_agree_with_theory(browser: chromium.Chromium) -> None:
+    def series(step: str, key: str, values: list[str], figure: str) -> list[tuple[float, float]]:
+        open_step(browser, step)
+        for value in values:
+            set_and_run(browser, {key: value})
+        pairs = browser.evaluate(f"lessons.runs.map(run => [run.key('{key}'), run.{figure}])")
+        return [(float(re.sub("[^0-9.]", "", word)), found) for word, found in pairs]
+
+    spare, shares = "component.ssd.over_provisioning", ["0.12", "0.28", "0.5"]
+    for p, found in series("write-amplification/2", spare, shares, "writeAmplification"):
+        assert found == pytest.approx((1 + p) / p, rel=0.03)
+    for p, found in series("write-amplification/3", spare, shares, "writeAmplification"):
+        u = 1 - 1 / found
+        assert -math.log(u) / (1 - u) == pytest.approx(1 + p, rel=0.01)
+    greedy = series("write-amplification/4", spare, shares, "writeAmplification")
+    assert sorted(greedy, key=lambda pair: -pair[1]) == greedy
+    sizes = ['"8MiB"', '"16MiB"', '"48MiB"']
+    for mib, found in series("cache/1", "component.cache.size", sizes, "hits"):
+        assert found == pytest.approx(100 * mib / 64, abs=1)
+
+
+def test_runs_of_other_scenarios_do_not_count_in_a_lesson(browser: chromium.Chromium) -> None:
+    open_step(browser, "write-amplification/4")
+    set_and_run(browser, {"component.ssd.blocks_per_plane": "1024"})
+    assert "only component.ssd.over_provisioning may differ" in browser.evaluate(
+        "by('verdict').textContent"
+    )
+    assert answer(browser, 0).startswith("wrong: Run ")
+    # Comments, spaces, the title and a value written otherwise are no difference.
+    browser.evaluate("[...document.querySelectorAll('#lesson button')][1].click()")
+    text = browser.evaluate("editor.value").replace("title = ", "# mine\ntitle =  ")
+    write(browser, text.replace("over_provisioning = 0.07", 'over_provisioning = "7%"  # less'))
+    press(browser, "lesson-run")
+    assert browser.evaluate("lessons.runs.length") == 1
+    # The link contains the lesson.
+    browser.evaluate("remember()")
+    link = browser.evaluate("location.href")
+    browser.open("about:blank")
+    browser.open(link)
+    browser.wait(READY)
+    assert browser.evaluate("state.lesson") == "write-amplification/4"
+    assert browser.evaluate("lessons.runs.length") == 0
+
+
+def test_lessons_work_where_the_browser_keeps_no_progress(browser: chromium.Chromium) -> None:
+    refuse = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } })"
+    browser.send("Page.addScriptToEvaluateOnNewDocument", source=refuse)
+    browser.open("about:blank")
+    browser.open(PAGE.as_uri())
+    browser.wait(READY)
+    open_step(browser, "cache/1")
+    set_and_run(browser, {"component.cache.size": '"32MiB"'})
+    assert answer(browser, 0).startswith("right: ")
+    assert "1 of 5 answered" in browser.evaluate("by('lessons').textContent")
+    browser.picture(390, 800)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_sliders_change_keys_of_entries_and_of_the_generator(browser: chromium.Chromium) -> None:

@@ -2,8 +2,9 @@
 // The page: systems, editor, settings, runs and their report.
 const by = id => document.getElementById(id);
 const editor = by("scenario");
-const state = { systems: [""], current: 0 };
+const state = { systems: [""], current: 0, lesson: "" };
 let catalogue = { examples: [], presets: [] }, report = "", busy = false, edits = 0;
+let unchecked = false;
 const complete = completion(editor, by("completions"), by("lines"));
 
 function element(tag, properties, ...children) {
@@ -119,6 +120,7 @@ function drawKnobs(knobs) {
   const focused = document.activeElement && document.activeElement.id;
   const settable = knobs.filter(({ key }) => scenarioText.set(editor.value, key, "0") !== null);
   by("knobs").replaceChildren(...settable.map(offer => knob(offer, "knob")));
+  lessons.drawKnobs(settable);
   if (focused && by(focused)) by(focused).focus();
 }
 
@@ -149,7 +151,7 @@ function add(text) {
 }
 
 async function remember() {
-  const fragment = await pageState.pack({ systems: state.systems, current: state.current });
+  const fragment = await pageState.pack(state);
   history.replaceState(null, "", `#${fragment}`);
 }
 
@@ -189,6 +191,7 @@ async function checked(text) {
 const absent = name => `the trace ${name} is not in this browser: open its file, or drop it here`;
 
 async function check() {
+  unchecked = busy;
   if (busy) return;
   const now = edits;
   try {
@@ -211,6 +214,7 @@ function setBusy(now) {
   by("run").disabled = now;
   by("cancel").disabled = !now;
   by("progress").hidden = !now;
+  lessons.setBusy(now);
   drawSystems();
 }
 
@@ -226,17 +230,20 @@ function drawRun(name, { results, fault, seconds, memory }) {
 }
 
 async function runOne(at) {
-  const name = nameOf(state.systems[at], at);
+  const text = state.systems[at], name = nameOf(text, at);
   simulator.onProgress = ({ fraction, requests, preparing }) => {
     if (fraction === null) by("progress").removeAttribute("value");
     else by("progress").value = fraction;
     say(`${name}: ${preparing ? "preconditioning" : `${requests.toLocaleString("en")} requests`}`);
   };
   say(`${name}: starting`);
-  await checked(state.systems[at]);
-  const answer = await simulator.call("run", state.systems[at], `${name}.toml`);
-  if (answer.results) return drawRun(name, answer);
-  if (at !== state.current) { state.current = at; editor.value = state.systems[at]; }
+  await checked(text);
+  const answer = await simulator.call("run", text, `${name}.toml`);
+  if (answer.results) {
+    lessons.add(text, answer.results);
+    return drawRun(name, answer);
+  }
+  if (at !== state.current) { state.current = at; editor.value = text; }
   drawProblems(answer.problems);
   throw new Error(`${name}: the scenario has ${answer.problems.length} problem(s), listed above`);
 }
@@ -259,8 +266,10 @@ async function run(numbers) {
     say(`Done: the report of ${which} is below.`);
   } catch (error) {
     say(error.message);
+    lessons.say(error.message);
   }
   setBusy(false);
+  if (unchecked) check();
   document.body.dataset.done = String(performance.now());
 }
 
@@ -298,23 +307,23 @@ function fill() {
 
 const example = name => (catalogue.examples.find(one => one.name === name) || {}).text;
 
-// The systems of the address, an example that it names, or the three of the tutorial.
+// The systems of the address, of an example or a lesson that it names, or those of the tutorial.
 async function begin() {
   const fragment = location.hash.slice(1);
-  const named = /^example=(.+)$/.exec(fragment);
-  // Names of examples have no letters that addresses escape.
-  const texts = named ? named[1].split(",").map(example).filter(Boolean) : [];
-  if (texts.length > 0) {
-    Object.assign(state, { systems: texts, current: 0 });
-  } else {
-    Object.assign(state, { systems: compared.map(example), current: 0 });
-    try {
-      if (named) say(`There is no example ${named[1]}: these are those of the tutorial.`);
-      else if (fragment) Object.assign(state, await pageState.unpack(fragment));
-    } catch (error) {
-      say(`The link is damaged (${error.message}): these are the examples of the tutorial.`);
-    }
+  // Names have no letters that addresses escape.
+  const [, kind, name] = /^(example|lesson)=(.+)$/.exec(fragment) || [];
+  const examples = kind === "example" ? name.split(",").map(example).filter(Boolean) : [];
+  const lesson = kind === "lesson" && lessons.start(name);
+  Object.assign(state, { systems: compared.map(example), current: 0, lesson: "" });
+  try {
+    if (lesson) Object.assign(state, lesson);
+    else if (examples.length > 0) state.systems = examples;
+    else if (name) say(`There is no ${kind} ${name}: these are the examples of the tutorial.`);
+    else if (fragment) Object.assign(state, await pageState.unpack(fragment));
+  } catch (error) {
+    say(`The link is damaged (${error.message}): these are the examples of the tutorial.`);
   }
+  lessons.show(state.lesson);
   editor.value = state.systems[state.current];
   drawSystems();
   await check();
@@ -359,7 +368,11 @@ function listen() {
   by("save").addEventListener("click", () =>
     download(`${nameOf(editor.value, state.current)}.toml`, editor.value, "application/toml"));
   by("save-report").addEventListener("click", () => download("report.html", report, "text/html"));
-  window.addEventListener("hashchange", () => { if (!by(location.hash.slice(1))) begin(); });
+  window.addEventListener("hashchange", async () => {
+    if (by(location.hash.slice(1))) return;
+    await begin();
+    lessons.focus();
+  });
   document.addEventListener("dragover", event => {
     event.preventDefault();
     document.body.classList.add("dropping");

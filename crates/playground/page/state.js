@@ -1,5 +1,5 @@
 "use strict";
-// The state of the page in the fragment of its address: the systems, compressed.
+// The state of the page in the fragment of its address: systems and lesson, compressed.
 const pageState = (() => {
   async function through(bytes, stream, most = Infinity) {
     const parts = [];
@@ -46,6 +46,7 @@ const pageState = (() => {
     if (!whole) throw new Error("it has no systems");
     const current = Math.trunc(Number(state.current) || 0);
     state.current = Math.min(Math.max(current, 0), state.systems.length - 1);
+    if (typeof state.lesson !== "string") state.lesson = "";
     return state;
   }
 
