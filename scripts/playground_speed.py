@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True, help="the program to compare with")
     args = parser.parse_args()
-    files = [path for path in OUT.glob("*") if path.is_file()]
+    files = [path for path in OUT.rglob("*") if path.is_file() and path.parent.name != "traces"]
     size = sum(len(gzip.compress(path.read_bytes(), 9)) for path in files)
     print(f"page: {size / 1e6:.2f} MB compressed, without traces")
     command = chromium.program()
