@@ -67,7 +67,14 @@ const lessons = (() => {
 
   // Runs ------------------------------------------------------------------------------------------
 
-  // A run as questions see it: figures by name, results, and values of keys as they are written.
+  // The number in a value such as 0.07, "7%" or "64MiB"; sizes in MiB.
+  function numberIn(value) {
+    const units = { "": 1, "%": 0.01, KiB: 2 ** -10, MiB: 1, GiB: 2 ** 10 };
+    const [, digits, unit] = /^"?([\d._]+)\s*([%\w]*)"?$/.exec(value) || [null, "", "?"];
+    return Number(digits.replaceAll("_", "") || NaN) * (units[unit] || NaN);
+  }
+
+  // A run as questions see it: figures by name, results, and keys: as written, and as numbers.
   function add(text, results) {
     if (!lesson) return;
     const { systems, vary = [] } = step();
@@ -78,7 +85,8 @@ const lessons = (() => {
       say(`This run does not count: in this step ${may}. Load the step again.`);
       return;
     }
-    const run = { system, text, results, key: name => scenarioText.get(text, name) };
+    const key = name => scenarioText.get(text, name), value = name => numberIn(key(name));
+    const run = { system, text, results, key, value };
     Object.keys(FIGURES).forEach(name => Object.defineProperty(run, name, {
       get: () => figure(name, results),
     }));
@@ -129,7 +137,9 @@ const lessons = (() => {
     const { systems, shows, vary = [], curve } = step(), named = systems.length > 1 || !vary.length;
     const cells = (tag, texts, scope) => texts.map((text, at) =>
       (at ? element(tag, { textContent: text }) : element("th", { textContent: text, scope })));
-    const head = [...(named ? ["system"] : []), ...vary.map(short),
+    // Long keys may break at their underscores.
+    const breakable = key => short(key).replaceAll("_", "_\u200b");
+    const head = [...(named ? ["system"] : []), ...vary.map(breakable),
       ...shows.map(name => FIGURES[name][0])];
     const row = run => [...(named ? [scenarioText.title(run.text)] : []),
       ...vary.map(key => (run.key(key) || "–").replaceAll("\"", "")),
@@ -143,14 +153,10 @@ const lessons = (() => {
     by("lesson-curve").replaceChildren(...(curve && runs.length > 1 ? [plot(curve)] : []));
   }
 
-  // A figure over a key with values such as 0.25 or "64MiB".
+  // A figure over a key.
   function plot({ key, figure: name }) {
-    const units = { KiB: 2 ** -10, MiB: 1, GiB: 2 ** 10 };
-    const x = run => {
-      const [, digits, unit] = /^"?([\d.]+)\s*(\w*)/.exec(run.key(key)) || [0, "0", ""];
-      return Number(digits) * (units[unit] || 1);
-    };
-    const points = runs.map(run => [x(run), run[name]]).sort((a, b) => a[0] - b[0]);
+    const points = runs.map(run => [run.value(key), run[name]])
+      .filter(point => point.every(Number.isFinite)).sort((a, b) => a[0] - b[0]);
     const [right, top] = [0, 1].map(axis => Math.max(...points.map(point => point[axis])) || 1);
     const svg = (tag, attributes, text = "") => {
       const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -222,6 +228,13 @@ const lessons = (() => {
       element("a", { href: `#lesson=${lesson.id}/${at}`, textContent: words });
     const next = all[all.indexOf(lesson) + 1];
     const run = systems.length > 1 ? "Run all systems" : "Run";
+    const steps = element("nav", {},
+      ...(number > 1 ? [link(number - 1, "Previous step")] : []),
+      ...(last ? [] : [link(number + 1, "Next step")]),
+      ...(last && next ? [element("a", { href: `#lesson=${next.id}`,
+        textContent: `Next lesson: ${next.title}` })] : []),
+      element("a", { href: "#example=disk,ssd,hybrid", textContent: "Leave the lesson" }));
+    steps.setAttribute("aria-label", "Steps");
     by("lesson").replaceChildren(
       element("p", { className: "quiet", textContent:
         `${lesson.title} · step ${number} of ${lesson.steps.length} · about 10 minutes` }),
@@ -237,12 +250,7 @@ const lessons = (() => {
           element("div", { id: "lesson-curve" })),
         element("div", { className: "question" }, question(),
           element("p", { id: "verdict", role: "status" }))),
-      element("nav", { ariaLabel: "Steps" },
-        ...(number > 1 ? [link(number - 1, "Previous step")] : []),
-        ...(last ? [] : [link(number + 1, "Next step")]),
-        ...(last && next ? [element("a", { href: `#lesson=${next.id}`,
-          textContent: `Next lesson: ${next.title}` })] : []),
-        element("a", { href: "#example=disk,ssd,hybrid", textContent: "Leave the lesson" })),
+      steps,
     );
     drawRuns();
     setBusy(busy);

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn keys_of_entries_and_of_the_generator_are_offered() {
-        let text = "[workload]\ngenerator = { kind = \"streams\", requests = 1, region = \"1MiB\" }\n\
+        let text = "[workload.generator]\nkind = \"streams\"\nrequests = 1\nregion = \"1MiB\"\n\
                     [component.d]\npreset = \"flashsim-large-block\"\nftl = \"page\"\n";
         let answer = Engine::new().check(text);
         let offered = |key: &str| {

@@ -30,10 +30,6 @@ preset = "hitachi-travelstar-5k160"
   const ZIPF = "kind = \"zipf\"\nread = 1.0\nspan = \"64MiB\"\ntheta = 0.9";
   const LOOP = "kind = \"sequence\"\npasses = 100\n"
     + "phases = [{ op = \"read\", length = \"32MiB\", request = \"4KiB\" }]";
-  const mib = run => {
-    const [, digits, unit] = /([\d.]+)\s*(\w+)/.exec(run.key(SIZE));
-    return Number(digits) * ({ GiB: 1024, KiB: 1 / 1024 }[unit] || 1);
-  };
 
   lessons.define({
     id: "cache",
@@ -56,8 +52,8 @@ preset = "hitachi-travelstar-5k160"
           goal: ([run]) => run.hits >= 48 && run.hits <= 52,
         },
         hint: "The hit ratio is the share of the data that fits: size / 64 MiB.",
-        why: `Without locality the miss-ratio curve is a straight line: a cache is worth no more
-          than its share of the data.`,
+        why: `Without locality the miss-ratio curve is a straight line: a cache that holds half of
+          the data hits half of the time.`,
         solution: { [SIZE]: "\"32MiB\"" },
       },
       {
@@ -77,7 +73,7 @@ preset = "hitachi-travelstar-5k160"
           text: `Find the knee: run a size with at least 80 % hits, and half of that size with
             less.`,
           goal: (last, runs) => runs.some(run => run.hits >= 80
-            && runs.some(other => other.hits < 80 && mib(other) === mib(run) / 2)),
+            && runs.some(other => other.hits < 80 && other.value(SIZE) === run.value(SIZE) / 2)),
         },
         hint: "The hot pages take 6.4 MiB. Try the powers of two on both sides of it.",
         why: `Beyond the knee, more cache brings little: what is left to hit are the rare reads of
@@ -87,8 +83,9 @@ preset = "hitachi-travelstar-5k160"
       {
         title: "From the miss ratio to the latency",
         text: [
-          `The mean latency is h · (hit time) + m · (miss time), with the hit ratio h and the miss
-            ratio m = 1 − h. A hit in memory takes no time in this model, so the misses decide.`,
+          `The mean latency is <var>h</var> · (hit time) + <var>m</var> · (miss time), with the
+            hit ratio <var>h</var> and the miss ratio <var>m</var> = 1 − <var>h</var>. A hit in
+            memory takes no time in this model, so the misses decide.`,
         ],
         look: "Read off the misses and the mean latency.",
         systems: [system("Working set, 8 MiB", HOT, "8MiB")],
@@ -107,9 +104,10 @@ preset = "hitachi-travelstar-5k160"
       {
         title: "A skewed workload without a knee",
         text: [
-          `The popularity of files, records and web pages often follows a power law: the k-th most
-            popular has a probability in proportion to 1 / k^θ (Zipf's law), here with θ = 0.9.
-            There is no working set that fits or does not.`,
+          `The popularity of files, records and web pages often follows a power law: the
+            <var>k</var>-th most popular has a probability in proportion to 1 /
+            <var>k</var><sup>θ</sup> (Zipf's law), here with θ = 0.9. There is no working set that
+            fits or does not.`,
           "The four systems have caches of 2, 4, 8 and 16 MiB.",
         ],
         look: "How many percentage points of hits does each doubling of the cache bring?",

@@ -103,7 +103,7 @@ ${flash({ ...options, state: "none" })}${DISK}`;
           text: `Find the knee: run a number of blocks with at least 85 % hits, and half of it with
             less.`,
           goal: (last, runs) => runs.some(run => run.hits >= 85 && runs.some(other =>
-            other.hits < 85 && Number(other.key(BLOCKS)) === Number(run.key(BLOCKS)) / 2)),
+            other.hits < 85 && other.value(BLOCKS) === run.value(BLOCKS) / 2)),
         },
         hint: `A block has 128 KiB, and over-provisioning leaves 1 / 1.28 of it for data. How many
           blocks hold 25.6 MiB and some cold pages?`,
@@ -116,8 +116,8 @@ ${flash({ ...options, state: "none" })}${DISK}`;
         title: "The flash needs over-provisioning, too",
         text: [
           `All of the capacity of the flash is cache, and the cache is full most of the time, so
-            that its FTL has only the over-provisioned space to collect garbage with. A vendor who
-            wants as much cache as possible sets 3 %.`,
+            that its FTL has only the over-provisioned space to collect garbage with. With 3 %,
+            the flash holds as much cache as possible.`,
         ],
         look: "Compare the hybrid with the disk alone.",
         systems: [disk("Disk", {}), hybrid("Hybrid disk", { spare: 0.03 })],

@@ -127,9 +127,10 @@ erase_time = "3ms"
       {
         title: "Larger random writes",
         text: [
-          `A random write of several blocks invalidates whole blocks. Such victims have few valid
-            pages, and garbage collection copies little. That is why log-structured file systems
-            and LSM trees write large segments.`,
+          `Pages that are written together lie together in flash. If a request fills whole erase
+            blocks, overwriting it invalidates them as a whole: the victims have few valid pages,
+            and garbage collection copies little. That is why log-structured file systems and LSM
+            trees write large segments.`,
           `An erase block of this drive has 64 pages of 4 KiB, 256 KiB. Change the request size
             <code>block</code> of the generator.`,
         ],
@@ -144,8 +145,8 @@ erase_time = "3ms"
         },
         hint: `Your last run is still at 1.25 or more. Try sizes around that of an erase block, and
           above.`,
-        why: `The drive spends its time on the writes of the host: throughput rises as write
-          amplification falls.`,
+        why: `Throughput rises as write amplification falls. A request of exactly one erase block
+          does not suffice, because it usually begins in the middle of one.`,
         solution: { "workload.generator.block": "\"512KiB\"" },
       },
       {

@@ -28,7 +28,7 @@ program_time = "600us"
 erase_time = "3ms"
 `;
   const SPARE = "component.ssd.over_provisioning";
-  const spareOf = run => Number(run.key(SPARE));
+  const spareOf = run => run.value(SPARE);
 
   lessons.define({
     id: "write-amplification",
@@ -40,10 +40,10 @@ erase_time = "3ms"
           `Over-provisioning is (physical − exported capacity) / exported capacity: 0.12 means 12
             % more flash than the host can address. In the steady state the drive is full of data,
             and the over-provisioned space is spread over the blocks as invalid pages.`,
-          `Let u be the share of valid pages in a victim of garbage collection. To erase it, u of
-            its pages are copied, and 1 − u are gained for the host. So a page of the host costs
-            1 + u / (1 − u) programs:`,
-          "write amplification = 1 / (1 − u).",
+          `Let <var>u</var> be the share of valid pages in a victim of garbage collection. To
+            erase it, <var>u</var> of its pages are copied, and 1 − <var>u</var> are gained for
+            the host. So a page of the host costs 1 + <var>u</var> / (1 − <var>u</var>) programs:`,
+          "write amplification = 1 / (1 − <var>u</var>).",
         ],
         look: "Read off the share of valid pages in a victim.",
         systems: [drive({ title: "FIFO, 12 %", gc: "fifo", spare: 0.12 })],
@@ -53,17 +53,19 @@ erase_time = "3ms"
           number: ([run]) => run.writeAmplification,
           within: 0.02,
         },
-        hint: "Put u, the share of valid pages as a fraction, into 1 / (1 − u).",
+        hint: `Put <var>u</var>, the share of valid pages as a fraction, into 1 / (1 −
+          <var>u</var>).`,
         why: `The run counted the same: the pages programmed by the drive over those of the host.
-          The formula holds for every policy and workload; what differs is u.`,
+          The formula holds for every policy and workload; what differs is <var>u</var>.`,
         solution: 4.88,
       },
       {
         title: "Random victims",
         text: [
           `With the policy <code>random</code> a victim is as full as the average block. Valid
-            pages are exported over physical capacity, so with over-provisioning p`,
-          "u = 1 / (1 + p), and write amplification = (1 + p) / p.",
+            pages are exported over physical capacity, so with over-provisioning <var>p</var>`,
+          `<var>u</var> = 1 / (1 + <var>p</var>), and write amplification = (1 + <var>p</var>) /
+            <var>p</var>.`,
           "Use the formula first, and the simulator to check your prediction.",
         ],
         look: "Compare the run with the formula.",
@@ -74,7 +76,7 @@ erase_time = "3ms"
           text: "Which over-provisioning gives a write amplification of 5, within 3 %?",
           goal: ([run]) => Math.abs(run.writeAmplification / 5 - 1) <= 0.03,
         },
-        hint: "Solve (1 + p) / p = 5 for p, set it, and run.",
+        hint: "Solve (1 + <var>p</var>) / <var>p</var> = 5 for <var>p</var>, set it, and run.",
         why: `Random victims are the easiest policy to calculate, and a poor one: at 12 %,
           <code>fifo</code> in step 1 had about half of the write amplification.`,
         solution: { [SPARE]: "0.25" },
@@ -85,10 +87,11 @@ erase_time = "3ms"
           `<code>fifo</code> collects the block written longest ago, as in a circular log. While a
             block waits for its turn, uniform writes invalidate its pages one by one, and the share
             that is still valid decays exponentially. In the steady state (Desnoyers 2012)`,
-          "1 / (1 + p) = (1 − u) / −ln u.",
-          "This gives p for a wanted u directly; u for a given p has to be found by iteration.",
+          "1 / (1 + <var>p</var>) = (1 − <var>u</var>) / −ln <var>u</var>.",
+          `This gives <var>p</var> for a wanted <var>u</var> directly; <var>u</var> for a given
+            <var>p</var> has to be found by iteration.`,
         ],
-        look: "Compare u with that of random victims at the same over-provisioning.",
+        look: "Compare <var>u</var> with that of random victims at the same over-provisioning.",
         systems: [drive({ title: "FIFO", gc: "fifo", spare: 0.12 })],
         vary: [SPARE],
         shows: ["victimUtilisation", "writeAmplification"],
@@ -96,7 +99,8 @@ erase_time = "3ms"
           text: "Which over-provisioning makes half of a victim valid, within 1 percentage point?",
           goal: ([run]) => Math.abs(run.victimUtilisation - 50) <= 1,
         },
-        hint: "Put u = 0.5 into the formula: p = ln 2 / 0.5 − 1. Set it, and run.",
+        hint: `Put <var>u</var> = 0.5 into the formula: <var>p</var> = ln 2 / 0.5 − 1. Set it, and
+          run.`,
         why: `Half of each victim is copied, and the write amplification is 2. The formula assumes
           infinitely many blocks; at these sizes the simulator agrees with it within a few per
           cent.`,
@@ -123,8 +127,8 @@ erase_time = "3ms"
         },
         hint: `Bisect: run a value between the largest that is too small and the smallest that is
           enough, until they are at most 0.02 apart.`,
-        why: `Nearly as much as <code>fifo</code> needs by the formula, 39 %: where over-provisioning
-          is ample, the policy matters little for uniform writes.`,
+        why: `Nearly as much as <code>fifo</code> needs by the formula, 39 %: where
+          over-provisioning is ample, the policy matters little for uniform writes.`,
         solution: [{ [SPARE]: "0.36" }, { [SPARE]: "0.38" }],
       },
       {
