@@ -24,12 +24,12 @@ warmup_requests = ${warmup}   # fills the cache; not measured
 preset = "hitachi-travelstar-5k160"
 write_cache = false   # a write completes when the data are on the medium
 `;
-  const flash = ({ blocks = 1024, spare = 0.28, state = "steady" }) => `
+  const flash = ({ blocks = 1024, spare = 0.28 }) => `
 [component.flash]
 preset = "konanki-hybrid-flash-256mb"
 blocks_per_plane = ${blocks}   # of 128 KiB
 over_provisioning = ${spare}
-precondition = "${state}"
+precondition = "steady"
 `;
   const disk = (title, options) => `title = "${title}"
 system = "disk"
@@ -51,7 +51,7 @@ kind = "flash-cache"
 flash = "flash"
 disk = "disk"
 over_provisioning = 0.28   # that of the flash
-${flash({ ...options, state: "none" })}${DISK}`;
+${flash(options)}${DISK}`;
   const policies = ["on-demand-complete", "on-demand-partial", "low-watermark"];
   const reads = { requests: 40000, read: "0.95", warmup: 20000 };
 
@@ -108,8 +108,8 @@ ${flash({ ...options, state: "none" })}${DISK}`;
         hint: `A block has 128 KiB, and over-provisioning leaves 1 / 1.28 of it for data. How many
           blocks hold 25.6 MiB and some cold pages?`,
         why: `A hybrid disk needs flash for the working set of writes, not for all data: the disk
-          gets less to do. The latency of writes does not fall, as destaging is in the background;
-          it grows with the write amplification of the fuller flash.`,
+          gets less to do. The latency of writes does not fall, because destaging was already in
+          the background, and write amplification in the flash rises.`,
         solution: [{ [BLOCKS]: "256" }, { [BLOCKS]: "512" }],
       },
       {
@@ -181,7 +181,7 @@ ${flash({ ...options, state: "none" })}${DISK}`;
         hint: "Divide the mean read latency of the disk by that of the flash cache.",
         why: `The same flash serves one workload well as a write cache, and another as a read
           cache. Look at your trace before you choose.`,
-        solution: 6.1,
+        solution: 5.5,
       },
     ],
   });
