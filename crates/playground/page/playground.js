@@ -196,6 +196,7 @@ async function check() {
   const now = edits;
   try {
     const answer = await checked(editor.value);
+    unchecked = busy;
     if (now !== edits || busy) return;
     const lost = (answer.traces || []).filter(name => !hybridsimTraces.includes(name));
     const missing = lost.map(name => ({ key: "", message: absent(name) }));
@@ -326,7 +327,6 @@ async function begin() {
   lessons.show(state.lesson);
   editor.value = state.systems[state.current];
   drawSystems();
-  await check();
 }
 
 function listen() {
@@ -372,6 +372,7 @@ function listen() {
     if (by(location.hash.slice(1))) return;
     await begin();
     lessons.focus();
+    await check();
   });
   document.addEventListener("dragover", event => {
     event.preventDefault();
@@ -395,6 +396,7 @@ async function hybridsimEngine(parts) {
     fill();
     listen();
     await begin();
+    await check();
     document.body.dataset.ready = String(performance.now());
   } catch (error) {
     say(`The simulator cannot be started: ${error.message}`);
