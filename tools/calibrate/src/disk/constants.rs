@@ -59,8 +59,8 @@ const fn sector(
     Constant { name, unit, negative, falls_back_to, range, far, step: 0.032, compensated_by }
 }
 
-/// All of them. The mechanics (seek curve, layout, speed) are excluded: logs of response times do
-/// not identify them.
+/// All of them. Layout and speed are excluded: logs of response times do not identify them. The
+/// seek curve is corrected by distance ([`super::seeks`]).
 pub(super) const CONSTANTS: [Constant; 13] = [
     time("read_hit_overhead", None),
     time("read_hit_overhead_after_write", Some("read_hit_overhead")),

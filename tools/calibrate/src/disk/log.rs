@@ -8,6 +8,7 @@ use hybridsim_workload::record::{Record, RecordReader};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions};
 use serde::Serialize;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Minimum number of requests in a log.
@@ -130,7 +131,40 @@ impl Log {
     }
 }
 
-const fn word(op: Op) -> &'static str {
+/// Where the cylinders of a drive are.
+pub(super) struct Cylinders {
+    pub positioner: Option<Rc<dyn Positioner>>,
+    /// Sectors of the drive.
+    pub capacity: u64,
+}
+
+impl Cylinders {
+    /// The cylinder of sector `lba`; 0 where the drive does not say.
+    fn of(&self, lba: u64) -> u32 {
+        self.positioner.as_ref().map_or(0, |it| it.cylinder(Lba(lba)))
+    }
+}
+
+/// Distances of the seeks from the last sector of the request before, as shares of the stroke, by
+/// log and request.
+pub(super) fn distances(logs: &[Log], cylinders: &Cylinders) -> Vec<Vec<f64>> {
+    let apart = |from: u64, to: u64| f64::from(cylinders.of(from).abs_diff(cylinders.of(to)));
+    let stroke = apart(0, cylinders.capacity.saturating_sub(1)).max(1.0);
+    let one = |log: &Log| {
+        let mut before = 0;
+        let distance = |line: &LoggedRequest| {
+            let from = std::mem::replace(&mut before, line.request.end().0.saturating_sub(1));
+            apart(from, line.request.lba.0) / stroke
+        };
+        log.lines.iter().map(distance).collect()
+    };
+    logs.iter().map(one).collect()
+}
+
+/// [`Class::place`] of a request on another cylinder.
+pub(super) const RANDOM: &str = "random";
+
+pub(super) const fn word(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
         _ => "write",
@@ -138,11 +172,8 @@ const fn word(op: Op) -> &'static str {
 }
 
 /// The classes there are in `logs`, and that of every request.
-pub(super) fn classify(
-    logs: &[Log],
-    positioner: Option<&dyn Positioner>,
-) -> (Vec<Class>, Vec<Vec<usize>>) {
-    let mut named: Vec<Vec<Class>> = logs.iter().map(|log| classes_of(log, positioner)).collect();
+pub(super) fn classify(logs: &[Log], cylinders: &Cylinders) -> (Vec<Class>, Vec<Vec<usize>>) {
+    let mut named: Vec<Vec<Class>> = logs.iter().map(|log| classes_of(log, cylinders)).collect();
     let count = |named: &[Vec<Class>], class: Class| {
         named.iter().flatten().filter(|other| **other == class).count()
     };
@@ -166,18 +197,17 @@ fn distinct(named: &[Vec<Class>]) -> Vec<Class> {
     all
 }
 
-fn classes_of(log: &Log, positioner: Option<&dyn Positioner>) -> Vec<Class> {
-    let cylinder = |lba: u64| positioner.map_or(0, |it| it.cylinder(Lba(lba)));
+fn classes_of(log: &Log, cylinders: &Cylinders) -> Vec<Class> {
     let mut before = (0, Op::Read);
     let class = |line: &LoggedRequest| {
         let (end, op) = before;
         let request = &line.request;
         let place = if request.lba.0 == end {
             "sequential"
-        } else if cylinder(request.lba.0) == cylinder(end.saturating_sub(1)) {
+        } else if cylinders.of(request.lba.0) == cylinders.of(end.saturating_sub(1)) {
             "local"
         } else {
-            "random"
+            RANDOM
         };
         before = (request.end().0, request.op);
         Class { op: word(request.op), place, after: word(op) }

@@ -31,6 +31,8 @@ pub(super) struct LogBench<'a> {
     pub classes: &'a [Class],
     /// The class of every request, by log.
     pub numbers: &'a [Vec<usize>],
+    /// Distances of the seeks, as shares of the stroke, by log.
+    pub distances: Vec<Vec<f64>>,
     /// Mean length of a request.
     pub mean_sectors: f64,
     /// The logs with their own pauses, which is how drives are compared with them.
@@ -45,9 +47,9 @@ pub(super) struct LogBench<'a> {
 
 /// Requests of a bench: those fitted to, or those held out.
 pub(super) struct Sample<'a> {
-    bench: &'a LogBench<'a>,
+    pub bench: &'a LogBench<'a>,
     /// Log and number of every request that counts, in order.
-    of: Vec<(usize, usize)>,
+    pub of: Vec<(usize, usize)>,
     /// Response times by class, sorted.
     theirs: Vec<Vec<f64>>,
 }
@@ -140,7 +142,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The demerit of `drive`, as a mean over the log's own angles and others.
-    fn demerit_ms(&self, drive: &DiskDrive<'_>) -> f64 {
+    pub fn demerit_ms(&self, drive: &DiskDrive<'_>) -> f64 {
         let theirs = self.all_measured();
         let run =
             |scripts: &Vec<Script>| demerit(&self.all(&self.latencies(drive, scripts)), &theirs);
@@ -150,7 +152,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The two halves of its requests.
-    fn halves(&self) -> [Sample<'a>; 2] {
+    pub fn halves(&self) -> [Sample<'a>; 2] {
         let (first, second) = self.of.split_at(self.of.len() / 2);
         [first, second].map(|of| Sample::new(self.bench, of.to_vec()))
     }

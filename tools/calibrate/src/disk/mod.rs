@@ -10,23 +10,24 @@ mod distance;
 mod log;
 mod log_fit;
 mod replay;
-
+mod seeks;
 mod start;
 #[cfg(test)]
 mod tests;
 
 pub use distance::{Floor, demerit, quantile};
 pub use log::{Class, Log, LoggedRequest};
+pub use seeks::{DistanceChange, SeekCorrection};
 pub use start::DiskDrive;
 
 use super::CalibrateError;
 use constants::{CONSTANTS, Constant};
-use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::Op;
 use hybridsim_simulation::parallel::{parallel_map, processors};
+use log::Cylinders;
 use log_fit::{LogBench, MovedConstant, Sample, fit};
 use replay::{Script, Step, replay};
 use serde::Serialize;
-use std::rc::Rc;
 
 /// Division of the logs for cross-validation.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +79,10 @@ pub struct DiskFit {
     pub classes: Vec<ClassChange>,
     /// All constants.
     pub constants: Vec<ConstantChange>,
+    /// The correction of the seek curve, where the log calls for one.
+    pub seeks: Option<SeekCorrection>,
+    /// Random requests by seek distance, on the same part as `classes`.
+    pub distances: Vec<DistanceChange>,
     /// Sorted latencies of the part held out with the drive's own values and with the fitted ones,
     /// and those measured; in ms.
     #[serde(skip)]
@@ -130,17 +135,16 @@ pub struct ConstantChange {
 /// As [`calibrate_disk`].
 pub fn floor(drive: &DiskDrive<'_>, log: &Log) -> Result<Floor, CalibrateError> {
     let logs = std::slice::from_ref(log);
-    let positioner = fitting(drive, logs)?;
-    let (classes, numbers) = log::classify(logs, positioner.as_deref());
-    let bench = LogBench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    let cylinders = fitting(drive, logs)?;
+    let (classes, numbers) = log::classify(logs, &cylinders);
+    let distances = log::distances(logs, &cylinders);
+    let bench = LogBench::new(drive, logs, (&classes, &numbers), distances)
+        .map_err(CalibrateError::Start)?;
     Ok(CrossValidation { drive, bench: &bench, parts: 1 }.sample(|_| true).floor(drive))
 }
 
-/// Checks that the requests of `logs` lie within `drive`.
-fn fitting(
-    drive: &DiskDrive<'_>,
-    logs: &[Log],
-) -> Result<Option<Rc<dyn Positioner>>, CalibrateError> {
+/// The cylinders of `drive`, within which the requests of `logs` have to lie.
+fn fitting(drive: &DiskDrive<'_>, logs: &[Log]) -> Result<Cylinders, CalibrateError> {
     let component = drive.build().map_err(CalibrateError::Start)?;
     let capacity = component.capacity();
     for log in logs {
@@ -152,7 +156,7 @@ fn fitting(
             )));
         }
     }
-    Ok(component.positioner())
+    Ok(Cylinders { positioner: component.positioner(), capacity })
 }
 
 /// Fits the constants of `drive` to part of `logs` and tries them on the rest.
@@ -164,9 +168,11 @@ pub fn calibrate_disk<'r>(
     logs: &[Log],
     split: Split,
 ) -> Result<DiskCalibration<'r>, CalibrateError> {
-    let positioner = fitting(drive, logs)?;
-    let (classes, numbers) = log::classify(logs, positioner.as_deref());
-    let bench = LogBench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    let cylinders = fitting(drive, logs)?;
+    let (classes, numbers) = log::classify(logs, &cylinders);
+    let distances = log::distances(logs, &cylinders);
+    let bench = LogBench::new(drive, logs, (&classes, &numbers), distances)
+        .map_err(CalibrateError::Start)?;
     let work = CrossValidation { drive, bench: &bench, parts: split.parts };
     let whole = split.whole.then_some(None);
     // All but the last part comes first: its values are taken.
@@ -199,8 +205,8 @@ impl<'a> LogBench<'a> {
     fn new(
         drive: &DiskDrive<'_>,
         logs: &'a [Log],
-        classes: &'a [Class],
-        numbers: &'a [Vec<usize>],
+        (classes, numbers): (&'a [Class], &'a [Vec<usize>]),
+        distances: Vec<Vec<f64>>,
     ) -> Result<Self, String> {
         let turn = drive.turn();
         let script = |steps: Vec<Step>| Script { steps: steps.into(), turn };
@@ -214,7 +220,7 @@ impl<'a> LogBench<'a> {
         let angles =
             |draw| exact.iter().map(move |it: &Script| it.with_other_angles(draw)).collect();
         let other_angles: Vec<Vec<Script>> = (0..FLOOR_RUNS).map(angles).collect();
-        let is_random = |log: usize, at: usize| classes[numbers[log][at]].place == "random";
+        let is_random = |log: usize, at: usize| classes[numbers[log][at]].place == log::RANDOM;
         let (mut random, mut near) = (0_u32, 0_u32);
         for (number, log) in logs.iter().enumerate() {
             let ours = replay(drive, &exact[number], log.lines.len())?;
@@ -234,6 +240,7 @@ impl<'a> LogBench<'a> {
                 logs,
                 classes,
                 numbers,
+                distances,
                 mean_sectors,
                 exact,
                 steady,
@@ -252,7 +259,17 @@ impl<'a> LogBench<'a> {
             (0..logs.len()).map(one)
         };
         let steady = (0..ANGLES).flat_map(round).collect();
-        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles, followed })
+        Ok(Self {
+            logs,
+            classes,
+            numbers,
+            distances,
+            mean_sectors,
+            exact,
+            steady,
+            other_angles,
+            followed,
+        })
     }
 }
 
@@ -292,7 +309,12 @@ impl CrossValidation<'_> {
         let fitted = self.sample(|component| Some(component) != held_out);
         let moved = fit(self.drive, &fitted);
         let value = |(constant, moved): (Constant, &MovedConstant)| Some((constant, moved.value?));
-        let after = self.drive.with(CONSTANTS.into_iter().zip(&moved).filter_map(value));
+        let constants_only = self.drive.with(CONSTANTS.into_iter().zip(&moved).filter_map(value));
+        let is_close = fitted.is_close(self.drive);
+        let seeks = if is_close { None } else { seeks::correction(&fitted, &constants_only) };
+        let after = seeks
+            .as_ref()
+            .map_or_else(|| constants_only.clone(), |it| constants_only.with_seeks(it));
         let both = |of: &Sample<'_>| {
             [self.drive, &after].map(|drive| of.latencies(drive, &self.bench.exact))
         };
@@ -301,7 +323,7 @@ impl CrossValidation<'_> {
         let latencies = both(shown);
         let floor = shown.floor(&after);
         let constants = changes(self.drive, &moved);
-        let nothing_moved = constants.iter().all(|change| change.to.is_none());
+        let nothing_moved = seeks.is_none() && constants.iter().all(|change| change.to.is_none());
         let start_floor = if nothing_moved { floor } else { shown.floor(self.drive) };
         DiskFit {
             fitted: held_out.map_or("the whole".to_owned(), |component| self.others(component)),
@@ -313,9 +335,11 @@ impl CrossValidation<'_> {
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
             other_angles: Change { before_ms: start_floor.to_log_ms, after_ms: floor.to_log_ms },
             floor,
-            is_close: fitted.is_close(self.drive),
+            is_close,
             classes: shown.class_changes(&latencies),
+            distances: seeks::by_distance(shown, self.drive, &after),
             constants,
+            seeks,
             held_out_ms: [shown.all(&latencies[0]), shown.all(&latencies[1]), shown.all_measured()],
         }
     }
@@ -353,9 +377,30 @@ fn changes(drive: &DiskDrive<'_>, moved: &[MovedConstant]) -> Vec<ConstantChange
 }
 
 impl DiskCalibration<'_> {
-    /// Weaknesses of the first fit, whose values are the preset's: a demerit above the start's.
+    /// Weaknesses of the first fit, whose values are the preset's: a demerit above the start's, and
+    /// a write cache that the log does not show.
     pub fn warnings(&self) -> Vec<String> {
         let Some(fit) = self.fits.first() else { return Vec::new() };
+        let mut warnings = self.worse_parts(fit);
+        let drive = self.drive.as_ref().filter(|drive| drive.hides_writes());
+        let uncached = |class: &&ClassChange| {
+            let half_turn_ms = drive.map_or(f64::INFINITY, |it| it.turn().as_ns() as f64 / 2e6);
+            class.class.place == log::RANDOM
+                && class.class.op == log::word(Op::Write)
+                && class.measured_ms > class.mean.after_ms + half_turn_ms
+        };
+        warnings.extend(fit.classes.iter().find(uncached).map(|class| {
+            format!(
+                "random writes took {:.2} ms, and with the write cache of {} they take {:.2}: was \
+                 the log measured without one? Then start with write_cache = false",
+                class.measured_ms, self.start, class.mean.after_ms
+            )
+        }));
+        warnings
+    }
+
+    /// The parts of the logs on which `fit` is worse than the start.
+    fn worse_parts(&self, fit: &DiskFit) -> Vec<String> {
         // Runs with other angles are of the part held out, where there is one.
         let Change { before_ms, after_ms } = fit.other_angles;
         let angles =
@@ -389,7 +434,10 @@ impl DiskCalibration<'_> {
         let value = |(constant, change): (Constant, &ConstantChange)| {
             Some((constant, change.numbers.1.or(change.numbers.0)?))
         };
-        let fitted = drive.with(CONSTANTS.into_iter().zip(&fit.constants).filter_map(value));
+        let mut fitted = drive.with(CONSTANTS.into_iter().zip(&fit.constants).filter_map(value));
+        if let Some(seeks) = &fit.seeks {
+            fitted = fitted.with_seeks(seeks);
+        }
         let logs = self.logs.join(", ");
         let held_out = match (&fit.held_out, fit.on_held_out) {
             (Some(component), Some(change)) => format!(
@@ -407,6 +455,10 @@ impl DiskCalibration<'_> {
         );
         let moved = |name: &str| fit.constants.iter().any(|it| it.name == name && it.to.is_some());
         let source = |key: &str| {
+            if let Some(seeks) = fit.seeks.as_ref().filter(|_| key.starts_with("seek")) {
+                let name = &self.start;
+                return Some(format!("{name}, corrected by {logs}: ms, {}", seeks.words()));
+            }
             let of_key = |(at, change): &(usize, &ConstantChange)| {
                 change.name == key || CONSTANTS[*at].negative == Some(key)
             };

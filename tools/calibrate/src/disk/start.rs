@@ -1,11 +1,14 @@
 //! The drive at the start of a calibration, and the preset at its end.
 
 use super::constants::{CONSTANTS, Constant};
+use super::seeks::SeekCorrection;
 use crate::CalibrateError;
 use crate::start::{CalibratedKind, Start};
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Component, SimDuration};
+use hybridsim_disk::seek::{SeekEntry, SeekModel};
+use hybridsim_engine::{Component, Lba, SimDuration};
 use std::path::Path;
 
 const HARD_DISK: CalibratedKind = CalibratedKind {
@@ -65,7 +68,7 @@ impl<'r> DiskDrive<'r> {
     /// Whether response times identify a constant. With a write cache they do not include the
     /// settle time of writes: requests arrive one at a time, so the cache always has space.
     pub(super) fn shows(&self, constant: &Constant) -> bool {
-        constant.name != "write_settle" || !self.start.component.settings.flag("write_cache")
+        constant.name != "write_settle" || !self.hides_writes()
     }
 
     /// The drive with other values of some constants.
@@ -76,6 +79,51 @@ impl<'r> DiskDrive<'r> {
             constant.write(&mut other.start.component.settings, value);
         }
         other
+    }
+
+    /// Whether a write cache hides the seeks of writes.
+    pub(super) fn hides_writes(&self) -> bool {
+        self.start.component.settings.flag("write_cache")
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_write_cache(&self, cached: bool) -> Self {
+        let mut other = self.clone();
+        other.start.component.settings.set("write_cache", Value::Flag(cached));
+        other
+    }
+
+    /// The drive with its seek curve corrected, as a table.
+    pub(super) fn with_seeks(&self, correction: &SeekCorrection) -> Self {
+        let (cylinders, model) = self.seek_model();
+        let table = |write: bool| {
+            let point = |distance: u32| {
+                let own = if write { model.write_ns(distance) } else { model.read_ns(distance) };
+                let share = f64::from(distance) / f64::from(cylinders - 1).max(1.0);
+                let ns = own + correction.at(share, write) * 1e6;
+                (f64::from(distance), SimDuration::from_ns_f64(ns.max(0.0).round()))
+            };
+            Value::Curve(distances(cylinders).into_iter().map(point).collect())
+        };
+        let mut settings = Settings::default().and("points", table(false));
+        if model.has_write_curve() || !correction.write_ms.is_empty() {
+            settings.set("write_points", table(true));
+        }
+        let mut other = self.clone();
+        let seek = Value::Entry(EntryChoice { name: "table".to_owned(), settings });
+        other.start.component.settings.set("seek", seek);
+        other
+    }
+
+    /// The cylinders and the seek model.
+    fn seek_model(&self) -> (u32, Box<dyn SeekModel>) {
+        let disk = self.build().expect("the start was built");
+        let last = Lba(disk.capacity().saturating_sub(1));
+        let cylinders = disk.positioner().map_or(1, |it| it.cylinder(last) + 1);
+        let choice = self.start.component.settings.entry("seek");
+        let (entry, settings) = self.start.registry.chosen::<SeekEntry>(choice);
+        let model = (entry.build)(settings, cylinders).ok().expect("the start was built");
+        (cylinders, model)
     }
 
     /// A turn of its platters.
@@ -94,4 +142,15 @@ impl<'r> DiskDrive<'r> {
         let is_fitted = |key: &str| CONSTANTS.iter().any(|it| it.name == key);
         self.start.preset(head, is_fitted, source)
     }
+}
+
+/// Distances of a table that straight lines between them change by less than a log shows.
+fn distances(cylinders: u32) -> Vec<u32> {
+    const RATIO: f64 = 1.06;
+    let last = cylinders.saturating_sub(1).max(1);
+    let next = |distance: &u32| {
+        let next = (f64::from(*distance) * RATIO).ceil().max(f64::from(*distance) + 1.0) as u32;
+        (*distance < last).then_some(next.min(last))
+    };
+    std::iter::successors(Some(1), next).collect()
 }

@@ -55,13 +55,13 @@ fn requests(count: usize, capacity: u64) -> Vec<(SimDuration, Request)> {
 /// each random request at another angle than the log says if the layout is not `known`.
 fn log(known: bool) -> Log {
     let start = DiskDrive::read(START, registry()).expect("a preset");
-    log_of(&start.with(TRUE.into_iter().map(|(name, value)| (named(name), value))), known)
+    log_of(&start.with(TRUE.into_iter().map(|(name, value)| (named(name), value))), 3000, known)
 }
 
-/// The log of the drive `truth`.
-fn log_of(truth: &DiskDrive<'_>, known: bool) -> Log {
+/// The log of `count` requests of the drive `truth`.
+fn log_of(truth: &DiskDrive<'_>, count: usize, known: bool) -> Log {
     let capacity = truth.build().expect("a drive").capacity();
-    let requests = requests(3000, capacity);
+    let requests = requests(count, capacity);
     let step = |&(pause, request): &(SimDuration, Request)| Step { request, pause, angle_of: None };
     let steps: Vec<Step> = requests.iter().map(step).collect();
     let script = Script { steps: steps.into(), turn: truth.turn() };
@@ -174,6 +174,49 @@ fn a_drive_that_is_as_its_description_says_stays_so() {
     for change in found.fits.iter().flat_map(|fit| &fit.constants) {
         assert_eq!(change.to, None, "{}", change.name);
     }
+    assert!(found.fits.iter().all(|fit| fit.seeks.is_none()));
+}
+
+#[test]
+fn a_bent_seek_curve_is_found_again() {
+    let start = DiskDrive::read(START, registry()).expect("a preset");
+    let bend = [(0.02, 0.0), (0.1, 2.0), (0.3, 2.0), (0.6, 0.0)];
+    let bent = SeekCorrection { read_ms: bend.to_vec(), write_ms: Vec::new() };
+    let log = log_of(&start.with_seeks(&bent), 9000, false);
+    let found = calibrate_disk(&start, &[log], Split { parts: 2, whole: false });
+    let found = found.unwrap_or_else(|error| panic!("{error}"));
+    let Change { before_ms, after_ms } = found.crossed;
+    assert!(after_ms < 0.5 * before_ms, "{before_ms} to {after_ms}");
+    let fit = &found.fits[0];
+    let seeks = fit.seeks.as_ref().expect("a correction");
+    assert!(seeks.write_ms.is_empty(), "its write cache hides them");
+    // Overheads may take part of it, the same at every distance.
+    let bend = seeks.at(0.2, false) - seeks.at(0.7, false);
+    assert!((bend - 2.0).abs() < 0.6, "{seeks:?}");
+    for band in fit.distances.iter().filter(|band| band.op == "read" && band.requests > 200) {
+        let left = (band.measured_ms - band.mean.after_ms).abs();
+        assert!(left < 0.5, "{band:?}");
+    }
+    // The preset has the curve.
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bent.toml");
+    std::fs::write(&path, found.preset()).expect("it can be written");
+    let again = DiskDrive::read(&path.to_string_lossy(), registry())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let with = |drive: &DiskDrive<'_>| {
+        let script = Script { steps: found_steps(drive), turn: drive.turn() };
+        replay(drive, &script, 500).expect("it runs")
+    };
+    let constants = CONSTANTS.into_iter().zip(&fit.constants);
+    let fitted = constants.filter_map(|(it, change)| Some((it, change.numbers.1?)));
+    assert_eq!(with(&again), with(&start.with(fitted).with_seeks(seeks)));
+}
+
+/// 500 requests.
+fn found_steps(drive: &DiskDrive<'_>) -> std::sync::Arc<[Step]> {
+    let capacity = drive.build().expect("a drive").capacity();
+    let step = |(pause, request): (SimDuration, Request)| Step { request, pause, angle_of: None };
+    requests(500, capacity).into_iter().map(step).collect()
 }
 
 #[test]
@@ -210,11 +253,24 @@ fn what_is_no_log_of_a_drive_says_so() {
 fn a_constant_at_a_limit_is_put_back() {
     let start = DiskDrive::read(START, registry()).expect("a preset");
     let name = "write_hit_overhead";
-    let log = log_of(&start.with(std::iter::once((named(name), 0.0))), true);
+    let log = log_of(&start.with(std::iter::once((named(name), 0.0))), 3000, true);
     let found = calibrate_disk(&start, &[log], Split { parts: 2, whole: true });
     let found = found.unwrap_or_else(|error| panic!("{error}"));
     let change = found.fits[0].constants.iter().find(|change| change.name == name);
     assert_eq!(change.expect("it is one of them").to, None);
+}
+
+#[test]
+fn a_write_cache_that_the_log_does_not_show_is_asked_about() {
+    let start = DiskDrive::read(START, registry()).expect("a preset");
+    assert!(start.hides_writes());
+    let warnings = |cached: bool| {
+        let log = log_of(&start.with_write_cache(cached), 1000, false);
+        let found = calibrate_disk(&start, &[log], Split { parts: 2, whole: false });
+        found.unwrap_or_else(|error| panic!("{error}")).warnings().join("\n")
+    };
+    assert!(warnings(false).contains("write_cache = false"), "{}", warnings(false));
+    assert!(!warnings(true).contains("write_cache = false"));
 }
 
 #[test]
@@ -230,6 +286,8 @@ fn a_fit_that_is_worse_than_its_start_says_so() {
         is_close: false,
         classes: Vec::new(),
         constants: Vec::new(),
+        seeks: None,
+        distances: Vec::new(),
         held_out_ms: [Vec::new(), Vec::new(), Vec::new()],
     };
     let of = |on_fitted, on_held_out| {

@@ -56,7 +56,8 @@ fn summary(found: &DiskCalibration<'_>) -> String {
         let moved = fit.constants.iter().filter_map(|constant| {
             Some(format!("{} {} to {}", constant.name, constant.from, constant.to.as_ref()?))
         });
-        let moved: Vec<String> = moved.collect();
+        let curve = fit.seeks.as_ref().map(|it| format!("seek curve {}", it.words()));
+        let moved: Vec<String> = moved.chain(curve).collect();
         let moved = if moved.is_empty() { "nothing moved".to_owned() } else { moved.join(", ") };
         Some(format!(
             "{part} {:.3} before, {:.3} after, with other angles {:.3} and {:.3}, floor {:.3} \

@@ -62,6 +62,7 @@ fn summary(found: &DiskCalibration<'_>) -> String {
     constants(&mut text, &found.fits);
     if let Some(first) = found.fits.first() {
         classes(&mut text, first);
+        distances(&mut text, first);
     }
     text
 }
@@ -132,6 +133,10 @@ fn constants(text: &mut String, fits: &[DiskFit]) {
         "in brackets: increase of the mean distance between measured and simulated distributions \
          (ms)\nwith START's value\n",
     );
+    for fit in fits {
+        let curve = fit.seeks.as_ref().map_or("unchanged".to_owned(), |it| it.words());
+        let _ = writeln!(text, "seek curve, ms to add, fitted to {}: {curve}", fit.fitted);
+    }
     if !not_identified.is_empty() {
         let _ =
             writeln!(text, "not identified by the log, as in START: {}", not_identified.join(", "));
@@ -169,6 +174,36 @@ fn classes(text: &mut String, fit: &DiskFit) {
             class.mean.after_ms,
             class.demerit.before_ms,
             class.demerit.after_ms
+        );
+    }
+}
+
+fn distances(text: &mut String, fit: &DiskFit) {
+    let part = fit.held_out.as_ref().unwrap_or(&fit.fitted);
+    let _ = writeln!(
+        text,
+        "\n{:<30} {:>8} {:>9} {:>8} {:>8}\n{:<30} {:>8} {:>9} {:>8} {:>8}",
+        format!("{part}, by seek distance"),
+        "requests",
+        "mean, ms:",
+        "START",
+        "fitted",
+        "(random, share of the stroke)",
+        "",
+        "measured",
+        "",
+        ""
+    );
+    for band in &fit.distances {
+        let (from, to) = (band.from * 100.0, band.to * 100.0);
+        let _ = writeln!(
+            text,
+            "{:<30} {:>8} {:>9.3} {:>8.3} {:>8.3}",
+            format!("{} {from:.0} to {to:.0} %", band.op),
+            band.requests,
+            band.measured_ms,
+            band.mean.before_ms,
+            band.mean.after_ms
         );
     }
 }
