@@ -122,7 +122,9 @@ impl<'r> DiskDrive<'r> {
         let cylinders = disk.positioner().map_or(1, |it| it.cylinder(last) + 1);
         let choice = self.start.component.settings.entry("seek");
         let (entry, settings) = self.start.registry.chosen::<SeekEntry>(choice);
-        let model = (entry.build)(settings, cylinders).ok().expect("the start was built");
+        let Ok(model) = (entry.build)(settings, cylinders) else {
+            unreachable!("the start was built")
+        };
         (cylinders, model)
     }
 
