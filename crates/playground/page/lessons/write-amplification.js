@@ -37,8 +37,8 @@ erase_time = "3ms"
       {
         title: "What a victim costs",
         text: [
-          `Over-provisioning is (physical − exported capacity) / exported capacity: 0.12 means 12
-            % more flash than the host can address. In the steady state the drive is full of data,
+          `Over-provisioning is (physical − exported capacity) / exported capacity: 0.12 means
+            12 % more flash than the host can address. In the steady state the drive is full of data,
             and the over-provisioned space is spread over the blocks as invalid pages.`,
           `Let <var>u</var> be the share of valid pages in a victim of garbage collection. To
             erase it, <var>u</var> of its pages are copied, and 1 − <var>u</var> are gained for
@@ -110,7 +110,7 @@ erase_time = "3ms"
         title: "How much is enough?",
         text: [
           `<code>greedy</code> selects the block with the fewest valid pages, which is the best
-            choice for uniform writes. There is no closed formula for it, so use the simulator.`,
+            choice for uniform writes. Formulas for it are approximations, so use the simulator.`,
           "Over-provisioning costs capacity, so a designer wants the least that suffices.",
         ],
         look: "The curve is steep where over-provisioning is small and flattens as it grows.",

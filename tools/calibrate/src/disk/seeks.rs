@@ -93,8 +93,9 @@ pub(super) fn by_distance(
     for op in [Op::Read, Op::Write] {
         let mut from = 0.0;
         for to in BANDS {
-            let within =
-                |it: &&(&Access, &Access)| it.0.op == op && (from..to).contains(&it.0.distance);
+            let within = |it: &&(&Access, &Access)| {
+                it.0.op == op && it.0.distance > from && it.0.distance <= to
+            };
             let band: Vec<_> = pairs.iter().filter(within).collect();
             let mean = |of: fn(&(&Access, &Access)) -> f64| {
                 band.iter().map(|pair| of(pair)).sum::<f64>() / band.len() as f64
