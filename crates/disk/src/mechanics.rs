@@ -332,6 +332,10 @@ impl Positioner for Mechanics {
         self.layout.locate(lba).cylinder
     }
 
+    fn cylinders(&self) -> u32 {
+        self.layout.cylinders()
+    }
+
     fn seek(&self, last: Lba, to: &Request) -> SimDuration {
         let from = self.layout.locate(Lba(last.0.saturating_sub(1)));
         let target = self.layout.locate(to.lba);

@@ -49,6 +49,11 @@ pub trait Positioner {
     /// The cylinder that holds `lba`, for schedulers that sort by cylinder.
     fn cylinder(&self, lba: Lba) -> u32;
 
+    /// Cylinders of the device, unused ones included; 0 where it does not count them.
+    fn cylinders(&self) -> u32 {
+        0
+    }
+
     /// The seek part of [`Positioner::positioning`]; by default all of it.
     fn seek(&self, last: Lba, to: &Request) -> SimDuration {
         self.positioning(SimTime::ZERO, last, to)

@@ -69,7 +69,10 @@ const lessons = (() => {
 
   // The number in a value such as 0.07, "7%" or "64MiB"; sizes in MiB.
   function numberIn(value) {
-    const units = { "": 1, "%": 0.01, KiB: 2 ** -10, MiB: 1, GiB: 2 ** 10 };
+    const units = {
+      "": 1, "%": 0.01, KiB: 2 ** -10, MiB: 1, GiB: 2 ** 10, TiB: 2 ** 20,
+      kB: 1e3 / 2 ** 20, MB: 1e6 / 2 ** 20, GB: 1e9 / 2 ** 20,
+    };
     const [, digits, unit] = /^"?([\d._]+)\s*([%\w]*)"?$/.exec(value) || [null, "", "?"];
     return Number(digits.replaceAll("_", "") || NaN) * (units[unit] || NaN);
   }
@@ -157,7 +160,7 @@ const lessons = (() => {
   function plot({ key, figure: name }) {
     const points = runs.map(run => [run.value(key), run[name]])
       .filter(point => point.every(Number.isFinite)).sort((a, b) => a[0] - b[0]);
-    const [right, top] = [0, 1].map(axis => Math.max(...points.map(point => point[axis])) || 1);
+    const [right, top] = [0, 1].map(axis => Math.max(0, ...points.map(point => point[axis])) || 1);
     const svg = (tag, attributes, text = "") => {
       const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
       Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
@@ -285,6 +288,7 @@ const lessons = (() => {
   }
 
   function load() {
+    if (busy) simulator.stop("Cancelled.");
     Object.assign(state, start(state.lesson));
     select(state.current);
     say("");

@@ -84,7 +84,7 @@ function choice({ value, choices }) {
 
 function slider(offer, output) {
   const { range: [min, max, step], from, literal, shown } = scaleOf(offer);
-  const known = offer.value !== null && Number(offer.value) > 0 || offer.share;
+  const known = offer.value !== null && (offer.share || Number(offer.value) > 0);
   const at = known ? from(offer.value) : min;
   const input = element("input", { type: "range", min, max, step, value: at });
   const draw = value => {
@@ -241,7 +241,8 @@ async function runOne(at) {
   await checked(text);
   const answer = await simulator.call("run", text, `${name}.toml`);
   if (answer.results) {
-    lessons.add(text, answer.results);
+    if (answer.fault) lessons.say("The run ended early and does not count.");
+    else lessons.add(text, answer.results);
     return drawRun(name, answer);
   }
   if (at !== state.current) { state.current = at; editor.value = text; }
@@ -370,6 +371,7 @@ function listen() {
   by("save-report").addEventListener("click", () => download("report.html", report, "text/html"));
   window.addEventListener("hashchange", async () => {
     if (by(location.hash.slice(1))) return;
+    if (busy) simulator.stop("Cancelled.");
     await begin();
     lessons.focus();
     await check();

@@ -26,7 +26,7 @@ const OFFERS: [(&str, &str, Offer); 22] = [
     ("ftl", "FTL", Offer::Choice),
     ("cache_entries", "Cached mapping entries", Offer::Powers(8, 22, "entries")),
     ("gc", "Garbage collection policy", Offer::Choice),
-    ("size", "Cache size", Offer::Size(20, 36)),
+    ("size", "Size", Offer::Size(20, 36)),
     ("blocks_per_plane", "Flash blocks", Offer::Powers(5, 13, "blocks per plane")),
     ("replacement", "Replacement policy", Offer::Choice),
     ("admission", "Admission policy", Offer::Choice),

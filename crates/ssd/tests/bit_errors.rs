@@ -410,6 +410,25 @@ fn data_are_refreshed_for_their_age_in_a_long_pause() {
 }
 
 #[test]
+fn one_pause_refreshes_all_blocks_that_need_it() {
+    let device = modelled()
+        .and("ftl", defaults::entry("ftl", "fast", &hybridsim_ssd::registry()))
+        .and("idle_after", us(20))
+        .and("errors.refresh_reads", Value::Count(20));
+    // Pages of three blocks without a pause, then nothing for a second.
+    let read = |n: u64| (at(n), page(Op::Read, 64 * (n % 3)));
+    let listed = (0..90).map(read).chain([(at(1_000_000), page(Op::Read, 0))]).collect();
+    let mut host = Host::new(listed);
+    host.halts = true;
+    let (_, events, end) = run(build(&device).expect("valid settings"), host);
+    end.expect("a run without a fault");
+    let erased = events.iter().filter(|event| {
+        matches!(event.event(), Some(FlashEvent::Erase { cause: Cause::Refresh, .. }))
+    });
+    assert_eq!(erased.filter(|event| event.time < at(1_000_000)).count(), 3);
+}
+
+#[test]
 fn writes_during_a_refresh_wait_for_single_copies() {
     let quiet = modelled().and("timing", chosen("timing", "serial")).and("erase_time", us(100));
     let refreshed =

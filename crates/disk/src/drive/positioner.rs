@@ -34,6 +34,10 @@ impl Positioner for DrivePositioner {
         self.mechanics.cylinder(lba)
     }
 
+    fn cylinders(&self) -> u32 {
+        self.mechanics.cylinders()
+    }
+
     fn seek(&self, last: Lba, to: &Request) -> SimDuration {
         self.mechanics.seek(last, to)
     }

@@ -201,7 +201,6 @@ impl Maintenance for Fast {
             Some(_) => self.finish_sequential(None, flash),
             None => self.map.merge_fully(logical, None, flash),
         };
-        while self.map.emptied().is_some() {}
         merged.is_ok()
     }
 }

@@ -383,8 +383,8 @@ impl Ftl for Superblock {
 impl Maintenance for Superblock {
     /// Moves the pages of `block` within its superblock. Returns false for the block being filled.
     fn refresh(&mut self, block: BlockId, flash: &mut FlashOps) -> bool {
-        let Some(logical) = merge::logical_block(block, flash) else { return false };
-        let group = self.group_of(Lpn(logical * self.geometry.pages_per_block()));
+        let Some(first) = flash.array().next_valid(block, 0) else { return false };
+        let group = self.group_of(flash.array().owner(self.geometry.page(block, first)));
         let open = self.groups[group].open == block.0 && self.free_pages(group, flash) > 0;
         !open && self.empty(group, block, flash).is_ok()
     }

@@ -137,8 +137,8 @@ preset = "hitachi-travelstar-5k160"
         title: "A loop defeats LRU",
         text: [
           `A program reads 32 MiB sequentially, over and over, and the cache of 24 MiB replaces
-            the least recently used page (<code>lru</code>). Which page will be needed latest? In a
-            loop it is the one that was used last. Change <code>replacement</code>.`,
+            the least recently used page (<code>lru</code>). Which page will be needed furthest in
+            the future? In a loop it is the one just used. Change <code>replacement</code>.`,
         ],
         look: "Compare the hits of LRU with the share of the loop that fits.",
         systems: [system("Loop", LOOP, "24MiB")],

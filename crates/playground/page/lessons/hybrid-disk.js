@@ -73,7 +73,7 @@ ${flash(options)}${DISK}`;
         systems: [disk("Disk", {}), hybrid("Hybrid disk", {})],
         shows: ["writeMean", "iops", "writeAmplification"],
         ask: {
-          text: "By which factor does the flash reduce the mean write latency?",
+          text: "By what factor does the flash reduce the mean write latency?",
           unit: "times",
           number: ([alone, both]) => alone.writeMean / both.writeMean,
           within: 0.03,
@@ -157,7 +157,7 @@ ${flash(options)}${DISK}`;
         },
         hint: "Run all systems, and compare the column of the mean latency.",
         why: `Destaging everything at once stops the drive for seconds. Destaging page by page has
-          the shortest longest latency, but puts a write to the disk before most writes to flash.
+          the lowest maximum latency, but puts a write to the disk before most writes to flash.
           Destaging in the background uses the time in which the host pauses.`,
         solution: 2,
       },
@@ -173,7 +173,7 @@ ${flash(options)}${DISK}`;
         ],
         shows: ["hits", "readMean", "writeMean"],
         ask: {
-          text: "By which factor does the flash cache reduce the mean read latency of the disk?",
+          text: "By what factor does the flash cache reduce the mean read latency of the disk?",
           unit: "times",
           number: ([alone, , cached]) => alone.readMean / cached.readMean,
           within: 0.03,

@@ -163,7 +163,7 @@ erase_time = "3ms"
         ],
         shows: ["readMean", "readP99", "iops"],
         ask: {
-          text: "By which factor do the writes raise the mean read latency?",
+          text: "By what factor do the writes raise the mean read latency?",
           unit: "times",
           number: ([reads, both]) => both.readMean / reads.readMean,
           within: 0.03,

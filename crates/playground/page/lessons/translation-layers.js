@@ -56,8 +56,8 @@ erase_time = "3ms"
         },
         hint: `Divide the table of the page map by the capacity. KiB per MiB is the same as MiB per
           GiB.`,
-        why: `4 bytes for each 4 KiB: a drive of 1 TiB needs 1 GiB of RAM. A block map takes 64
-          times less, the pages of a block, which is why early drives had one.`,
+        why: `4 bytes for each 4 KiB: a drive of 1 TiB needs 1 GiB of RAM. A block map needs
+          a 64th of that, as a block has 64 pages, which is why early drives used block maps.`,
         solution: 1,
       },
       {

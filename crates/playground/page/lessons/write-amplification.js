@@ -38,8 +38,8 @@ erase_time = "3ms"
         title: "What a victim costs",
         text: [
           `Over-provisioning is (physical − exported capacity) / exported capacity: 0.12 means
-            12 % more flash than the host can address. In the steady state the drive is full of data,
-            and the over-provisioned space is spread over the blocks as invalid pages.`,
+            12 % more flash than the host can address. In the steady state the drive is full of
+            data, and the over-provisioned space is spread over the blocks as invalid pages.`,
           `Let <var>u</var> be the share of valid pages in a victim of garbage collection. To
             erase it, <var>u</var> of its pages are copied, and 1 − <var>u</var> are gained for
             the host. So a page of the host costs 1 + <var>u</var> / (1 − <var>u</var>) programs:`,
@@ -102,8 +102,7 @@ erase_time = "3ms"
         hint: `Put <var>u</var> = 0.5 into the formula: <var>p</var> = ln 2 / 0.5 − 1. Set it, and
           run.`,
         why: `Half of each victim is copied, and the write amplification is 2. The formula assumes
-          infinitely many blocks; at these sizes the simulator agrees with it within a few per
-          cent.`,
+          infinitely many blocks; at these sizes the simulator agrees with it within a few %.`,
         solution: { [SPARE]: "0.39" },
       },
       {

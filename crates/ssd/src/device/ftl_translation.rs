@@ -209,7 +209,8 @@ impl Translation for FtlTranslation {
             && back_end
                 .begin_refresh(ctx.now(), |block, flash| ftl::refresh(&mut **ftl, block, flash))
         {
-            more = ftl.idle(&mut back_end.flash);
+            // Another block may be due.
+            more = ftl.idle(&mut back_end.flash).map(|_| true);
         }
         back_end.execute_all(ctx);
         (back_end.timing.end().busy_until(), more)

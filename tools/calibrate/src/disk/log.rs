@@ -134,8 +134,6 @@ impl Log {
 /// Where the cylinders of a drive are.
 pub(super) struct Cylinders {
     pub positioner: Option<Rc<dyn Positioner>>,
-    /// Sectors of the drive.
-    pub capacity: u64,
 }
 
 impl Cylinders {
@@ -149,7 +147,8 @@ impl Cylinders {
 /// log and request.
 pub(super) fn distances(logs: &[Log], cylinders: &Cylinders) -> Vec<Vec<f64>> {
     let apart = |from: u64, to: u64| f64::from(cylinders.of(from).abs_diff(cylinders.of(to)));
-    let stroke = apart(0, cylinders.capacity.saturating_sub(1)).max(1.0);
+    let count = cylinders.positioner.as_ref().map_or(0, |it| it.cylinders());
+    let stroke = f64::from(count.saturating_sub(1).max(1));
     let one = |log: &Log| {
         let mut before = 0;
         let distance = |line: &LoggedRequest| {

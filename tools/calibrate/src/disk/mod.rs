@@ -156,7 +156,7 @@ fn fitting(drive: &DiskDrive<'_>, logs: &[Log]) -> Result<Cylinders, CalibrateEr
             )));
         }
     }
-    Ok(Cylinders { positioner: component.positioner(), capacity })
+    Ok(Cylinders { positioner: component.positioner() })
 }
 
 /// Fits the constants of `drive` to part of `logs` and tries them on the rest.
@@ -382,9 +382,11 @@ impl DiskCalibration<'_> {
     pub fn warnings(&self) -> Vec<String> {
         let Some(fit) = self.fits.first() else { return Vec::new() };
         let mut warnings = self.worse_parts(fit);
-        let drive = self.drive.as_ref().filter(|drive| drive.hides_writes());
+        let Some(drive) = self.drive.as_ref().filter(|drive| drive.hides_writes()) else {
+            return warnings;
+        };
+        let half_turn_ms = drive.turn().as_ns() as f64 / 2e6;
         let uncached = |class: &&ClassChange| {
-            let half_turn_ms = drive.map_or(f64::INFINITY, |it| it.turn().as_ns() as f64 / 2e6);
             class.class.place == log::RANDOM
                 && class.class.op == log::word(Op::Write)
                 && class.measured_ms > class.mean.after_ms + half_turn_ms
@@ -455,7 +457,9 @@ impl DiskCalibration<'_> {
         );
         let moved = |name: &str| fit.constants.iter().any(|it| it.name == name && it.to.is_some());
         let source = |key: &str| {
-            if let Some(seeks) = fit.seeks.as_ref().filter(|_| key.starts_with("seek")) {
+            if let Some(seeks) =
+                fit.seeks.as_ref().filter(|_| key == "seek" || key.starts_with("seek."))
+            {
                 let name = &self.start;
                 return Some(format!("{name}, corrected by {logs}: ms, {}", seeks.words()));
             }

@@ -148,15 +148,19 @@ fn closest(sample: &Sample<'_>, drive: &DiskDrive<'_>) -> SeekCorrection {
 /// either half brings the drive closer to the other half, and that of both to the whole.
 pub(super) fn correction(sample: &Sample<'_>, drive: &DiskDrive<'_>) -> Option<SeekCorrection> {
     let halves = sample.halves();
-    let gains = |fitted: &Sample<'_>, judge: &Sample<'_>| {
-        let with = drive.with_seeks(&closest(fitted, drive));
-        judge.demerit_ms(&with) < judge.demerit_ms(drive)
-    };
     let [first, second] = &halves;
-    if !gains(first, second) || !gains(second, first) {
+    let of_halves = [first, second].map(|half| closest(half, drive));
+    let mut found = closest(sample, drive);
+    // What the halves are too short to show is not confirmed by them.
+    for half in &of_halves {
+        found.keep_as(half);
+    }
+    let gains = |(found, judge): (&SeekCorrection, &&Sample<'_>)| {
+        judge.demerit_ms(&drive.with_seeks(found)) < judge.demerit_ms(drive)
+    };
+    if found.is_empty() || !of_halves.iter().zip([second, first].iter()).all(gains) {
         return None;
     }
-    let found = closest(sample, drive);
     let with = drive.with_seeks(&found);
     let exact = |drive: &DiskDrive<'_>| {
         let own = sample.latencies(drive, &sample.bench.exact);
@@ -166,6 +170,21 @@ pub(super) fn correction(sample: &Sample<'_>, drive: &DiskDrive<'_>) -> Option<S
 }
 
 impl SeekCorrection {
+    fn is_empty(&self) -> bool {
+        self.read_ms.is_empty() && self.write_ms.is_empty()
+    }
+
+    /// Drops the knots of an operation for which `other` has none.
+    fn keep_as(&mut self, other: &Self) {
+        for (own, other) in
+            [(&mut self.read_ms, &other.read_ms), (&mut self.write_ms, &other.write_ms)]
+        {
+            if other.is_empty() {
+                own.clear();
+            }
+        }
+    }
+
     /// The times in words.
     pub fn words(&self) -> String {
         let knots = |knots: &[(f64, f64)]| {

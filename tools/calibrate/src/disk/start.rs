@@ -8,7 +8,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_disk::seek::{SeekEntry, SeekModel};
-use hybridsim_engine::{Component, Lba, SimDuration};
+use hybridsim_engine::{Component, SimDuration};
 use std::path::Path;
 
 const HARD_DISK: CalibratedKind = CalibratedKind {
@@ -118,8 +118,7 @@ impl<'r> DiskDrive<'r> {
     /// The cylinders and the seek model.
     fn seek_model(&self) -> (u32, Box<dyn SeekModel>) {
         let disk = self.build().expect("the start was built");
-        let last = Lba(disk.capacity().saturating_sub(1));
-        let cylinders = disk.positioner().map_or(1, |it| it.cylinder(last) + 1);
+        let cylinders = disk.positioner().map_or(1, |it| it.cylinders().max(1));
         let choice = self.start.component.settings.entry("seek");
         let (entry, settings) = self.start.registry.chosen::<SeekEntry>(choice);
         let Ok(model) = (entry.build)(settings, cylinders) else {

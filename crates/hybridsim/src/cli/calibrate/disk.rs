@@ -179,6 +179,9 @@ fn classes(text: &mut String, fit: &DiskFit) {
 }
 
 fn distances(text: &mut String, fit: &DiskFit) {
+    if fit.distances.is_empty() {
+        return;
+    }
     let part = fit.held_out.as_ref().unwrap_or(&fit.fitted);
     let _ = writeln!(
         text,
