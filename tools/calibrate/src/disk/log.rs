@@ -131,7 +131,7 @@ impl Log {
     }
 }
 
-/// Where the cylinders of a drive are.
+/// The cylinders of a drive, as far as it says where they are.
 pub(super) struct Cylinders {
     pub positioner: Option<Rc<dyn Positioner>>,
 }

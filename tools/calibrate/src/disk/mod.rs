@@ -234,20 +234,6 @@ impl<'a> LogBench<'a> {
         let lines = || logs.iter().flat_map(|log| log.lines.iter());
         let sectors: u64 = lines().map(|line| u64::from(line.request.sectors)).sum();
         let mean_sectors = sectors as f64 / lines().count() as f64;
-        if followed {
-            let steady = exact.clone();
-            return Ok(Self {
-                logs,
-                classes,
-                numbers,
-                distances,
-                mean_sectors,
-                exact,
-                steady,
-                other_angles,
-                followed,
-            });
-        }
         let held = |round: u64, number: usize, at: usize| {
             let line = &logs[number].lines[at];
             let angle = line.at + turn * round / ANGLES;
@@ -258,7 +244,10 @@ impl<'a> LogBench<'a> {
             let one = move |number| script(all(number).map(|at| held(round, number, at)).collect());
             (0..logs.len()).map(one)
         };
-        let steady = (0..ANGLES).flat_map(round).collect();
+        let steady = match followed {
+            true => exact.clone(),
+            false => (0..ANGLES).flat_map(round).collect(),
+        };
         Ok(Self {
             logs,
             classes,

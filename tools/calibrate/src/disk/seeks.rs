@@ -151,10 +151,8 @@ pub(super) fn correction(sample: &Sample<'_>, drive: &DiskDrive<'_>) -> Option<S
     let [first, second] = &halves;
     let of_halves = [first, second].map(|half| closest(half, drive));
     let mut found = closest(sample, drive);
-    // What the halves are too short to show is not confirmed by them.
-    for half in &of_halves {
-        found.keep_as(half);
-    }
+    // An operation without knots in either half is not confirmed.
+    of_halves.iter().for_each(|half| found.keep_confirmed(half));
     let gains = |(found, judge): (&SeekCorrection, &&Sample<'_>)| {
         judge.demerit_ms(&drive.with_seeks(found)) < judge.demerit_ms(drive)
     };
@@ -175,7 +173,7 @@ impl SeekCorrection {
     }
 
     /// Drops the knots of an operation for which `other` has none.
-    fn keep_as(&mut self, other: &Self) {
+    fn keep_confirmed(&mut self, other: &Self) {
         for (own, other) in
             [(&mut self.read_ms, &other.read_ms), (&mut self.write_ms, &other.write_ms)]
         {
