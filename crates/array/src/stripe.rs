@@ -127,13 +127,7 @@ impl Stripe {
         };
         let status = match admitted {
             Ok(lba) => {
-                if ctx.verifying() && lba != request.lba {
-                    ctx.device_fault(format!(
-                        "a zone append that names sector {} is written to {lba}: with `verify`, \
-                         appends have to name the sector they are written to",
-                        request.lba
-                    ));
-                }
+                ctx.check_append(request.lba, lba);
                 return Some(lba);
             }
             Err(status) => status,

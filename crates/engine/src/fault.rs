@@ -64,6 +64,19 @@ pub enum Fault {
         /// Kind of the component.
         kind: &'static str,
     },
+    /// Verification expects the data of an append at the sector it names.
+    #[error(
+        "{device}: a zone append that names sector {named} is written to {written}: with `verify`, \
+         appends have to name the sector they are written to; issue them in order, or use writes"
+    )]
+    UnverifiableAppend {
+        /// Path of the component.
+        device: String,
+        /// The sector that the request names.
+        named: Lba,
+        /// The sector that it is written to.
+        written: Lba,
+    },
     /// The workload cannot continue (a broken trace).
     #[error("{0}")]
     Workload(String),

@@ -319,6 +319,25 @@ fn zones_keep_what_was_acknowledged_and_their_write_pointers() {
     }
 }
 
+/// The disk below writes the requests that wait in another order than they arrived in.
+#[test]
+fn zones_over_a_disk_that_reorders_writes_have_no_holes() {
+    for seed in 1..=12 {
+        let done = run_scenario(format!(
+            "system = \"it\"\n[workload]\ngenerator = {{ kind = \"fio\", requests = 2000, \
+             rw = \"rw\", rwmixread = 50, bs = \"4KiB\", span = \"512KiB\", \
+             norandommap = true }}\n[host]\nmode = \"closed\"\nqueue_depth = 5\n\
+             [run]\nseed = {seed}\nverify = true\npower_cut_every = 50\n\
+             [component.it]\nkind = \"smr-disk\"\ndevice = \"disk\"\nmanagement = {{ \
+             kind = \"host-managed\", zone_size = \"64KiB\", conventional_zones = 0, \
+             max_open_zones = 1 }}\n{DISK}write_cache = false\nscheduler = \"sdf\"\n"
+        ));
+        assert_eq!(done.fault, None, "seed {seed}");
+        assert_eq!(done.results.violations, [""; 0], "seed {seed}");
+        assert!(done.results.power_cuts > 20, "{}", done.results.power_cuts);
+    }
+}
+
 /// What the persistent cache of a shingled disk acknowledges is on the medium, and what it gives up
 /// too, although the disk below has a buffer that loses writes.
 #[test]

@@ -207,7 +207,9 @@ fn kind(fault: &Fault) -> &'static str {
     match fault {
         Fault::WrongData { .. } => "wrong-data",
         Fault::OutOfRange { .. } => "out-of-range",
-        Fault::Device { .. } | Fault::PowerFailureUnsupported { .. } => "device",
+        Fault::Device { .. }
+        | Fault::PowerFailureUnsupported { .. }
+        | Fault::UnverifiableAppend { .. } => "device",
         Fault::Policy { .. } | Fault::Plugin(_) => "policy",
         Fault::Workload(_) => "workload",
         Fault::Overload(_) => "overload",

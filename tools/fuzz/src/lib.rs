@@ -82,7 +82,10 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         Err(RunError::Trace(reason)) => return Verdict::Failed { scenario, reason },
         Ok(done) => done,
     };
-    if let Some(fault @ Fault::PowerFailureUnsupported { .. }) = &done.fault {
+    if let Some(
+        fault @ (Fault::PowerFailureUnsupported { .. } | Fault::UnverifiableAppend { .. }),
+    ) = &done.fault
+    {
         return Verdict::Refused(fault.to_string());
     }
     // A device may correctly report that it is full or worn out.

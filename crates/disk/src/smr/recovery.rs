@@ -67,7 +67,7 @@ impl SmrDisk {
         }
         let in_flight = |job: &Job| {
             let write = job.host.is_some_and(|host| self.hosts[host].request.op == Op::Write);
-            (write && job.outstanding > 0).then(|| job.range())
+            (write && job.is_in_flight()).then(|| job.range())
         };
         let mut writes: Vec<_> = self.jobs.iter().filter_map(|(_, job)| in_flight(job)).collect();
         writes.sort_unstable_by_key(|range| Reverse(range.end));

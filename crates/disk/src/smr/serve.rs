@@ -34,6 +34,10 @@ pub(super) struct Job {
     locked_end: u64,
     pub outstanding: u32,
     failed: bool,
+    /// Whether it is a write at the write pointer of a zone.
+    in_order: bool,
+    /// The last step of a write that is on the medium before an earlier one of its zone.
+    early: Option<Completion>,
     /// Whether it replaces data in the cache by data in the band.
     bypasses: bool,
     stalled_at: SimTime,
@@ -51,6 +55,8 @@ impl Job {
             locked_end: 0,
             outstanding: 0,
             failed: false,
+            in_order: false,
+            early: None,
             bypasses: false,
             stalled_at: SimTime::ZERO,
             stalled: SimDuration::ZERO,
@@ -59,6 +65,11 @@ impl Job {
 
     pub fn range(&self) -> Range<u64> {
         self.lba..self.lba + u64::from(self.sectors)
+    }
+
+    /// Whether it is a write that has not been acknowledged.
+    pub fn is_in_flight(&self) -> bool {
+        self.outstanding > 0 || self.early.is_some()
     }
 
     /// It waits for space in the cache from now on.
@@ -257,6 +268,7 @@ impl SmrDisk {
             },
             Placement::Preferred => self.advance(ctx, band, (at, sectors)).is_ok(),
         };
+        self.jobs[number].in_order = direct && self.is_zoned();
         if direct { self.write_directly(ctx, number) } else { self.write_to_cache(ctx, number) }
     }
 
@@ -329,10 +341,38 @@ impl SmrDisk {
         let job = &mut self.jobs[number];
         job.failed |= done.failed();
         job.outstanding -= 1;
-        if job.outstanding == 0 {
-            self.end_job(ctx, number, Some(done));
-            self.run_granted(ctx);
+        if job.outstanding > 0 {
+            return;
         }
+        // Writes of a zone are acknowledged in order: after a power failure nothing is missing
+        // below its write pointer.
+        if self.follows_write(number) {
+            self.jobs[number].early = Some(*done);
+            return;
+        }
+        let band = self.jobs[number].in_order.then(|| self.band_of(self.jobs[number].lba));
+        self.end_job(ctx, number, Some(done));
+        while let Some(next) = band.and_then(|band| self.next_early(band)) {
+            let done = self.jobs[next].early.take();
+            self.end_job(ctx, next, done.as_ref());
+        }
+        self.run_granted(ctx);
+    }
+
+    /// Whether an earlier write of its zone is in flight.
+    fn follows_write(&self, number: usize) -> bool {
+        let Job { lba, in_order, .. } = self.jobs[number];
+        let before = |job: &Job| job.in_order && job.is_in_flight() && job.lba < lba;
+        let band = self.band_of(lba);
+        in_order && self.jobs.iter().any(|(_, it)| before(it) && self.band_of(it.lba) == band)
+    }
+
+    /// The next write of a zone that has waited for one before it.
+    fn next_early(&self, band: u32) -> Option<usize> {
+        let waits = |job: &Job| job.early.is_some() && self.band_of(job.lba) == band;
+        let (number, _) =
+            self.jobs.iter().find(|(number, job)| waits(job) && !self.follows_write(*number))?;
+        Some(number)
     }
 
     /// A job ended with `done`, or without an access to the child.

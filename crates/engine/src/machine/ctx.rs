@@ -318,6 +318,14 @@ impl Ctx<'_> {
         self.fault(Fault::Device { device, reason: reason.into() });
     }
 
+    /// Ends a run that verifies data if an append is `written` to another sector than it names.
+    pub fn check_append(&mut self, named: Lba, written: Lba) {
+        if self.verifying() && named != written {
+            let device = self.path().to_owned();
+            self.fault(Fault::UnverifiableAppend { device, named, written });
+        }
+    }
+
     /// Ends the run because a policy of this component violated its interface.
     pub fn policy_fault(&mut self, reason: impl Into<String>) {
         let device = self.path().to_owned();

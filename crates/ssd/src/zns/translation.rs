@@ -250,13 +250,7 @@ impl ZoneTranslation {
         let (zone, first, pages) = self.target(request)?;
         let per_page = self.sectors_per_page() as u32;
         let lba = u64::from(zone) * self.zone_sectors + u64::from(first) * u64::from(per_page);
-        if ctx.verifying() && lba != request.lba.0 {
-            ctx.device_fault(format!(
-                "a zone append that names sector {} is written to {lba}: with `verify`, appends \
-                 have to name the sector they are written to; issue them in order, or use writes",
-                request.lba
-            ));
-        }
+        ctx.check_append(request.lba, Lba(lba));
         self.open(ctx, zone, false)?;
         let group = self.zones.get(zone).group;
         self.back_end.begin(ctx, request);
