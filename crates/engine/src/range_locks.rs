@@ -42,6 +42,8 @@ pub struct RangeLocks {
     longest: u64,
     long: Vec<u32>,
     arrivals: u64,
+    /// Owners that wait for others.
+    waiting: usize,
     found: Vec<u32>,
     /// Comparisons made; the cost of a lock, for tests.
     #[cfg(test)]
@@ -66,6 +68,7 @@ impl RangeLocks {
             self.owners.resize(owner as usize + 1, Held::default());
         }
         self.owners[owner as usize] = held;
+        self.waiting += usize::from(held.blockers != 0);
         held.blockers == 0
     }
 
@@ -95,6 +98,11 @@ impl RangeLocks {
         } else {
             self.long.retain(|other| *other != owner);
         }
+        self.waiting -= usize::from(held.blockers != 0);
+        // The usual case, without a search for those that waited for this owner.
+        if self.waiting == 0 {
+            return;
+        }
         self.find(&held);
         let owners = &mut self.owners;
         self.found.sort_unstable_by_key(|later| owners[*later as usize].number);
@@ -103,6 +111,7 @@ impl RangeLocks {
             if waiting.number > held.number {
                 waiting.blockers -= 1;
                 if waiting.blockers == 0 {
+                    self.waiting -= 1;
                     granted(later);
                 }
             }
