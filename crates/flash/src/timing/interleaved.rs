@@ -230,7 +230,8 @@ impl Interleaved {
     }
 
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
-    #[inline]
+    // Always inlined: most operations are copies within the chip, for which little of it is left.
+    #[inline(always)]
     fn execute(
         &mut self,
         op: &FlashOp,
@@ -281,9 +282,15 @@ impl Interleaved {
         if op.kind == OpKind::Copy
             && let Some((read, program)) = split_copy(op, &self.geometry)
         {
-            self.schedule(&read, ready);
-            return self.schedule(&program, ready);
+            self.schedule_in_die(&read, ready);
+            return self.schedule_in_die(&program, ready);
         }
+        self.schedule_in_die(op, ready);
+    }
+
+    /// As [`Interleaved::schedule`], of an operation that one die executes.
+    #[inline]
+    fn schedule_in_die(&mut self, op: &FlashOp, ready: &mut Milestone) {
         let cells = self.cells(op);
         let copy_back = self.copy_back_time(op, &cells);
         let executed = self.execute(op, ready.at, (copy_back, &cells));
@@ -389,7 +396,7 @@ impl TimingModel for Interleaved {
         let ram = (!ops.is_empty()).then_some(self.times.ram);
         // Data pass through the controller's RAM on their way in (flashsim, section 3.2).
         if let Some(ram) = ram.filter(|_| self.request.op == Op::Write) {
-            ready = ready.through_ram(ram);
+            ready.pass_ram(ram);
         }
         let mut result = ready;
         if ops.iter().any(|op| op.after != After::NOTHING) {

@@ -37,7 +37,7 @@ pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
 use crate::geometry::{DieId, Geometry, Ppn};
-use crate::ops::{FlashOp, OpKind, SlcMode};
+use crate::ops::{FlashOp, OpKind};
 use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
@@ -156,13 +156,15 @@ impl OperationTimes {
     /// [`OperationTimes::copy_back_time`] of a copy whose source is in its die.
     #[inline]
     fn copy_back_time_in_die(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
+        let time = self.native_copy_back_time(op, geometry)?;
+        Some(if op.slc.any() { self.in_slc_mode(op, time) } else { time })
+    }
+
+    /// The same between blocks in native mode.
+    #[inline]
+    fn native_copy_back_time(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
         if self.copy_back == CopyBack::None {
             return None;
-        }
-        if op.slc.any() {
-            let native = FlashOp { slc: SlcMode::default(), ..*op };
-            let time = self.copy_back_time_in_die(&native, geometry)?;
-            return Some(self.in_slc_mode(op, time));
         }
         if self.copy_back == CopyBack::Die && self.copy_plane == self.copy_die {
             return Some(self.copy_die);
@@ -292,12 +294,11 @@ impl Milestone {
         Self { at: end.max(sent), latency }
     }
 
-    /// After a transfer through the controller's RAM.
+    /// Adds a transfer through the controller's RAM.
     #[inline]
-    fn through_ram(mut self, ram: SimDuration) -> Self {
+    fn pass_ram(&mut self, ram: SimDuration) {
         self.at += ram;
         self.latency.overhead += ram;
-        self
     }
 }
 

@@ -126,7 +126,7 @@ impl Queued {
             ready.at = at;
         }
         if writes {
-            ready = ready.through_ram(self.times.ram);
+            ready.pass_ram(self.times.ram);
         }
         let mut result = ready;
         let mut programmed = None;

@@ -68,7 +68,7 @@ impl RequestSchedule {
     ) {
         if self.op == Op::Read {
             if let Some(ram) = ram {
-                page = page.through_ram(ram);
+                page.pass_ram(ram);
             }
             page = interconnect.to_host(page, bytes);
         }
@@ -78,12 +78,9 @@ impl RequestSchedule {
     }
 
     #[inline]
-    pub fn end(&mut self) -> Timed {
-        if self.received.at >= self.last.at {
-            self.last = self.received;
-        }
-        let end = self.last.at;
-        let breakdown = self.last.latency.breakdown();
+    pub fn end(&self) -> Timed {
+        let last = if self.received.at >= self.last.at { &self.received } else { &self.last };
+        let (end, breakdown) = (last.at, last.latency.breakdown());
         Timed { end, breakdown, idle_from: self.idle_from.max(end) }
     }
 }

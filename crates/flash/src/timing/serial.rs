@@ -83,7 +83,7 @@ impl TimingModel for Serial {
         let Interleaved { request, times, .. } = &self.dies;
         let mut at = request.received;
         if matches!(request.op, Op::Read | Op::Write) && !ops.is_empty() {
-            at = at.through_ram(times.ram);
+            at.pass_ram(times.ram);
         }
         ops.iter().for_each(|op| self.dies.schedule(op, &mut at));
         self.dies.request.received = at;
