@@ -359,7 +359,9 @@ impl FlashOps {
                 false => SlcMode::default(),
             };
             let op = FlashOp { slc, ..FlashOp::new((OpKind::Copy, cause), die, after) };
-            self.list.extend(pages.map(|(from, page)| FlashOp { page, from: *from, ..op }));
+            for (from, page) in pages {
+                self.list.push(FlashOp { page, from: *from, ..op });
+            }
         } else {
             self.counts.add(OpKind::Copy, cause, run.pages().len() as u64);
         }

@@ -534,7 +534,7 @@ impl Array {
     }
 
     /// As [`Array::program`], without counting a valid page.
-    #[inline]
+    #[inline(always)]
     fn program_moved(&mut self, page: Ppn, owner: Lpn) -> bool {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::Program(page));

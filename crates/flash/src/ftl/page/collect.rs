@@ -250,7 +250,8 @@ impl PageMap {
         }
         if self.incremental {
             let mut copies = Prefetch::new();
-            for victim in rotation().filter_map(|pool| self.pools[pool].victim) {
+            for pool in rotation() {
+                let Some(victim) = self.pools[pool].victim else { continue };
                 let count = victim.pace.saturating_mul(rounds);
                 copies.add(flash.array(), victim.block, victim.next, count as usize);
             }

@@ -315,7 +315,7 @@ impl PageMap {
     }
 
     /// The pool whose turn it is in `group`, if it can take one more page.
-    #[inline]
+    #[inline(always)]
     fn next_pool(&mut self, group: usize, log: usize, flash: &mut FlashOps) -> Option<usize> {
         let pool = self.rotations[group].next_page();
         let Pool { valid, limit, .. } = self.pools[pool];
