@@ -324,7 +324,8 @@ impl Recorder<'_> {
         mut record: &'e EventRecord,
         rest: &mut Iter<'e, EventRecord>,
     ) {
-        let [read, program] = [READ, PROGRAM].map(|kind| record.with_kind(kind).source());
+        let source = |kind| record.with_kind(kind).source();
+        let (read, program) = (source(READ), source(PROGRAM));
         let Some((device, from)) = self.counters.component(record.component()) else { return };
         let mut is_read = record.source() == read;
         loop {

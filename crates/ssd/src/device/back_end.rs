@@ -71,7 +71,8 @@ impl FlashBackEnd {
 
     /// Executes and reports the recorded operations, of a page of which the request covers `bytes`;
     /// `behind` more follow.
-    #[inline]
+    // Always inlined: called for every page that the host writes.
+    #[inline(always)]
     pub(crate) fn execute(&mut self, ctx: &mut Ctx<'_>, bytes: u64, behind: u64) {
         if self.bit_errors.is_some() {
             self.draw_bit_errors(ctx);

@@ -50,11 +50,11 @@ impl PagePart {
 pub fn first_page(request: &Request, sectors_per_page: u32) -> (u64, u32) {
     let (first, per_page) = (request.lba.0, u64::from(sectors_per_page));
     // Pages of almost all devices are a power of two, and a division is slow.
-    let page = match per_page.is_power_of_two() {
-        true => first >> per_page.trailing_zeros(),
-        false => first / per_page,
+    let (page, sector) = match per_page.is_power_of_two() {
+        true => (first >> per_page.trailing_zeros(), first & (per_page - 1)),
+        false => (first / per_page, first % per_page),
     };
-    (page, (first - page * per_page) as u32)
+    (page, sector as u32)
 }
 
 /// Splits `request` at page boundaries.
