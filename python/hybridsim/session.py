@@ -151,6 +151,14 @@ class Session:
         """Simulates until a request ends; `None` when none is outstanding."""
         return next(iter(_completions(self._own.next_completion())), None)
 
+    def next_event(self) -> int | None:
+        """The time by which to advance for something to happen; `None` without a request.
+
+        An event queue that also has other events advances the session to this time and no further.
+        It may be earlier than the last arrival: advance at once then.
+        """
+        return self._own.next_event()
+
     def cut_power(self, at_ns: int | None = None) -> list[Completion]:
         """The power fails just after `at_ns`, or now, and comes back.
 

@@ -131,6 +131,60 @@ fn the_examples_run() {
     assert_eq!(results(&run(&program, &["ssd.toml"])), coupled);
 }
 
+/// A loop of a drive as a table, and of the drive itself.
+#[test]
+fn the_go_example_runs() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name);
+    let examples = root("../../examples/surrogate/go");
+    for name in ["surrogate.go", "loop.go", "go.mod"] {
+        std::fs::copy(examples.join(name), file(name)).expect("one's own folder");
+    }
+    // A read takes 25 us and waits for those before it on its die: eight workers, one die.
+    let one_die = "channels = 1\ndies_per_channel = 1\nplanes_per_die = 1\n";
+    let scenario = format!("{SSD}{one_die}precondition = \"fill\"\n");
+    std::fs::write(file("ssd.toml"), scenario).expect("one's own folder");
+    let us = 8.0 * 16.0 * 25.0;
+    let knot = format!("[{}]", vec![us.to_string(); 13].join(", "));
+    let table = format!(
+        "{{\"read_share\": [1], \"bytes\": [65536], \"load\": [8], \"read\": [{knot}], \
+         \"write\": [null]}}"
+    );
+    let probabilities: Vec<String> = (0..13).map(|at| (f64::from(at) / 12.0).to_string()).collect();
+    let text = format!(
+        "{{\"format\": \"hybridsim-surrogate\", \"version\": 1, \"probabilities\": [{}], \
+         \"states\": {{\"fresh\": {{\"closed\": {table}, \"open\": {table}}}}}}}",
+        probabilities.join(", ")
+    );
+    std::fs::write(file("drive.json"), text).expect("one's own folder");
+    let config = format!(
+        "Name: hybridsim\nDescription: test\nVersion: 0\nCflags: -I{}\nLibs: -L{} -lhybridsim_c\n",
+        root("include").display(),
+        library().display()
+    );
+    std::fs::write(file("hybridsim.pc"), config).expect("one's own folder");
+    let output = Command::new("go")
+        .args(["run", ".", "drive.json", "fresh", "ssd.toml"])
+        .current_dir(folder.path())
+        .env("PKG_CONFIG_PATH", folder.path())
+        .env("LD_LIBRARY_PATH", library())
+        .env("DYLD_LIBRARY_PATH", library())
+        .output();
+    let Ok(output) = output else { return eprintln!("skipped: `go` is not installed") };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("pkg-config") && errors.contains("executable file not found") {
+        return eprintln!("skipped: `pkg-config` is not installed");
+    }
+    assert!(output.status.success(), "{errors}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let (_, rest) = printed.split_once("difference ").expect("a difference");
+    let percent: f64 = rest.trim_end_matches(" %\n").parse().expect("a number");
+    assert!(percent.abs() < 5.0, "{printed}");
+}
+
 #[test]
 fn the_header_is_valid_in_cpp() {
     let Ok(output) = Command::new("c++")

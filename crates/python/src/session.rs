@@ -108,6 +108,11 @@ impl Session {
         self.step(py, |inner| Ok(inner.next_completion()?.into_iter().collect()))
     }
 
+    fn next_event(&mut self, py: Python<'_>) -> PyResult<Option<u64>> {
+        // Advancing to the very time of an event leaves what might follow an arrival then.
+        Ok(self.open(py)?.next_event().map(|next| next.as_ns().saturating_add(1)))
+    }
+
     /// Returns what has ended, or is lost.
     fn cut_power(&mut self, py: Python<'_>, at_ns: Option<u64>) -> PyResult<Vec<Ended>> {
         if !self.power_may_fail {

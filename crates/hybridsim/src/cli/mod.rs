@@ -23,6 +23,7 @@ mod reproduce;
 mod run;
 #[cfg(unix)]
 mod serve;
+mod surrogate;
 mod sweep;
 mod trace;
 mod write_amplification;
@@ -61,6 +62,8 @@ enum Command {
     /// Key-value caches of language models on flash: hit ratio, wear, cost
     #[command(subcommand)]
     Kv(kv::KvCommand),
+    /// Fit tables of latency and throughput to a system, for simulators that cannot run it
+    Surrogate(Box<surrogate::SurrogateArgs>),
     /// Reproduce published figures and measurements of drives
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
@@ -332,6 +335,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Plan(args) => plan::plan(registry, &args),
         Command::Kv(kv::KvCommand::Plan(args)) => kv::plan(registry, &args),
         Command::Kv(kv::KvCommand::Generate(args)) => kv::generate(registry, &args),
+        Command::Surrogate(args) => surrogate::run(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
         #[cfg(unix)]

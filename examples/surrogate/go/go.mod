@@ -1,0 +1,3 @@
+module hybridsim.example/surrogate
+
+go 1.22

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sort"
+)
+
+// Surrogate has the tables that `hybridsim surrogate` wrote for one state of a storage system.
+type Surrogate struct {
+	probabilities []float64
+	Closed, Open  Table
+}
+
+// Table has quantiles of latencies in microseconds by share of reads, size and load.
+type Table struct {
+	Shares      []float64 `json:"read_share"`
+	Bytes, Load []float64
+	Read, Write [][]float64
+}
+
+// OpenSurrogate reads the tables of a state.
+func OpenSurrogate(path, state string) (*Surrogate, error) {
+	var file struct {
+		Format        string
+		Version       int
+		Probabilities []float64
+		States        map[string]*Surrogate
+	}
+	text, err := os.ReadFile(path)
+	if err = errors.Join(err, json.Unmarshal(text, &file)); err != nil {
+		return nil, err
+	}
+	found := file.States[state]
+	if file.Format != "hybridsim-surrogate" || file.Version != 1 || found == nil {
+		return nil, fmt.Errorf("%s: not version 1 of hybridsim-surrogate with state %s", path, state)
+	}
+	found.probabilities = file.Probabilities
+	return found, nil
+}
+
+// Latency has the quantiles of op in a closed loop of requests of size bytes, depth of them
+// outstanding, in microseconds. A load outside the tables is an error.
+func (s *Surrogate) Latency(op string, share, size, depth float64) ([]float64, error) {
+	return s.Closed.at(op, [3]float64{share, size, depth}, math.Log)
+}
+
+// OpenLatency is that of requests that arrive at random, iops per second.
+func (s *Surrogate) OpenLatency(op string, share, size, iops float64) ([]float64, error) {
+	most, err := s.IOPS(share, size, s.Closed.Load[len(s.Closed.Load)-1])
+	at := [3]float64{share, size, iops / most}
+	latency, outside := s.Open.at(op, at, func(x float64) float64 { return -math.Log1p(-x) })
+	return latency, errors.Join(err, outside)
+}
+
+// IOPS is how many requests of a closed loop are served per second, by Little's law.
+func (s *Surrogate) IOPS(share, size, depth float64) (float64, error) {
+	us, failed := 0.0, error(nil)
+	for op, part := range map[string]float64{"read": share, "write": 1 - share} {
+		if latency, err := s.Latency(op, share, size, depth); part > 0 {
+			us, failed = us+part*s.Mean(latency), errors.Join(failed, err)
+		}
+	}
+	return depth * 1e6 / us, failed
+}
+
+// Mean of a latency.
+func (s *Surrogate) Mean(latency []float64) (mean float64) {
+	for i, p := range s.probabilities[1:] {
+		mean += (p - s.probabilities[i]) * (latency[i] + latency[i+1]) / 2
+	}
+	return mean
+}
+
+// Quantile of a latency; that of a random number between 0 and 1 draws one.
+func (s *Surrogate) Quantile(latency []float64, probability float64) float64 {
+	i := max(sort.SearchFloat64s(s.probabilities, probability), 1)
+	from, to := s.probabilities[i-1], s.probabilities[i]
+	return latency[i-1] + (latency[i]-latency[i-1])*(probability-from)/(to-from)
+}
+
+func (t *Table) at(op string, load [3]float64, axis func(float64) float64) ([]float64, error) {
+	scales := [...]func(float64) float64{func(x float64) float64 { return x }, math.Log, axis}
+	var between func(a, place int) ([]float64, error)
+	between = func(a, place int) (mixed []float64, err error) {
+		if mixed = make([]float64, 13); a == 3 {
+			if knot := map[string][][]float64{"read": t.Read, "write": t.Write}[op][place]; knot != nil {
+				return knot, nil
+			}
+			return mixed, fmt.Errorf("too little to %s at a read share of %g", op, load[0])
+		}
+		knots, x, scale := [...][]float64{t.Shares, t.Bytes, t.Load}[a], load[a], scales[a]
+		if !(knots[0] <= x && x <= knots[len(knots)-1]) {
+			return mixed, fmt.Errorf("%g is not in %g to %g", x, knots[0], knots[len(knots)-1])
+		}
+		k := sort.SearchFloat64s(knots, x)
+		above, err := between(a+1, place*len(knots)+k)
+		if knots[k] == x || err != nil {
+			return above, err
+		}
+		below, err := between(a+1, place*len(knots)+k-1)
+		part := (scale(x) - scale(knots[k-1])) / (scale(knots[k]) - scale(knots[k-1]))
+		for i := range mixed {
+			mixed[i] = math.Pow(above[i], part) * math.Pow(below[i], 1-part)
+		}
+		return mixed, err
+	}
+	return between(0, 0)
+}

@@ -1,0 +1,82 @@
+"""Latencies of a storage system, from the tables that `hybridsim surrogate` wrote.
+
+    drive = Surrogate("drive.json", "steady")
+    drive.closed("read", read_share=1, size=65536, depth=16).mean  # microseconds
+    latency = drive.open("write", read_share=0.7, size=4096, iops=20_000)
+    latency.quantile(0.99), latency.quantile(random.random())  # the second draws one
+    drive.iops(read_share=1, size=65536, depth=16)
+
+A load outside the tables is a ValueError.
+"""
+
+import bisect
+import json
+import math
+
+AXES = ("read_share", "bytes", "load")
+
+
+class Latency:
+    """A distribution in microseconds, linear between its quantiles."""
+
+    def __init__(self, probabilities, quantiles):
+        self.probabilities, self.quantiles = probabilities, quantiles
+
+    @property
+    def mean(self):
+        p, q = self.probabilities, self.quantiles
+        return sum((p[i] - p[i - 1]) * (q[i] + q[i - 1]) / 2 for i in range(1, len(p)))
+
+    def quantile(self, probability):
+        """The latency that so large a part of the requests does not exceed."""
+        p, q = self.probabilities, self.quantiles
+        i = min(max(bisect.bisect_left(p, probability), 1), len(p) - 1)
+        return q[i - 1] + (q[i] - q[i - 1]) * (probability - p[i - 1]) / (p[i] - p[i - 1])
+
+
+class Surrogate:
+    """The tables of one state of a system."""
+
+    def __init__(self, path, state):
+        with open(path) as file:
+            document = json.load(file)
+        if document["format"] != "hybridsim-surrogate" or document["version"] != 1:
+            raise ValueError(f"{path}: not version 1 of hybridsim-surrogate")
+        self.probabilities, self.tables = document["probabilities"], document["states"][state]
+
+    def closed(self, op, read_share, size, depth):
+        """Latency of requests of `size` bytes, `depth` of them outstanding."""
+        return self._at("closed", op, (read_share, size, depth), math.log)
+
+    def iops(self, read_share, size, depth):
+        """Requests per second of such a load, by Little's law."""
+        shares = {"read": read_share, "write": 1 - read_share}
+        used = [(share, op) for op, share in shares.items() if share > 0]
+        means = (share * self.closed(op, read_share, size, depth).mean for share, op in used)
+        return depth * 1e6 / sum(means)
+
+    def open(self, op, read_share, size, iops):
+        """Latency of requests of `size` bytes that arrive at random, `iops` per second."""
+        load = iops / self.iops(read_share, size, self.tables["closed"]["load"][-1])
+        return self._at("open", op, (read_share, size, load), lambda load: -math.log1p(-load))
+
+    def _at(self, loop, op, load, axis):
+        table, logs, corners = self.tables[loop], [0.0] * len(self.probabilities), [(0, 1.0)]
+        for name, at, scale in zip(AXES, load, (float, math.log, axis), strict=True):
+            knots = table[name]
+            if not knots[0] <= at <= knots[-1]:
+                raise ValueError(f"{name} {at:g} is not between {knots[0]:g} and {knots[-1]:g}")
+            i = bisect.bisect_left(knots, at)
+            sides = [(i, 1.0)]
+            if knots[i] != at:
+                below, above = scale(knots[i - 1]), scale(knots[i])
+                part = (scale(at) - below) / (above - below)
+                sides = [(i, part), (i - 1, 1 - part)]
+            corners = [(c * len(knots) + k, w * part) for c, w in corners for k, part in sides]
+        for corner, weight in corners:
+            if table[op][corner] is None:
+                raise ValueError(f"there is too little to {op} at a read share of {load[0]:g}")
+            logs = [
+                sum + weight * math.log(us) for sum, us in zip(logs, table[op][corner], strict=True)
+            ]
+        return Latency(self.probabilities, [math.exp(value) for value in logs])

@@ -1,0 +1,326 @@
+//! One load on the system in one state.
+
+use crate::table::{Distribution, Measured};
+use hybridsim_config::param::{Kind, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Stream};
+use hybridsim_simulation::scenario::Scenario;
+use hybridsim_simulation::session::{Answered, Options, Session};
+use hybridsim_simulation::state::PreconditionCache;
+use serde::Serialize;
+
+/// Longest request in bytes.
+pub const BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a load, unless that would be fewer requests than so many.
+const LOAD_BYTES: u64 = 512 << 20;
+const REQUESTS_MIN: u64 = 1_500;
+/// A load has at most this part of the capacity, as it would change the state of the devices, but
+/// always so many requests.
+const CAPACITY_SHARE: u64 = 16;
+const REQUESTS_LEAST: u64 = 100;
+/// Share of a load that precedes what is measured, and of an open loop that follows it.
+const WARMUP: f64 = 0.25;
+const TAIL: f64 = 0.02;
+/// Each operation of a mix has at least this part of the requests asked for.
+const RARE: f64 = 0.125;
+/// Requests that fill a cache: their size, number outstanding, and how many make up a rate.
+const FILLING_BYTES: u64 = 128 << 10;
+const FILLING_DEPTH: u64 = 32;
+const RATE_SHARE: f64 = 1.0 / 512.0;
+/// A cache is full once the rate of writes is below this part of the highest.
+const FULL_RATE: f64 = 0.5;
+
+/// Order of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Uniform over the capacity.
+    Random,
+    /// One after the other, reads and writes each from a start of their own.
+    Sequential,
+}
+
+/// The state of the devices when a load begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// As the scenario prepares them.
+    AsGiven,
+    /// Flash written once, in order.
+    Fresh,
+    /// Flash overwritten at random until write amplification is constant.
+    Steady,
+    /// As in `Fresh`, then written in order until the rate falls to less than half.
+    CacheFull,
+}
+
+impl DeviceState {
+    /// All states, by name.
+    pub const ALL: [(&str, Self); 4] = [
+        ("as-given", Self::AsGiven),
+        ("fresh", Self::Fresh),
+        ("steady", Self::Steady),
+        ("cache-full", Self::CacheFull),
+    ];
+
+    /// The state called `name`.
+    ///
+    /// # Errors
+    /// Another name.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, state)| *state).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| name).join(", ");
+            format!("`{name}` is none of {names}")
+        })
+    }
+
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, state)| *state == self).expect("all states have names").0
+    }
+
+    const fn precondition(self) -> Option<&'static str> {
+        match self {
+            Self::AsGiven => None,
+            Self::Fresh | Self::CacheFull => Some("fill"),
+            Self::Steady => Some("steady"),
+        }
+    }
+}
+
+/// Requests of one size, outstanding or arriving as `pressure` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    pub read_share: f64,
+    pub bytes: u64,
+    pub pressure: Pressure,
+}
+
+/// What determines when requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pressure {
+    /// So many are outstanding; the next arrives when one completes.
+    Closed { depth: u64 },
+    /// They arrive at random times, so many per second.
+    Open { iops: f64 },
+}
+
+/// The system in one state, ready for loads.
+pub struct Bench<'a> {
+    scenario: Scenario,
+    registry: &'a Registry,
+    cache: Option<PreconditionCache>,
+    /// A state that loads start from, where preconditioning alone does not lead to it.
+    state: Option<Vec<u8>>,
+    access: Access,
+    alignment: u64,
+    /// Requests measured.
+    requests: u64,
+    pub capacity: u64,
+}
+
+impl<'a> Bench<'a> {
+    /// Prepares `scenario`.
+    ///
+    /// # Errors
+    /// When it cannot be built, or does not have such a state.
+    pub fn new(
+        scenario: &Scenario,
+        registry: &'a Registry,
+        state: DeviceState,
+        (access, alignment, requests): (Access, u64, u64),
+        cache: Option<PreconditionCache>,
+    ) -> Result<Self, String> {
+        let mut scenario = scenario.clone();
+        if let Some(precondition) = state.precondition() {
+            set_precondition(&mut scenario, precondition, state)?;
+        }
+        let mut bench = Self {
+            scenario,
+            registry,
+            cache,
+            state: None,
+            access,
+            alignment,
+            requests,
+            capacity: 0,
+        };
+        bench.capacity = bench.open(false)?.capacity() * SECTOR_BYTES;
+        if state == DeviceState::CacheFull {
+            bench.state = Some(bench.filled()?);
+        }
+        Ok(bench)
+    }
+
+    fn open(&self, save_state: bool) -> Result<Session, String> {
+        let (cache, state) = (self.cache.clone(), self.state.clone());
+        let options = Options { cache, state, save_state, ..Options::default() };
+        Session::open(&self.scenario, self.registry, options).map_err(|error| error.to_string())
+    }
+
+    /// The state once sequential writes have become slow.
+    fn filled(&self) -> Result<Vec<u8>, String> {
+        let mut session = self.open(true)?;
+        let requests = self.capacity / FILLING_BYTES;
+        let each = ((requests as f64 * RATE_SHARE) as u64).max(FILLING_DEPTH);
+        let (mut ended, mut since, mut highest) = (0u64, SimTime::ZERO, 0.0f64);
+        let submit = |session: &mut Session, number: u64, at| {
+            let sectors = (FILLING_BYTES / SECTOR_BYTES) as u32;
+            let lba = Lba(number * u64::from(sectors));
+            session.submit(Request::new(Op::Write, lba, sectors), at).map_err(|it| it.to_string())
+        };
+        for number in 0..FILLING_DEPTH.min(requests) {
+            submit(&mut session, number, SimTime::ZERO)?;
+        }
+        while let Some(answer) = session.next_completion().map_err(|fault| fault.to_string())? {
+            ended += 1;
+            if ended.is_multiple_of(each) {
+                let rate = each as f64 / answer.at.since(since).as_ns().max(1) as f64;
+                if rate < FULL_RATE * highest {
+                    let output = session.finish(self.registry, None, Vec::new());
+                    let output = output.map_err(|error| error.to_string())?;
+                    return output.state.ok_or_else(|| "the state cannot be saved".to_owned());
+                }
+                (since, highest) = (answer.at, highest.max(rate));
+            }
+            let next = ended + FILLING_DEPTH - 1;
+            if next < requests {
+                submit(&mut session, next, answer.at)?;
+            }
+        }
+        Err("no cache becomes full: sequential writes kept their rate over the whole capacity; \
+             leave out the state cache-full"
+            .to_owned())
+    }
+
+    /// Simulates `load`.
+    ///
+    /// # Errors
+    /// Why a request could not be served.
+    pub fn run(&self, load: &Load, seed: u64) -> Result<Measured, String> {
+        let mut session = self.open(false)?;
+        let mut requests = Requests::new(self, load, seed);
+        let measured = self.measured(load);
+        let outstanding = match load.pressure {
+            Pressure::Closed { depth } => depth,
+            Pressure::Open { .. } => 1,
+        };
+        let warmup = ((measured as f64 * WARMUP) as u64).max(2 * outstanding);
+        let end = warmup + measured;
+        match load.pressure {
+            Pressure::Closed { depth } => {
+                (0..depth).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO))?;
+            }
+            Pressure::Open { iops } => {
+                let mut stream = Stream::new(seed, "arrivals");
+                let mut at = 0.0;
+                for _ in 0..end + (measured as f64 * TAIL) as u64 {
+                    requests.submit(&mut session, SimTime::ZERO + SimDuration::from_ns_f64(at))?;
+                    at += -(1.0 - stream.unit()).ln() * 1e9 / iops;
+                }
+            }
+        }
+        let mut latencies = [Vec::new(), Vec::new()];
+        let mut ended = 0;
+        while ended < end {
+            let answer = session.next_completion().map_err(|fault| fault.to_string())?;
+            let answer = answer.ok_or("the system lost a request")?;
+            if answer.outcome != Answered::Done {
+                return Err("the system failed a request".to_owned());
+            }
+            if let Pressure::Closed { .. } = load.pressure {
+                requests.submit(&mut session, answer.at)?;
+            }
+            ended += 1;
+            if ended > warmup {
+                let (arrival, op) = requests.submitted[answer.number as usize];
+                latencies[usize::from(op == Op::Write)].push(answer.at.since(arrival).as_ns());
+            }
+        }
+        Ok(Measured(latencies.map(Distribution::of)))
+    }
+
+    /// Requests of `load` that are measured.
+    fn measured(&self, load: &Load) -> u64 {
+        let rarer = [load.read_share, 1.0 - load.read_share].into_iter().filter(|it| *it > 0.0);
+        let rarer = rarer.fold(1.0, f64::min);
+        let times = (RARE / rarer).max(1.0);
+        let most = (LOAD_BYTES / load.bytes).max(REQUESTS_MIN);
+        let few = (self.capacity / CAPACITY_SHARE / load.bytes).max(REQUESTS_LEAST);
+        ((self.requests.min(most) as f64 * times) as u64).min(few)
+    }
+}
+
+/// Requests of a load in order.
+struct Requests {
+    stream: Stream,
+    read_share: f64,
+    sectors: u32,
+    access: Access,
+    /// Places that requests may begin at, a `step` of sectors apart.
+    places: u64,
+    step: u64,
+    /// The next places of reads and of writes.
+    next: [u64; 2],
+    /// Arrivals by number, with the operation.
+    submitted: Vec<(SimTime, Op)>,
+}
+
+impl Requests {
+    fn new(bench: &Bench<'_>, load: &Load, seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "requests");
+        let step = match bench.access {
+            Access::Random => bench.alignment,
+            Access::Sequential => load.bytes,
+        };
+        let places = (bench.capacity - load.bytes) / step + 1;
+        let next = [0; 2].map(|_| stream.below(places));
+        Self {
+            stream,
+            read_share: load.read_share,
+            sectors: (load.bytes / SECTOR_BYTES) as u32,
+            access: bench.access,
+            places,
+            step: step / SECTOR_BYTES,
+            next,
+            submitted: Vec::new(),
+        }
+    }
+
+    /// Submits the next request.
+    fn submit(&mut self, session: &mut Session, at: SimTime) -> Result<(), String> {
+        let request = self.request();
+        let submitted = session.submit(request, at).map_err(|error| error.to_string())?;
+        self.submitted.push((submitted.at, request.op));
+        Ok(())
+    }
+
+    fn request(&mut self) -> Request {
+        let op = if self.stream.chance(self.read_share) { Op::Read } else { Op::Write };
+        let next = &mut self.next[usize::from(op == Op::Write)];
+        let place = match self.access {
+            Access::Random => self.stream.below(self.places),
+            Access::Sequential => *next,
+        };
+        *next = (place + 1) % self.places;
+        Request::new(op, Lba(place * self.step), self.sectors)
+    }
+}
+
+/// Sets how flash is preconditioned.
+fn set_precondition(scenario: &mut Scenario, word: &str, state: DeviceState) -> Result<(), String> {
+    let mut is_set = false;
+    for component in &mut scenario.components {
+        let param = component.description.params.iter().find(|it| it.name == "precondition");
+        let Some(Kind::Choice(names)) = param.map(|param| param.kind) else { continue };
+        if let Some(at) = names.iter().position(|name| *name == word) {
+            component.settings.set("precondition", Value::Text(names[at].to_owned()));
+            is_set = true;
+        }
+    }
+    if is_set {
+        return Ok(());
+    }
+    let name = state.name();
+    Err(format!("the system has no state {name}: no component has `precondition = \"{word}\"`"))
+}
