@@ -134,7 +134,7 @@ impl Table {
     }
 
     /// The number of knots.
-    pub fn len(&self) -> usize {
+    pub fn knots(&self) -> usize {
         self.read.len()
     }
 
@@ -281,12 +281,11 @@ mod tests {
     fn open_loops_follow_the_time_left_idle() {
         let knots = [vec![1.0], vec![512.0], vec![0.5, 0.9]];
         let one = |us| Some(Distribution([us; PROBABILITIES.len()]));
-        let table = Table::new(Loop::Open, &knots, |[_, _, load]| Measured {
-            iops: load,
-            read: one(10.0 / (1.0 - load)),
-            write: None,
+        let table = Table::new(Loop::Open, &knots, |[_, _, load]| {
+            Measured([one(10.0 / (1.0 - load)), None])
         });
-        let between = table.at([1.0, 512.0, 0.8]).expect("within").read.expect("reads").mean();
+        let [read, _] = table.at([1.0, 512.0, 0.8]).expect("within").0;
+        let between = read.expect("reads").mean();
         assert!((between / 50.0 - 1.0).abs() < 1e-12, "{between}");
     }
 

@@ -31,7 +31,7 @@ pub fn terminal(surrogate: &Surrogate) -> String {
         let [p99, p99_median, p99_p90] = spread(&judged.p99);
         row([
             name.clone(),
-            (tables.closed.len() + tables.open.len()).to_string(),
+            (tables.closed.knots() + tables.open.knots()).to_string(),
             judged.loads.to_string(),
             mean,
             mean_median,
