@@ -295,7 +295,8 @@ fn the_readers_give_what_the_table_gives() {
          open, _ := d.OpenLatency(\"read\", 0.5, 8192, {rate:?})\n\
          fmt.Printf(\"%.17g %.17g\\n\", iops, d.Mean(open))\n\
          for _, it := range []struct {{ op string; s, b, l float64 }}{{{}}} {{\n\
-         if _, err := d.Latency(it.op, it.s, it.b, it.l); err != nil {{ fmt.Println(\"outside\") }}\n\
+         if _, err := d.Latency(it.op, it.s, it.b, it.l); err != nil {{ \
+             fmt.Println(\"outside\") }}\n\
          }}\n}}\n",
         calls(&|op, [share, bytes, depth]| format!(
             "{{ l, _ := d.Latency(\"{op}\", {share}, {bytes}, {depth})\n\
