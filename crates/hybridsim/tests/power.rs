@@ -77,9 +77,20 @@ fn power_failures_are_those_of_a_run_that_is_not_verified() {
         (results.fingerprint, done.fault, results.power_cuts, results.requests_lost)
     };
     let mut modelled = 0;
-    for kind in standard().descriptions("component").map(|it| it.name) {
+    let caching = |ftl: &str| format!("[component.it]\n{}ftl = {ftl}\n", common::SSD);
+    let mut systems = vec![
+        (
+            "superblock",
+            caching("{ kind = \"superblock\", superblock_blocks = 2, cached_maps = 1 }"),
+        ),
+        ("dftl", caching("{ kind = \"dftl\", cache_entries = 16 }")),
+    ];
+    let kinds = standard();
+    let kinds = kinds.descriptions("component").map(|it| it.name);
+    systems.extend(kinds.map(|kind| (kind, system_around(kind))));
+    for (kind, system) in systems {
         let disk = "preset = \"seagate-cheetah-9lp\"\n";
-        let system = system_around(kind).replace(disk, &format!("{disk}write_cache = false\n"));
+        let system = system.replace(disk, &format!("{disk}write_cache = false\n"));
         let text = format!(
             "system = \"it\"\n[workload]\ngenerator = {{ kind = \"fio\", requests = 3000, \
              rw = \"randrw\", bssplit = \"512/20:4k/40:12k/40\", span = \"2MiB\", \

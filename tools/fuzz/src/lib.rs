@@ -83,7 +83,9 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         Ok(done) => done,
     };
     if let Some(
-        fault @ (Fault::PowerFailureUnsupported { .. } | Fault::UnverifiableAppend { .. }),
+        fault @ (Fault::PowerFailureUnsupported { .. }
+        | Fault::UnverifiableAppend { .. }
+        | Fault::TimeExhausted),
     ) = &done.fault
     {
         return Verdict::Refused(fault.to_string());

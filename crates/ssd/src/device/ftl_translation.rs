@@ -278,11 +278,15 @@ impl Recovery for FtlTranslation {
         if merge.as_mut().is_some_and(|merge| merge.restore_sector(lpn, offset, version)) {
             return;
         }
-        back_end.flash.clear();
-        ftl.read(lpn, &mut back_end.flash);
-        // A trimmed page is not read.
-        if let Some(op) = back_end.flash.list().iter().rfind(is_host_read) {
-            let page = Ppn(op.page);
+        // A read would change what the FTL caches, but only in runs that verify data.
+        let mut page = ftl.lookup(lpn, &back_end.flash);
+        if page == Ppn::NONE && ftl.holds(lpn, &back_end.flash) {
+            back_end.flash.clear();
+            ftl.read(lpn, &mut back_end.flash);
+            let read = back_end.flash.list().iter().rfind(is_host_read);
+            page = read.map_or(Ppn::NONE, |op| Ppn(op.page));
+        }
+        if page != Ppn::NONE {
             back_end.set_version(page, sector, version);
         }
     }
