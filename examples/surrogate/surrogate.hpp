@@ -18,17 +18,19 @@
 namespace hybridsim {
 using Values = std::vector<double>;
 
-struct Latency {  // a distribution in microseconds, linear between its quantiles
-    Values p, q;
+struct Latency {  // a distribution in microseconds
+    Values p, q;  // probabilities; quantiles, then the means of the bands between them
     double mean() const {
         double sum = 0;
-        for (size_t i = 1; i < p.size(); i++) sum += (p[i] - p[i - 1]) * (q[i] + q[i - 1]) / 2;
+        for (size_t i = 1; i < p.size(); i++) sum += (p[i] - p[i - 1]) * q[p.size() + i - 1];
         return sum;
     }
     double quantile(double probability) const {
         size_t i = std::lower_bound(p.begin(), p.end(), probability) - p.begin();
         i = std::clamp<size_t>(i, 1, p.size() - 1);
-        return q[i - 1] + (q[i] - q[i - 1]) * (probability - p[i - 1]) / (p[i] - p[i - 1]);
+        double least = q[i - 1], most = q[i], mean = q[p.size() + i - 1];
+        double power = std::max(most - mean, 0.0) / std::max(mean - least, 1e-300);
+        return least + (most - least) * std::pow((probability - p[i - 1]) / (p[i] - p[i - 1]), power);
     }
 };
 
@@ -55,7 +57,7 @@ class Surrogate {
             }
             corners = finer;
         }
-        Values logs(probabilities.size());
+        Values logs(2 * probabilities.size() - 1);
         for (auto [corner, weight] : corners) {
             const auto &knot = tables.at(loop).at(op).at(corner);
             if (knot.is_null()) throw std::out_of_range("too little to " + op);

@@ -12,26 +12,30 @@ A load outside the tables is a ValueError.
 import bisect
 import json
 import math
+import sys
 
 AXES = ("read_share", "bytes", "load")
 
 
 class Latency:
-    """A distribution in microseconds, linear between its quantiles."""
+    """A distribution in microseconds: quantiles, and the means of the bands between them."""
 
-    def __init__(self, probabilities, quantiles):
-        self.probabilities, self.quantiles = probabilities, quantiles
+    def __init__(self, probabilities, values):
+        self.probabilities, count = probabilities, len(probabilities)
+        self.quantiles, self.means = values[:count], values[count:]
 
     @property
     def mean(self):
-        p, q = self.probabilities, self.quantiles
-        return sum((p[i] - p[i - 1]) * (q[i] + q[i - 1]) / 2 for i in range(1, len(p)))
+        p = self.probabilities
+        return sum((p[i + 1] - p[i]) * mean for i, mean in enumerate(self.means))
 
     def quantile(self, probability):
-        """The latency that so large a part of the requests does not exceed."""
-        p, q = self.probabilities, self.quantiles
+        """The latency at a probability; at a random number, one drawn at random."""
+        p = self.probabilities
         i = min(max(bisect.bisect_left(p, probability), 1), len(p) - 1)
-        return q[i - 1] + (q[i] - q[i - 1]) * (probability - p[i - 1]) / (p[i] - p[i - 1])
+        least, most, mean = self.quantiles[i - 1], self.quantiles[i], self.means[i - 1]
+        power = max(most - mean, 0.0) / max(mean - least, sys.float_info.min)
+        return least + (most - least) * ((probability - p[i - 1]) / (p[i] - p[i - 1])) ** power
 
 
 class Surrogate:
@@ -61,7 +65,7 @@ class Surrogate:
         return self._at("open", op, (read_share, size, load), lambda load: -math.log1p(-load))
 
     def _at(self, loop, op, load, axis):
-        table, logs, corners = self.tables[loop], [0.0] * len(self.probabilities), [(0, 1.0)]
+        table, corners = self.tables[loop], [(0, 1.0)]
         for name, at, scale in zip(AXES, load, (float, math.log, axis), strict=True):
             knots = table[name]
             if not knots[0] <= at <= knots[-1]:
@@ -73,10 +77,9 @@ class Surrogate:
                 part = (scale(at) - below) / (above - below)
                 sides = [(i, part), (i - 1, 1 - part)]
             corners = [(c * len(knots) + k, w * part) for c, w in corners for k, part in sides]
-        for corner, weight in corners:
-            if table[op][corner] is None:
-                raise ValueError(f"there is too little to {op} at a read share of {load[0]:g}")
-            logs = [
-                sum + weight * math.log(us) for sum, us in zip(logs, table[op][corner], strict=True)
-            ]
-        return Latency(self.probabilities, [math.exp(value) for value in logs])
+        if any(table[op][corner] is None for corner, _ in corners):
+            raise ValueError(f"there is too little to {op} at a read share of {load[0]:g}")
+        knots = zip(*(table[op][corner] for corner, _ in corners), strict=True)
+        weights = [weight for _, weight in corners]
+        values = [math.prod(map(pow, values, weights)) for values in knots]
+        return Latency(self.probabilities, values)

@@ -148,7 +148,7 @@ fn the_go_example_runs() {
     let scenario = format!("{SSD}{one_die}precondition = \"fill\"\n");
     std::fs::write(file("ssd.toml"), scenario).expect("one's own folder");
     let us = 8.0 * 16.0 * 25.0;
-    let knot = format!("[{}]", vec![us.to_string(); 13].join(", "));
+    let knot = format!("[{}]", vec![us.to_string(); 25].join(", "));
     let table = format!(
         "{{\"read_share\": [1], \"bytes\": [65536], \"load\": [8], \"read\": [{knot}], \
          \"write\": [null]}}"

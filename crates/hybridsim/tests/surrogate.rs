@@ -8,7 +8,9 @@ use command::{call, document, fails, text};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::{Input, Scenario};
-use hybridsim_surrogate::{Access, Axes, DeviceState, FitOptions, INTERRUPTED, Surrogate, fit};
+use hybridsim_surrogate::{
+    Access, Axes, DeviceState, FitError, FitOptions, Spread, Surrogate, fit,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,6 +52,10 @@ fn options(states: &[DeviceState]) -> FitOptions {
     }
 }
 
+fn spread(it: Option<Spread>) -> Spread {
+    it.expect("loads were judged")
+}
+
 fn fitted(keys: &str, options: &FitOptions) -> Surrogate {
     fit(&scenario(keys), &standard(), options, &mut |_| {}, &|| true).expect("a table")
 }
@@ -59,7 +65,7 @@ fn a_device_of_constant_latency_is_met_exactly() {
     let keys = CONSTANT.replace("jitter = \"50us\"\n", "");
     let table = fitted(&keys, &options(&[DeviceState::AsGiven]));
     let tables = &table.states["as-given"];
-    assert!(tables.judged.mean.max < 1e-12, "{:?}", tables.judged);
+    assert!(spread(tables.judged.mean).max < 1e-12, "{:?}", tables.judged);
     assert_eq!(tables.judged.loads, 8);
     let [read, write] = tables.closed.at([0.3, 8192.0, 3.0]).expect("within").0;
     assert!(read.is_none(), "no reads at a share of 0");
@@ -82,16 +88,41 @@ fn a_grid_grows_until_the_errors_between_its_knots_are_small() {
     // Four dies: latency is constant up to about four requests, then proportional to the depth.
     assert!(tables.closed.load.len() > 3, "{:?}", tables.closed.load);
     let judged = &tables.judged;
-    assert!(judged.mean.mean < 0.05 && judged.p99.mean < 0.10, "{judged:?}");
-    // The same seed gives the same table.
+    let [mean, p99] = [judged.mean, judged.p99].map(|it| spread(it).mean);
+    assert!(mean < 0.05 && p99 < 0.10, "{judged:?}");
     let again = fitted(SSD, &options);
     let text = |it: &Surrogate| serde_json::to_string(it).expect("plain values");
-    assert_eq!(text(&table), text(&again));
+    assert_eq!(text(&table), text(&again), "the same seed");
+}
+
+#[test]
+fn mixes_are_added_between_reads_alone_and_writes_alone() {
+    let mut options = options(&[DeviceState::AsGiven]);
+    options.axes.read_share = vec![0.0, 1.0];
+    let table = fitted(CONSTANT, &options);
+    let tables = &table.states["as-given"];
+    assert_eq!(tables.closed.read_share, [0.0, 0.5, 1.0]);
+    let [read, write] = tables.closed.at([0.5, 4096.0, 8.0]).expect("within").0;
+    assert!(read.is_some() && write.is_some());
+}
+
+#[test]
+fn a_table_whose_every_load_is_a_knot_is_not_judged() {
+    let mut options = options(&[DeviceState::AsGiven]);
+    options.axes =
+        Axes { read_share: vec![1.0], bytes: vec![4096], depth: vec![1], utilization: vec![0.5] };
+    let table = fitted(CONSTANT, &options);
+    assert_eq!(table.states["as-given"].judged.mean, None);
+    let shown = hybridsim_surrogate::terminal(&table);
+    assert!(
+        shown.contains("as-given: not judged, as each load is one that was fitted to"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn states_differ_and_a_full_cache_is_slower() {
-    let slc = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 64\n\
+    let slc = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 256\n\
                pages_per_block = 32\nover_provisioning = 0.3\nread_time = \"40us\"\n\
                program_time = \"1ms\"\nerase_time = \"3ms\"\nchannel_rate = \"400MB/s\"\n\
                [component.it.ftl]\nkind = \"slc-cache\"\n\
@@ -113,8 +144,15 @@ fn states_differ_and_a_full_cache_is_slower() {
 
 #[test]
 fn what_no_table_can_be_made_of_is_refused() {
-    let ended = |keys: &str, options: &FitOptions| {
-        fit(&scenario(keys), &standard(), options, &mut |_| {}, &|| true).expect_err("refused")
+    let ended = |keys: &str, options: &FitOptions| match fit(
+        &scenario(keys),
+        &standard(),
+        options,
+        &mut |_| {},
+        &|| true,
+    ) {
+        Err(FitError::Unsuitable(message)) => message,
+        other => panic!("{other:?}"),
     };
     let cases: [(DeviceState, &str); 2] = [
         (DeviceState::Steady, "the system has no state steady"),
@@ -134,12 +172,16 @@ fn what_no_table_can_be_made_of_is_refused() {
     };
     change(|axes| axes.read_share.push(1.5), "read shares are 0 to 1");
     change(|axes| axes.read_share.push(f64::NAN), "read shares are 0 to 1");
-    change(|axes| axes.utilization.push(1.0), "utilizations are above 0");
+    change(|axes| axes.read_share.push(1e-6), "read shares between 0 and 1 are 0.001 to 0.999");
+    change(|axes| axes.utilization.push(0.95), "utilizations are above 0 and up to 0.9");
     change(|axes| axes.bytes.push(6144), "no multiple of the smallest");
     change(|axes| axes.bytes = vec![100], "multiples of 512 bytes");
     change(|axes| axes.bytes.push(64 << 20), "size 64 MiB: at most 32 MiB here");
     change(|axes| axes.depth.push(0), "depths begin at 1");
     change(|axes| axes.depth.clear(), "each axis needs a value");
+    change(|axes| axes.depth.extend([2, 4]), "24 knots to begin with, of 12: give fewer");
+    // 400 requests after a warm-up of 100.
+    change(|axes| axes.bytes = vec![1 << 20], "would write 781 % of the capacity");
     // A fit that is stopped has no table.
     let go_on = AtomicBool::new(true);
     let mut finished = |count: usize| go_on.store(count < 3, Ordering::Relaxed);
@@ -147,7 +189,7 @@ fn what_no_table_can_be_made_of_is_refused() {
     let stopped = fit(&scenario(CONSTANT), &standard(), &options, &mut finished, &|| {
         go_on.load(Ordering::Relaxed)
     });
-    assert_eq!(stopped.expect_err("stopped"), INTERRUPTED);
+    assert_eq!(stopped.expect_err("stopped"), FitError::Interrupted);
 }
 
 #[test]
@@ -156,7 +198,7 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let (system, out) = (path("drive.toml"), path("drive.json"));
     std::fs::write(&system, component(CONSTANT)).expect("one's own folder");
-    let few = ["--requests", "1000", "--judged", "3", "--knots", "10", "--sizes", "4KiB"];
+    let few = ["--requests", "1000", "--judged", "3", "--knots", "20", "--sizes", "4KiB"];
     let args = [&["surrogate", &system, "--out", &out], &few[..]].concat();
     let output = call(&args);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -176,17 +218,25 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     wrong(&["--states", "old"], "`old` is none of as-given, fresh, steady, cache-full");
     wrong(&["--sizes", "4KiB,5KiB"], "no multiple of the smallest");
     wrong(&["--depths", "0"], "0 is not in 1..=65536");
+    // Found out before the simulations.
+    let absent = path("absent/drive.json");
+    let errors = fails(2, &["surrogate", &system, "--out", &absent]);
+    assert!(errors.contains("absent/drive.json"), "{errors}");
+    let args = [&["surrogate", &system, "--depths", "1,100"], &few[..]].concat();
+    let shown = text(&call(&args).stdout);
+    let noted = "Of 100 requests outstanding the host submits 32 at a time";
+    assert!(shown.contains(noted), "{shown}");
 }
 
-/// Loads at which readers are compared with the table: operation, read share, size, and depth of a
-/// closed loop or rate of an open one.
-fn loads(table: &Surrogate) -> Vec<(&'static str, [f64; 3], f64, f64)> {
+/// Closed loops at which readers are compared with the table: operation; read share, size and depth;
+/// mean, 99th percentile, and a quantile within a band.
+fn loads(table: &Surrogate) -> Vec<(&'static str, [f64; 3], [f64; 3])> {
     let tables = &table.states["fresh"];
     let mut loads = Vec::new();
     for (place, op) in ["read", "write"].into_iter().enumerate() {
         for at in [[0.25, 4096.0, 1.0], [0.6, 8192.0, 3.0], [0.75, 12288.0, 8.0]] {
             let latency = tables.closed.at(at).expect("within").0[place].expect("both");
-            loads.push((op, at, latency.mean(), latency.p99()));
+            loads.push((op, at, [latency.mean(), latency.p99(), latency.quantile(0.97)]));
         }
     }
     loads
@@ -198,9 +248,10 @@ fn compare(table: &Surrogate, reader: &str, printed: &str) {
         line.split_whitespace().map(|it| it.parse().expect("a number")).collect()
     };
     let loads = loads(table);
-    for ((op, at, mean, p99), line) in loads.iter().zip(&lines) {
+    for ((op, at, expected), line) in loads.iter().zip(&lines) {
         let got = numbers(line);
-        for (got, expected) in got.iter().zip([mean, p99]) {
+        assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
             assert!((got / expected - 1.0).abs() < 1e-9, "{reader} {op} {at:?}: {got} {expected}");
         }
     }
@@ -233,6 +284,7 @@ const OUTSIDE: &str = "(\"read\", 0.5, 4096, 9), (\"read\", 1.1, 4096, 1), \
 fn the_readers_give_what_the_table_gives() {
     let mut options = options(&[DeviceState::Fresh]);
     options.axes.read_share = vec![0.0, 0.25, 0.75, 1.0];
+    options.knots_max = 16;
     let table = fitted(SSD, &options);
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name);
@@ -252,7 +304,7 @@ fn the_readers_give_what_the_table_gives() {
          except ValueError:\n        print('outside')\n",
         calls(&|op, [share, bytes, depth]| format!(
             "l = d.closed('{op}', {share}, {bytes}, {depth})\n\
-             print(repr(l.mean), repr(l.quantile(0.99)))\n"
+             print(repr(l.mean), repr(l.quantile(0.99)), repr(l.quantile(0.97)))\n"
         ))
     );
     let mut command = Command::new("python3");
@@ -271,7 +323,8 @@ fn the_readers_give_what_the_table_gives() {
          catch (const std::out_of_range &) {{ std::puts(\"outside\"); }}\n}}\n",
         calls(&|op, [share, bytes, depth]| format!(
             "{{ auto l = d.closed(\"{op}\", {share}, {bytes}, {depth}); \
-             std::printf(\"%.17g %.17g\\n\", l.mean(), l.quantile(0.99)); }}\n"
+             std::printf(\"%.17g %.17g %.17g\\n\", l.mean(), l.quantile(0.99), \
+             l.quantile(0.97)); }}\n"
         )),
         OUTSIDE.replace('(', "{").replace(')', "}")
     );
@@ -297,10 +350,12 @@ fn the_readers_give_what_the_table_gives() {
          for _, it := range []struct {{ op string; s, b, l float64 }}{{{}}} {{\n\
          if _, err := d.Latency(it.op, it.s, it.b, it.l); err != nil {{ \
              fmt.Println(\"outside\") }}\n\
-         }}\n}}\n",
+         }}\n\
+         if _, err := d.Latency(\"trim\", 0.5, 4096, 1); err == nil {{ panic(\"an operation\") }}\n}}\n",
         calls(&|op, [share, bytes, depth]| format!(
             "{{ l, _ := d.Latency(\"{op}\", {share}, {bytes}, {depth})\n\
-             fmt.Printf(\"%.17g %.17g\\n\", d.Mean(l), d.Quantile(l, 0.99)) }}\n"
+             fmt.Printf(\"%.17g %.17g %.17g\\n\", d.Mean(l), d.Quantile(l, 0.99), \
+             d.Quantile(l, 0.97)) }}\n"
         )),
         OUTSIDE.replace('(', "{").replace(')', "}")
     );

@@ -15,7 +15,8 @@ type Surrogate struct {
 	Closed, Open  Table
 }
 
-// Table has quantiles of latencies in microseconds by share of reads, size and load.
+// Table has latencies in microseconds by share of reads, size and load: quantiles, then the means
+// of the bands between them.
 type Table struct {
 	Shares      []float64 `json:"read_share"`
 	Bytes, Load []float64
@@ -42,7 +43,7 @@ func OpenSurrogate(path, state string) (*Surrogate, error) {
 	return found, nil
 }
 
-// Latency has the quantiles of op in a closed loop of requests of size bytes, depth of them
+// Latency is that of op in a closed loop of requests of size bytes, depth of them
 // outstanding, in microseconds. A load outside the tables is an error.
 func (s *Surrogate) Latency(op string, share, size, depth float64) ([]float64, error) {
 	return s.Closed.at(op, [3]float64{share, size, depth}, math.Log)
@@ -70,7 +71,7 @@ func (s *Surrogate) IOPS(share, size, depth float64) (float64, error) {
 // Mean of a latency.
 func (s *Surrogate) Mean(latency []float64) (mean float64) {
 	for i, p := range s.probabilities[1:] {
-		mean += (p - s.probabilities[i]) * (latency[i] + latency[i+1]) / 2
+		mean += (p - s.probabilities[i]) * latency[len(s.probabilities)+i]
 	}
 	return mean
 }
@@ -79,22 +80,27 @@ func (s *Surrogate) Mean(latency []float64) (mean float64) {
 func (s *Surrogate) Quantile(latency []float64, probability float64) float64 {
 	i := max(sort.SearchFloat64s(s.probabilities, probability), 1)
 	from, to := s.probabilities[i-1], s.probabilities[i]
-	return latency[i-1] + (latency[i]-latency[i-1])*(probability-from)/(to-from)
+	least, most, mean := latency[i-1], latency[i], latency[len(s.probabilities)+i-1]
+	power := max(most-mean, 0) / max(mean-least, 1e-300)
+	return least + (most-least)*math.Pow((probability-from)/(to-from), power)
 }
 
 func (t *Table) at(op string, load [3]float64, axis func(float64) float64) ([]float64, error) {
 	scales := [...]func(float64) float64{func(x float64) float64 { return x }, math.Log, axis}
+	latencies := map[string][][]float64{"read": t.Read, "write": t.Write}[op]
+	if latencies == nil {
+		return nil, fmt.Errorf("%q is neither read nor write", op)
+	}
 	var between func(a, place int) ([]float64, error)
-	between = func(a, place int) (mixed []float64, err error) {
-		if mixed = make([]float64, 13); a == 3 {
-			if knot := map[string][][]float64{"read": t.Read, "write": t.Write}[op][place]; knot != nil {
-				return knot, nil
-			}
-			return mixed, fmt.Errorf("too little to %s at a read share of %g", op, load[0])
+	between = func(a, place int) ([]float64, error) {
+		if a == 3 && latencies[place] == nil {
+			return nil, fmt.Errorf("too little to %s at a read share of %g", op, load[0])
+		} else if a == 3 {
+			return latencies[place], nil
 		}
 		knots, x, scale := [...][]float64{t.Shares, t.Bytes, t.Load}[a], load[a], scales[a]
 		if !(knots[0] <= x && x <= knots[len(knots)-1]) {
-			return mixed, fmt.Errorf("%g is not in %g to %g", x, knots[0], knots[len(knots)-1])
+			return nil, fmt.Errorf("%g is not in %g to %g", x, knots[0], knots[len(knots)-1])
 		}
 		k := sort.SearchFloat64s(knots, x)
 		above, err := between(a+1, place*len(knots)+k)
@@ -103,6 +109,7 @@ func (t *Table) at(op string, load [3]float64, axis func(float64) float64) ([]fl
 		}
 		below, err := between(a+1, place*len(knots)+k-1)
 		part := (scale(x) - scale(knots[k-1])) / (scale(knots[k]) - scale(knots[k-1]))
+		mixed := make([]float64, len(below))
 		for i := range mixed {
 			mixed[i] = math.Pow(above[i], part) * math.Pow(below[i], 1-part)
 		}

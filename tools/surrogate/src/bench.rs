@@ -11,18 +11,16 @@ use serde::Serialize;
 
 /// Longest request in bytes.
 pub const BYTES_MAX: u64 = 1 << 30;
-/// Bytes of a load, unless that would be fewer requests than so many.
-const LOAD_BYTES: u64 = 512 << 20;
-const REQUESTS_MIN: u64 = 1_500;
-/// A load has at most this part of the capacity, as it would change the state of the devices, but
-/// always so many requests.
-const CAPACITY_SHARE: u64 = 16;
-const REQUESTS_LEAST: u64 = 100;
-/// Share of a load that precedes what is measured, and of an open loop that follows it.
+/// Size of which a load has as many requests as asked for. A longer request takes longer to
+/// simulate and varies less: their number falls with the square root of the size.
+const NOMINAL_BYTES: f64 = 4096.0;
+/// Requests of a load, at least, and of each operation of a mix.
+const REQUESTS_MIN: u64 = 400;
+const RARE_MIN: f64 = 40.0;
+/// Largest part of the capacity that a load may write: it would change the state of the devices.
+const WRITTEN_SHARE: f64 = 0.25;
+/// Requests before those measured, as a part of these.
 const WARMUP: f64 = 0.25;
-const TAIL: f64 = 0.02;
-/// Each operation of a mix has at least this part of the requests asked for.
-const RARE: f64 = 0.125;
 /// Requests that fill a cache: their size, number outstanding, and how many make up a rate.
 const FILLING_BYTES: u64 = 128 << 10;
 const FILLING_DEPTH: u64 = 32;
@@ -88,7 +86,7 @@ impl DeviceState {
     }
 }
 
-/// Requests of one size, outstanding or arriving as `pressure` says.
+/// Requests of one size, reads and writes in random order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub read_share: f64,
@@ -96,7 +94,7 @@ pub struct Load {
     pub pressure: Pressure,
 }
 
-/// What determines when requests arrive.
+/// Arrival process of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pressure {
     /// So many are outstanding; the next arrives when one completes.
@@ -120,10 +118,10 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Prepares `scenario`.
+    /// `scenario` with its devices preconditioned; [`Bench::fill_cache`] is still to be called.
     ///
     /// # Errors
-    /// When it cannot be built, or does not have such a state.
+    /// A system that cannot be built, or has no such state.
     pub fn new(
         scenario: &Scenario,
         registry: &'a Registry,
@@ -146,10 +144,21 @@ impl<'a> Bench<'a> {
             capacity: 0,
         };
         bench.capacity = bench.open(false)?.capacity() * SECTOR_BYTES;
-        if state == DeviceState::CacheFull {
-            bench.state = Some(bench.filled()?);
-        }
         Ok(bench)
+    }
+
+    /// Has all loads start from the state with full caches.
+    ///
+    /// # Errors
+    /// A system without such a state, or whose state cannot be saved.
+    pub fn fill_cache(&mut self) -> Result<(), String> {
+        self.state = Some(self.filled()?);
+        Ok(())
+    }
+
+    /// Requests that the host submits to the system at a time; the others wait in the host.
+    pub fn queue_depth(&self) -> u64 {
+        self.scenario.host.count("queue_depth")
     }
 
     fn open(&self, save_state: bool) -> Result<Session, String> {
@@ -199,40 +208,24 @@ impl<'a> Bench<'a> {
     /// Why a request could not be served.
     pub fn run(&self, load: &Load, seed: u64) -> Result<Measured, String> {
         let mut session = self.open(false)?;
-        let mut requests = Requests::new(self, load, seed);
-        let measured = self.measured(load);
-        let outstanding = match load.pressure {
-            Pressure::Closed { depth } => depth,
-            Pressure::Open { .. } => 1,
-        };
-        let warmup = ((measured as f64 * WARMUP) as u64).max(2 * outstanding);
+        let [warmup, measured] = self.counts(load);
         let end = warmup + measured;
-        match load.pressure {
-            Pressure::Closed { depth } => {
-                (0..depth).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO))?;
-            }
-            Pressure::Open { iops } => {
-                let mut stream = Stream::new(seed, "arrivals");
-                let mut at = 0.0;
-                for _ in 0..end + (measured as f64 * TAIL) as u64 {
-                    requests.submit(&mut session, SimTime::ZERO + SimDuration::from_ns_f64(at))?;
-                    at += -(1.0 - stream.unit()).ln() * 1e9 / iops;
-                }
-            }
-        }
+        let mut requests = Requests::new(self, load, seed);
+        let first = match load.pressure {
+            Pressure::Closed { depth } => depth,
+            // More than wait for the device at any time.
+            Pressure::Open { .. } => end,
+        };
+        (0..first).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO))?;
         let mut latencies = [Vec::new(), Vec::new()];
-        let mut ended = 0;
-        while ended < end {
+        for ended in 0..end {
             let answer = session.next_completion().map_err(|fault| fault.to_string())?;
             let answer = answer.ok_or("the system lost a request")?;
             if answer.outcome != Answered::Done {
                 return Err("the system failed a request".to_owned());
             }
-            if let Pressure::Closed { .. } = load.pressure {
-                requests.submit(&mut session, answer.at)?;
-            }
-            ended += 1;
-            if ended > warmup {
+            requests.submit(&mut session, answer.at)?;
+            if ended >= warmup {
                 let (arrival, op) = requests.submitted[answer.number as usize];
                 latencies[usize::from(op == Op::Write)].push(answer.at.since(arrival).as_ns());
             }
@@ -240,14 +233,36 @@ impl<'a> Bench<'a> {
         Ok(Measured(latencies.map(Distribution::of)))
     }
 
-    /// Requests of `load` that are measured.
-    fn measured(&self, load: &Load) -> u64 {
-        let rarer = [load.read_share, 1.0 - load.read_share].into_iter().filter(|it| *it > 0.0);
-        let rarer = rarer.fold(1.0, f64::min);
-        let times = (RARE / rarer).max(1.0);
-        let most = (LOAD_BYTES / load.bytes).max(REQUESTS_MIN);
-        let few = (self.capacity / CAPACITY_SHARE / load.bytes).max(REQUESTS_LEAST);
-        ((self.requests.min(most) as f64 * times) as u64).min(few)
+    /// Requests of `load` before those measured, and those measured.
+    fn counts(&self, load: &Load) -> [u64; 2] {
+        let outstanding = match load.pressure {
+            Pressure::Closed { depth } => depth,
+            Pressure::Open { .. } => 0,
+        };
+        let fewer = (NOMINAL_BYTES / load.bytes as f64).sqrt().min(1.0);
+        let shares = [load.read_share, 1.0 - load.read_share];
+        let rarer = shares.into_iter().filter(|share| *share > 0.0).fold(1.0, f64::min);
+        let measured = ((self.requests as f64 * fewer) as u64)
+            .max((RARE_MIN / rarer).ceil() as u64)
+            .max(REQUESTS_MIN);
+        [((measured as f64 * WARMUP) as u64).max(2 * outstanding), measured]
+    }
+
+    /// Checks that `load` leaves the devices about as they are.
+    ///
+    /// # Errors
+    /// One that writes more than [`WRITTEN_SHARE`] of the capacity.
+    pub fn check(&self, load: &Load) -> Result<(), String> {
+        let written = |requests: u64| (1.0 - load.read_share) * (requests * load.bytes) as f64;
+        let share = written(self.counts(load).iter().sum()) / self.capacity as f64;
+        match share <= WRITTEN_SHARE {
+            true => Ok(()),
+            false => Err(format!(
+                "would write {:.0} % of the capacity, which changes the state of the devices: \
+                 reduce sizes, depths or requests, or take a larger system",
+                100.0 * share
+            )),
+        }
     }
 }
 
@@ -262,6 +277,9 @@ struct Requests {
     step: u64,
     /// The next places of reads and of writes.
     next: [u64; 2],
+    /// Requests per second of an open loop, and when the next one arrives, in ns.
+    iops: Option<f64>,
+    arrival_ns: f64,
     /// Arrivals by number, with the operation.
     submitted: Vec<(SimTime, Op)>,
 }
@@ -283,13 +301,22 @@ impl Requests {
             places,
             step: step / SECTOR_BYTES,
             next,
+            iops: match load.pressure {
+                Pressure::Closed { .. } => None,
+                Pressure::Open { iops } => Some(iops),
+            },
+            arrival_ns: 0.0,
             submitted: Vec::new(),
         }
     }
 
-    /// Submits the next request.
-    fn submit(&mut self, session: &mut Session, at: SimTime) -> Result<(), String> {
+    /// Submits the next request, which arrives at `at` in a closed loop.
+    fn submit(&mut self, session: &mut Session, mut at: SimTime) -> Result<(), String> {
         let request = self.request();
+        if let Some(iops) = self.iops {
+            at = SimTime::ZERO + SimDuration::from_ns_f64(self.arrival_ns);
+            self.arrival_ns += -(1.0 - self.stream.unit()).ln() * 1e9 / iops;
+        }
         let submitted = session.submit(request, at).map_err(|error| error.to_string())?;
         self.submitted.push((submitted.at, request.op));
         Ok(())

@@ -16,12 +16,31 @@ pub const MEAN_GOAL: f64 = 0.05;
 pub const P99_GOAL: f64 = 0.10;
 /// Loads between two knots that decide whether to add one.
 const PROBES: usize = 3;
-/// Mixes with less of an operation are not drawn for judgement: too few requests.
-const RARE: f64 = 0.02;
+/// Least share of an operation in the mixes that are judged.
+const JUDGED_SHARE_MIN: f64 = 0.02;
 /// Share of the loads for judgement that only read, and of those that only write.
 const PURE: f64 = 0.25;
-/// Largest rate of an open loop, as a part of the throughput.
-pub const UTILIZATION_MAX: f64 = 0.98;
+/// Draws for each load that is judged, at most: few are new where axes have one knot.
+const DRAWS: usize = 100;
+/// Largest rate of an open loop, as a part of the throughput. Beyond, queues take longer to settle
+/// than a load lasts.
+pub const UTILIZATION_MAX: f64 = 0.9;
+/// Least share of an operation in a mix: fewer would take too many requests.
+const SHARE_MIN: f64 = 0.001;
+
+/// Why there is no table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// A state or an axis that does not suit the system.
+    #[error("{0}")]
+    Unsuitable(String),
+    /// A load that could not be simulated.
+    #[error("{0}")]
+    Failed(String),
+    /// Stopped by the caller.
+    #[error("interrupted")]
+    Interrupted,
+}
 
 /// First knots of each axis.
 #[derive(Clone, Debug)]
@@ -57,6 +76,11 @@ impl Axes {
         }
         if !self.read_share.iter().all(|share| (0.0..=1.0).contains(share)) {
             return Err("read shares are 0 to 1".to_owned());
+        }
+        let is_rare = |share: &f64| *share > 0.0 && *share < SHARE_MIN;
+        if self.read_share.iter().any(|share| is_rare(share) || is_rare(&(1.0 - share))) {
+            let most = 1.0 - SHARE_MIN;
+            return Err(format!("read shares between 0 and 1 are {SHARE_MIN} to {most}"));
         }
         if !self.utilization.iter().all(|load| *load > 0.0 && *load <= UTILIZATION_MAX) {
             return Err(format!("utilizations are above 0 and up to {UTILIZATION_MAX}"));
@@ -117,33 +141,48 @@ pub struct FitOptions {
 /// simulations so far; the fit stops when `go_on` returns `false`.
 ///
 /// # Errors
-/// When a state or an axis does not suit the system, or a load fails.
+/// [`FitError`].
 pub fn fit(
     scenario: &Scenario,
     registry: &Registry,
     options: &FitOptions,
     finished: &mut dyn FnMut(usize),
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Surrogate, String> {
+) -> Result<Surrogate, FitError> {
     let mut states = BTreeMap::new();
-    let (mut capacity, mut done) = (0, 0);
+    let (mut capacity, mut queue_depth, mut done) = (0, 0, 0);
     let align = options.axes.bytes.iter().copied().min().unwrap_or(SECTOR_BYTES);
     let load = (options.access, align.max(SECTOR_BYTES), options.requests);
     for &state in &options.states {
-        let bench = Bench::new(scenario, registry, state, load, options.cache.clone())?;
-        capacity = bench.capacity;
-        let axes = options.axes.clone().checked(capacity)?;
+        let name = state.name();
+        if states.contains_key(name) {
+            continue;
+        }
+        let mut bench = Bench::new(scenario, registry, state, load, options.cache.clone())
+            .map_err(FitError::Unsuitable)?;
+        (capacity, queue_depth) = (bench.capacity, bench.queue_depth());
+        let axes = options.axes.clone().checked(capacity).map_err(FitError::Unsuitable)?;
+        if state == DeviceState::CacheFull {
+            bench.fill_cache().map_err(FitError::Unsuitable)?;
+        }
         let mut finished = || {
             done += 1;
             finished(done);
         };
-        let mut fitting =
-            Fitting { bench: &bench, options, axes: &axes, finished: &mut finished, go_on };
-        let tables = fitting.tables().map_err(|error| match error == INTERRUPTED {
-            true => error,
-            false => format!("state {}: {error}", state.name()),
+        let mut fitting = Fitting {
+            bench: &bench,
+            options,
+            axes: &axes,
+            closed: None,
+            finished: &mut finished,
+            go_on,
+        };
+        let tables = fitting.tables().map_err(|error| match error {
+            FitError::Unsuitable(message) => FitError::Unsuitable(message),
+            FitError::Failed(message) => FitError::Failed(format!("state {name}: {message}")),
+            FitError::Interrupted => FitError::Interrupted,
         })?;
-        states.insert(state.name().to_owned(), tables);
+        states.insert(name.to_owned(), tables);
     }
     Ok(Surrogate {
         format: "hybridsim-surrogate",
@@ -152,6 +191,7 @@ pub fn fit(
         program: env!("CARGO_PKG_VERSION").to_owned(),
         system: resolve::Resolved::new(scenario, registry).system(),
         capacity_bytes: capacity,
+        queue_depth,
         access: options.access,
         alignment_bytes: align,
         probabilities: PROBABILITIES,
@@ -166,12 +206,17 @@ type Place = [f64; 3];
 struct Grid {
     kind: Loop,
     knots: [Vec<f64>; 3],
+    /// Results at knots and between them.
     simulated: HashMap<[u64; 3], Measured>,
 }
 
 impl Grid {
+    fn new(kind: Loop, knots: [Vec<f64>; 3]) -> Self {
+        Self { kind, knots, simulated: HashMap::new() }
+    }
+
     fn table(&self) -> Table {
-        Table::new(self.kind, &self.knots, |place| self.simulated[&place.map(f64::to_bits)])
+        Table::new(self.kind, &self.knots, |place| self.simulated[&key(place)])
     }
 
     fn places(&self) -> Vec<Place> {
@@ -197,96 +242,27 @@ impl Grid {
             (2, Loop::Closed) => geometric.round(),
             _ => f64::midpoint(from, to),
         };
-        // Nearer knots would be resolved by no load.
+        // Closer shares and rates make no difference.
         let apart = if axis == 1 || self.kind == Loop::Closed { 0.0 } else { 0.01 };
         (middle > from + apart && middle < to - apart).then_some(middle)
     }
-}
 
-/// The fit of a state.
-struct Fitting<'a> {
-    bench: &'a Bench<'a>,
-    options: &'a FitOptions,
-    axes: &'a Axes,
-    finished: &'a mut dyn FnMut(),
-    go_on: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl Fitting<'_> {
-    fn tables(&mut self) -> Result<StateTables, String> {
-        let closed = self.refined(Loop::Closed, None)?;
-        let open = self.refined(Loop::Open, Some(&closed.table()))?;
-        let judged = self.judged([&closed, &open])?;
-        Ok(StateTables { closed: closed.table(), open: open.table(), judged })
-    }
-
-    /// A grid with as many knots as are needed or allowed. `closed` has the throughput that rates
-    /// of an open loop are parts of.
-    fn refined(&mut self, kind: Loop, closed: Option<&Table>) -> Result<Grid, String> {
-        let mut grid = Grid { kind, knots: self.axes.knots(kind), simulated: HashMap::new() };
-        let mut stream = Stream::new(self.options.seed, "probes");
-        loop {
-            self.simulate(&mut grid, closed)?;
-            let mut probes = self.probes(&grid, &mut stream);
-            probes.retain(|probe| load(kind, closed, probe.place).is_some());
-            let places: Vec<Place> = probes.iter().map(|probe| probe.place).collect();
-            let measured = self.measure(kind, closed, &places, self.options.seed)?;
-            let table = grid.table();
-            let mut sums: BTreeMap<(usize, u64), (f64, f64)> = BTreeMap::new();
-            for (probe, measured) in probes.iter().zip(&measured) {
-                // The same load may become a knot.
-                grid.simulated.insert(probe.place.map(f64::to_bits), *measured);
-                let sum = sums.entry((probe.axis, probe.place[probe.axis].to_bits())).or_default();
-                *sum = (sum.0 + excess(&table, probe.place, measured), sum.1 + 1.0);
-            }
-            let mut candidates: Vec<(f64, usize, f64)> = sums
-                .into_iter()
-                .map(|((axis, value), (sum, count))| (sum / count, axis, f64::from_bits(value)))
-                .filter(|(excess, ..)| *excess > 1.0)
-                .collect();
-            candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
-            let mut grew = false;
-            // The worse half at once: each round simulates new probes.
-            for (_, axis, value) in candidates.iter().take(candidates.len().div_ceil(2)) {
-                let more = grid.len() / grid.knots[*axis].len();
-                if grid.len() + more <= self.options.knots_max {
-                    let at = grid.knots[*axis].partition_point(|knot| knot < value);
-                    grid.knots[*axis].insert(at, *value);
-                    grew = true;
-                }
-            }
-            if !grew {
-                return Ok(grid);
-            }
-        }
-    }
-
-    /// Simulates the knots that have not been.
-    fn simulate(&mut self, grid: &mut Grid, closed: Option<&Table>) -> Result<(), String> {
-        let mut places = grid.places();
-        places.retain(|place| !grid.simulated.contains_key(&place.map(f64::to_bits)));
-        let measured = self.measure(grid.kind, closed, &places, self.options.seed)?;
-        let keys = places.iter().map(|place| place.map(f64::to_bits));
-        grid.simulated.extend(keys.zip(measured));
-        Ok(())
-    }
-
-    /// Loads in the middle between neighbouring knots of an axis, at knots of the others.
-    fn probes(&self, grid: &Grid, stream: &mut Stream) -> Vec<Probe> {
-        let align = self.axes.bytes[0] as f64;
+    /// The probes between neighbouring knots of an axis, at knots of the others drawn from `stream`.
+    fn probes(&self, align: f64, stream: &mut Stream) -> Vec<Probe> {
         let mut probes: Vec<Probe> = Vec::new();
         for axis in 0..3 {
-            for at in 0..grid.knots[axis].len() - 1 {
-                let Some(middle) = grid.middle(axis, at, align) else { continue };
+            let middles =
+                (1..self.knots[axis].len()).filter_map(|at| self.middle(axis, at - 1, align));
+            for middle in middles {
                 for _ in 0..PROBES {
-                    let any = |axis: usize, stream: &mut Stream| {
-                        let knots = &grid.knots[axis];
+                    let mut place = [0, 1, 2].map(|axis| {
+                        let knots = &self.knots[axis];
                         knots[stream.below(knots.len() as u64) as usize]
-                    };
-                    let mut place = [0, 1, 2].map(|axis| any(axis, stream));
+                    });
                     place[axis] = middle;
-                    if !probes.iter().any(|probe| probe.axis == axis && probe.place == place) {
-                        probes.push(Probe { axis, place });
+                    let probe = Probe { axis, place };
+                    if !probes.contains(&probe) {
+                        probes.push(probe);
                     }
                 }
             }
@@ -294,72 +270,173 @@ impl Fitting<'_> {
         probes
     }
 
-    /// Simulates loads at `places`.
+    /// Values for new knots, with their axes, where errors at `probes` are too large: worst first.
+    fn wanted(&self, probes: &[Probe]) -> Vec<(usize, f64)> {
+        let table = self.table();
+        let mut sums: BTreeMap<(usize, u64), (f64, f64)> = BTreeMap::new();
+        for Probe { axis, place } in probes {
+            let sum = sums.entry((*axis, place[*axis].to_bits())).or_default();
+            *sum = (sum.0 + excess(&table, *place, &self.simulated[&key(*place)]), sum.1 + 1.0);
+        }
+        let mut wanted: Vec<(f64, usize, f64)> = sums
+            .into_iter()
+            .map(|((axis, value), (sum, count))| (sum / count, axis, f64::from_bits(value)))
+            .filter(|(excess, ..)| *excess > 1.0)
+            .collect();
+        wanted.sort_by(|one, other| other.0.total_cmp(&one.0));
+        wanted.into_iter().map(|(_, axis, value)| (axis, value)).collect()
+    }
+
+    /// Adds knots as long as there are no more than `most`. Returns whether there are new ones.
+    fn grow(&mut self, wanted: &[(usize, f64)], most: usize) -> bool {
+        let before = self.len();
+        for &(axis, value) in wanted {
+            if self.len() + self.len() / self.knots[axis].len() <= most {
+                let at = self.knots[axis].partition_point(|knot| *knot < value);
+                self.knots[axis].insert(at, value);
+            }
+        }
+        self.len() > before
+    }
+}
+
+/// A load between two knots of an axis, which decides whether to add one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Probe {
+    axis: usize,
+    place: Place,
+}
+
+/// The fit of a state.
+struct Fitting<'a> {
+    bench: &'a Bench<'a>,
+    options: &'a FitOptions,
+    axes: &'a Axes,
+    /// The table of closed loops, once it is fitted: rates of open loops are parts of its throughput.
+    closed: Option<Table>,
+    finished: &'a mut dyn FnMut(),
+    go_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Fitting<'_> {
+    fn tables(&mut self) -> Result<StateTables, FitError> {
+        let closed = self.refined(Grid::new(Loop::Closed, self.axes.knots(Loop::Closed)))?;
+        self.closed = Some(closed.table());
+        // At knots of closed loops the throughput is simulated, not interpolated.
+        let [share, bytes, _] = closed.knots.clone();
+        let [.., load] = self.axes.knots(Loop::Open);
+        let open = match share.len() * bytes.len() * load.len() <= self.options.knots_max {
+            true => [share, bytes, load],
+            false => self.axes.knots(Loop::Open),
+        };
+        let open = self.refined(Grid::new(Loop::Open, open))?;
+        let judged = self.judged([&closed, &open])?;
+        Ok(StateTables { closed: closed.table(), open: open.table(), judged })
+    }
+
+    /// `grid` with as many knots as are needed or allowed.
+    fn refined(&mut self, mut grid: Grid) -> Result<Grid, FitError> {
+        let most = self.options.knots_max;
+        if grid.len() > most {
+            let message = format!("{} knots to begin with, of {most}: give fewer", grid.len());
+            return Err(FitError::Unsuitable(message));
+        }
+        let places = grid.places();
+        for load in places.iter().filter_map(|place| self.load(grid.kind, *place)) {
+            let of = |reason| FitError::Unsuitable(format!("{}: {reason}", words(&load)));
+            self.bench.check(&load).map_err(of)?;
+        }
+        self.simulate(&mut grid, &places)?;
+        let mut stream = Stream::new(self.options.seed, "probes");
+        loop {
+            let mut probes = grid.probes(self.axes.bytes[0] as f64, &mut stream);
+            probes.retain(|probe| self.can_simulate(grid.kind, probe.place));
+            let places: Vec<Place> = probes.iter().map(|probe| probe.place).collect();
+            self.simulate(&mut grid, &places)?;
+            let wanted = grid.wanted(&probes);
+            // The worse half: the others may then be good enough.
+            if !grid.grow(&wanted[..wanted.len().div_ceil(2)], most) {
+                return Ok(grid);
+            }
+            let places = grid.places();
+            self.simulate(&mut grid, &places)?;
+        }
+    }
+
+    /// The load at a place; `None` where its rate is a part of a throughput that is not known.
+    fn load(&self, kind: Loop, place: Place) -> Option<Load> {
+        let [read_share, bytes, load] = place;
+        let pressure = match kind {
+            Loop::Closed => Pressure::Closed { depth: load as u64 },
+            Loop::Open => {
+                let closed = self.closed.as_ref()?;
+                let depth = *closed.load.last()?;
+                Pressure::Open { iops: load * closed.iops([read_share, bytes, depth])? }
+            }
+        };
+        Some(Load { read_share, bytes: bytes as u64, pressure })
+    }
+
+    fn can_simulate(&self, kind: Loop, place: Place) -> bool {
+        self.load(kind, place).is_some_and(|load| self.bench.check(&load).is_ok())
+    }
+
+    /// Simulates the loads at `places` that have not been.
+    fn simulate(&mut self, grid: &mut Grid, places: &[Place]) -> Result<(), FitError> {
+        let mut new: Vec<Place> = places.to_vec();
+        new.retain(|place| !grid.simulated.contains_key(&key(*place)));
+        let measured = self.measure(grid.kind, &new, self.options.seed)?;
+        grid.simulated.extend(new.into_iter().map(key).zip(measured));
+        Ok(())
+    }
+
     fn measure(
         &mut self,
         kind: Loop,
-        closed: Option<&Table>,
         places: &[Place],
         seed: u64,
-    ) -> Result<Vec<Measured>, String> {
-        let loads: Option<Vec<Load>> =
-            places.iter().map(|place| load(kind, closed, *place)).collect();
-        let loads = loads.ok_or("closed loops have no throughput at a load of open ones")?;
+    ) -> Result<Vec<Measured>, FitError> {
+        let loads = places.iter().filter_map(|place| self.load(kind, *place)).collect();
         let (bench, go_on) = (self.bench, self.go_on);
         let one = |load: Load| match go_on() {
-            true => bench.run(&load, seed).map_err(|error| format!("{}: {error}", words(&load))),
-            false => Err(INTERRUPTED.to_owned()),
+            true => {
+                let failed = |error| FitError::Failed(format!("{}: {error}", words(&load)));
+                bench.run(&load, seed).map_err(failed)
+            }
+            false => Err(FitError::Interrupted),
         };
         let results = parallel_map(loads, self.options.jobs, one, |_, _| (self.finished)());
         results.into_iter().collect()
     }
 
     /// Judges both tables on loads drawn at random, none of which a table was fitted to.
-    fn judged(&mut self, grids: [&Grid; 2]) -> Result<Judged, String> {
+    fn judged(&mut self, grids: [&Grid; 2]) -> Result<Judged, FitError> {
         let mut stream = Stream::new(self.options.seed, "judgement");
-        let tables = grids.map(Grid::table);
-        let (mut means, mut p99s, mut repeats) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut loads, mut worst) = (0, (0.0, String::new()));
-        for (grid, table) in grids.iter().zip(&tables) {
-            let closed = Some(&tables[0]);
-            let mut places = Vec::new();
-            // On axes with one knot each, every load is fitted to.
-            for _ in 0..100 * self.options.judged {
+        let mut errors = Errors::default();
+        for grid in grids {
+            let (kind, table) = (grid.kind, grid.table());
+            let mut places: Vec<Place> = Vec::new();
+            for _ in 0..DRAWS * self.options.judged {
                 let place = self.drawn(grid, &mut stream);
-                let is_new = !grid.simulated.contains_key(&place.map(f64::to_bits));
-                if is_new && load(grid.kind, closed, place).is_some() && !places.contains(&place) {
+                let is_new = !grid.simulated.contains_key(&key(place)) && !places.contains(&place);
+                let is_known = table.at(place).is_some_and(|it| it != Measured::default());
+                if is_new && is_known && self.can_simulate(kind, place) {
                     places.push(place);
                 }
                 if places.len() == self.options.judged {
                     break;
                 }
             }
-            let [first, second] = [1, 2].map(|more| {
-                self.measure(grid.kind, closed, &places, self.options.seed.wrapping_add(more))
-            });
-            let (first, second) = (first?, second?);
-            loads += places.len();
+            let [first, second] = [1, 2].map(|more| self.options.seed.wrapping_add(more));
+            let first = self.measure(kind, &places, first)?;
+            let second = self.measure(kind, &places, second)?;
             for ((place, first), second) in places.iter().zip(first).zip(second) {
-                let Some(expected) = table.at(*place) else { continue };
-                for ((expected, first), second) in expected.0.into_iter().zip(first.0).zip(second.0)
-                {
-                    let (Some(expected), Some(first), Some(second)) = (expected, first, second)
-                    else {
-                        continue;
-                    };
-                    let mean = expected.mean() / first.mean() - 1.0;
-                    if mean.abs() > worst.0 {
-                        let load = load(grid.kind, closed, *place);
-                        worst = (mean.abs(), load.map_or_else(String::new, |it| words(&it)));
-                    }
-                    means.push(mean);
-                    p99s.push(expected.p99() / first.p99() - 1.0);
-                    repeats.push(second.p99() / first.p99() - 1.0);
+                if let Some((load, expected)) = self.load(kind, *place).zip(table.at(*place)) {
+                    errors.add(&load, &expected, [&first, &second]);
                 }
             }
         }
-        let [mean, p99, p99_repeated] = [means, p99s, repeats].map(Spread::of);
-        Ok(Judged { loads, mean, p99, p99_repeated, worst: worst.1 })
+        Ok(errors.judged())
     }
 
     /// A load within the grid: the logarithms of size and depth uniform, and so the utilization.
@@ -387,43 +464,65 @@ impl Fitting<'_> {
         let share = match pure {
             _ if pure < PURE && most == 1.0 => 1.0,
             _ if pure < 2.0 * PURE && least == 0.0 => 0.0,
-            _ => (least + stream.unit() * (most - least)).clamp(RARE, 1.0 - RARE),
+            _ => (least + stream.unit() * (most - least))
+                .clamp(JUDGED_SHARE_MIN, 1.0 - JUDGED_SHARE_MIN),
         };
         [share.clamp(least, most), bytes, load]
     }
 }
 
-/// The message of a fit that was interrupted.
-pub const INTERRUPTED: &str = "interrupted";
+/// Relative errors of loads that are judged.
+#[derive(Default)]
+struct Errors {
+    loads: usize,
+    means: Vec<f64>,
+    p99s: Vec<f64>,
+    repeated: Vec<f64>,
+    largest: f64,
+    worst: String,
+}
+
+impl Errors {
+    /// Adds a load: the interpolated results, and those of two simulations.
+    fn add(&mut self, load: &Load, expected: &Measured, [first, second]: [&Measured; 2]) {
+        self.loads += 1;
+        for ((expected, first), second) in expected.0.iter().zip(first.0).zip(second.0) {
+            let (Some(expected), Some(first), Some(second)) = (expected, first, second) else {
+                continue;
+            };
+            let mean = expected.mean() / first.mean() - 1.0;
+            if mean.abs() > self.largest {
+                (self.largest, self.worst) = (mean.abs(), words(load));
+            }
+            self.means.push(mean);
+            self.p99s.push(expected.p99() / first.p99() - 1.0);
+            self.repeated.push(second.p99() / first.p99() - 1.0);
+        }
+    }
+
+    fn judged(self) -> Judged {
+        let [mean, p99, p99_repeated] = [self.means, self.p99s, self.repeated].map(Spread::of);
+        Judged { loads: self.loads, mean, p99, p99_repeated, worst: self.worst }
+    }
+}
+
+fn key(place: Place) -> [u64; 3] {
+    place.map(f64::to_bits)
+}
 
 /// The multiple of `align` by a power of two that is nearest to `bytes`. Other sizes are divided
-/// unevenly among dies, which no interpolation meets.
+/// unevenly among dies, and their latencies are not between those of their neighbours.
 fn power_of_two(bytes: f64, align: f64) -> f64 {
     align * (bytes / align).log2().round().exp2()
 }
 
-struct Probe {
-    axis: usize,
-    place: Place,
-}
-
-/// The load at a place; `None` where its rate is a part of a throughput that `closed` lacks.
-fn load(kind: Loop, closed: Option<&Table>, place: Place) -> Option<Load> {
-    let [read_share, bytes, load] = place;
-    let pressure = match kind {
-        Loop::Closed => Pressure::Closed { depth: load as u64 },
-        Loop::Open => {
-            let closed = closed?;
-            let depth = closed.load[closed.load.len() - 1];
-            Pressure::Open { iops: load * closed.iops([read_share, bytes, depth])? }
-        }
-    };
-    Some(Load { read_share, bytes: bytes as u64, pressure })
-}
-
-/// The error of a table at a load as a part of what is allowed.
+/// The error of a table at a load as a part of what is allowed; infinite between loads that only
+/// read and loads that only write, where the table has nothing.
 fn excess(table: &Table, place: Place, measured: &Measured) -> f64 {
     let Some(expected) = table.at(place) else { return 0.0 };
+    if expected == Measured::default() {
+        return f64::INFINITY;
+    }
     let pairs = expected.0.into_iter().zip(measured.0);
     let errors = pairs.filter_map(|(expected, measured)| {
         let (expected, measured) = (expected?, measured?);

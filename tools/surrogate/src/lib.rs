@@ -11,7 +11,7 @@ mod table;
 mod text;
 
 pub use bench::{Access, DeviceState};
-pub use fit::{Axes, FitOptions, INTERRUPTED, fit};
+pub use fit::{Axes, FitError, FitOptions, fit};
 pub use table::{Distribution, Judged, Loop, Measured, PROBABILITIES, Spread, StateTables, Table};
 pub use text::terminal;
 
@@ -36,6 +36,9 @@ pub struct Surrogate {
     pub system: String,
     /// Capacity in bytes.
     pub capacity_bytes: u64,
+    /// Requests that the host of the scenario submits at a time; of more outstanding, the others
+    /// wait in the host.
+    pub queue_depth: u64,
     /// Order of addresses.
     pub access: Access,
     /// Request sizes and offsets are multiples of it, in bytes.

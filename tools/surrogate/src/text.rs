@@ -11,8 +11,7 @@ pub fn terminal(surrogate: &Surrogate) -> String {
     let mut out =
         format!("{}: errors on loads that the tables were not fitted to\n\n", surrogate.title);
     let heads = [
-        "state", "knots", "loads", "mean %", "median", "9 of 10", "p99 %", "median", "9 of 10",
-        "repeated",
+        "state", "knots", "loads", "mean %", "median", "p90", "p99 %", "median", "p90", "repeated",
     ];
     let mut row = |cells: [String; 10]| {
         let [state, rest @ ..] = cells;
@@ -23,37 +22,48 @@ pub fn terminal(surrogate: &Surrogate) -> String {
         out.push('\n');
     };
     row(heads.map(str::to_owned));
+    let percent = |value: f64| number(100.0 * value);
+    let spread = |it: &Option<Spread>| {
+        it.map_or([const { String::new() }; 3], |it| [it.mean, it.median, it.p90].map(percent))
+    };
     for (name, tables) in &surrogate.states {
         let judged = &tables.judged;
-        let percent = |value: f64| number(100.0 * value);
-        let spread = |it: &Spread| [it.mean, it.median, it.p90].map(percent);
         let [mean, mean_median, mean_p90] = spread(&judged.mean);
         let [p99, p99_median, p99_p90] = spread(&judged.p99);
-        row([
-            name.clone(),
-            (tables.closed.knots() + tables.open.knots()).to_string(),
-            judged.loads.to_string(),
-            mean,
-            mean_median,
-            mean_p90,
-            p99,
-            p99_median,
-            p99_p90,
-            percent(judged.p99_repeated.mean),
-        ]);
+        let [repeated, ..] = spread(&judged.p99_repeated);
+        let knots = (tables.closed.knots() + tables.open.knots()).to_string();
+        let loads = judged.loads.to_string();
+        let name = name.clone();
+        row([name, knots, loads, mean, mean_median, mean_p90, p99, p99_median, p99_p90, repeated]);
     }
     out.push('\n');
+    let depth = surrogate
+        .states
+        .values()
+        .filter_map(|it| it.closed.load.last().copied())
+        .fold(0.0, f64::max);
+    if depth > surrogate.queue_depth as f64 {
+        let _ = writeln!(
+            out,
+            "Of {depth} requests outstanding the host submits {} at a time ([host] queue_depth).",
+            surrogate.queue_depth
+        );
+    }
     for (name, tables) in &surrogate.states {
         let judged = &tables.judged;
-        let largest = number(100.0 * judged.mean.max);
+        let Some((mean, p99)) = judged.mean.zip(judged.p99) else {
+            let _ = writeln!(out, "{name}: not judged, as each load is one that was fitted to");
+            continue;
+        };
+        let largest = percent(mean.max);
         let _ = writeln!(out, "{name}: largest error of a mean {largest} %: {}", judged.worst);
-        if judged.mean.mean > MEAN_GOAL || judged.p99.mean > P99_GOAL {
+        if mean.mean > MEAN_GOAL || p99.mean > P99_GOAL {
             let _ = writeln!(
                 out,
                 "{name}: the errors are above {} % of means or {} % of p99; raise --knots or \
                  --requests, or narrow the ranges",
-                number(100.0 * MEAN_GOAL),
-                number(100.0 * P99_GOAL)
+                percent(MEAN_GOAL),
+                percent(P99_GOAL)
             );
         }
     }

@@ -34,9 +34,9 @@ pub(super) struct Job {
     locked_end: u64,
     pub outstanding: u32,
     failed: bool,
-    /// Whether it is a write at the write pointer of a zone.
+    /// A write at the write pointer of a zone, acknowledged in order.
     in_order: bool,
-    /// The last step of a write that is on the medium before an earlier one of its zone.
+    /// Completion of a write on the medium before an earlier one of its zone.
     early: Option<Completion>,
     /// Whether it replaces data in the cache by data in the band.
     bypasses: bool,
@@ -67,7 +67,7 @@ impl Job {
         self.lba..self.lba + u64::from(self.sectors)
     }
 
-    /// Whether it is a write that has not been acknowledged.
+    /// Whether a write is not acknowledged yet.
     pub fn is_in_flight(&self) -> bool {
         self.outstanding > 0 || self.early.is_some()
     }
@@ -367,12 +367,12 @@ impl SmrDisk {
         in_order && self.jobs.iter().any(|(_, it)| before(it) && self.band_of(it.lba) == band)
     }
 
-    /// The next write of a zone that has waited for one before it.
+    /// The first write in flight of a zone, if it is on the medium.
     fn next_early(&self, band: u32) -> Option<usize> {
-        let waits = |job: &Job| job.early.is_some() && self.band_of(job.lba) == band;
-        let (number, _) =
-            self.jobs.iter().find(|(number, job)| waits(job) && !self.follows_write(*number))?;
-        Some(number)
+        let writes = self.jobs.iter().filter(|(_, job)| job.in_order && job.is_in_flight());
+        let of_zone = writes.filter(|(_, job)| self.band_of(job.lba) == band);
+        let (number, first) = of_zone.min_by_key(|(_, job)| job.lba)?;
+        first.early.is_some().then_some(number)
     }
 
     /// A job ended with `done`, or without an access to the child.

@@ -160,7 +160,7 @@ impl OperationTimes {
         Some(if op.slc.any() { self.in_slc_mode(op, time) } else { time })
     }
 
-    /// The same between blocks in native mode.
+    /// [`OperationTimes::copy_back_time`] between blocks in native mode.
     #[inline]
     fn native_copy_back_time(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
         if self.copy_back == CopyBack::None {

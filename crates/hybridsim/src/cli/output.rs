@@ -7,6 +7,7 @@ use hybridsim_simulation::run::RunError;
 use hybridsim_simulation::state;
 use serde_json::{Value, json};
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -100,6 +101,13 @@ pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> 
 /// Writes the file at `path` atomically.
 pub fn write_path(path: &Path, text: &str) -> Result<(), Failure> {
     state::write(path, text.as_bytes()).map_err(|error| unwritable(path, error))
+}
+
+/// Checks that the file at `path` could be written, before work of which it is the result.
+pub fn probe(path: &Path) -> Result<(), Failure> {
+    let probe = path.with_extension("partial");
+    let tried = fs::write(&probe, []).and_then(|()| fs::remove_file(&probe));
+    tried.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
 /// A file that cannot be written.

@@ -3,7 +3,7 @@
 use super::columns;
 use super::export::Exports;
 use super::interrupt::on_interrupt;
-use super::output::{Exit, Failure, note, print, report, unwritable, write_file};
+use super::output::{Exit, Failure, note, print, probe, report, unwritable, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use hybridsim_config::registry::Registry;
@@ -44,13 +44,7 @@ pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.faults {
         args.simulate.sets.push(faults(path)?);
     }
-    if let Some(path) = &args.save_state {
-        // Fail before the run, not hours later.
-        let probe = path.with_extension("partial");
-        let tried = fs::write(&probe, []).and_then(|()| fs::remove_file(&probe));
-        tried
-            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
-    }
+    args.save_state.iter().try_for_each(|path| probe(path))?;
     let kind = Kind::Single(args.save_state.as_deref());
     simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, kind)
 }

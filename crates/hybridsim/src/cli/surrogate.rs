@@ -1,6 +1,6 @@
 //! The command that writes a system as a table for other simulators.
 
-use super::output::{Exit, Failure, note, print, write_path};
+use super::output::{Exit, Failure, note, print, probe, write_path};
 use super::progress::{Progress, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
@@ -9,7 +9,7 @@ use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_surrogate::{
-    Access, Axes, DeviceState, FitOptions, INTERRUPTED, Surrogate, fit, terminal,
+    Access, Axes, DeviceState, FitError, FitOptions, Surrogate, fit, terminal,
 };
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -48,17 +48,18 @@ pub struct SurrogateArgs {
     )]
     read_shares: Vec<f64>,
     /// Requests outstanding in closed loops: least, most, and others to begin with
-    #[arg(long, value_name = "COUNT,COUNT", value_delimiter = ',', default_value = "1,8,64",
+    #[arg(long, value_name = "COUNT,COUNT", value_delimiter = ',', default_value = "1,8,32",
           value_parser = clap::value_parser!(u64).range(1..=65_536))]
     depths: Vec<u64>,
     /// Rates of open loops, as parts of the throughput at the largest depth
     #[arg(long, value_name = "SHARE,SHARE", value_delimiter = ',', default_value = "0.1,0.5,0.85")]
     utilizations: Vec<f64>,
-    /// Most knots of each table; it grows until its errors between knots are small
+    /// Most knots of each table, which grows until its errors between knots are small
     #[arg(long, value_name = "COUNT", default_value_t = 300,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     knots: u32,
-    /// Requests of each simulation
+    /// Requests of each simulation, for sizes up to 4 KiB; of others a part that falls with the
+    /// square root of the size
     #[arg(long, value_name = "COUNT", default_value_t = 40_000,
           value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     requests: u64,
@@ -89,6 +90,7 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
+    args.out.iter().try_for_each(|out| probe(out))?;
     let scenario = Scenario::check_system(Input::read(&args.scenario, &args.sets)?, registry)?;
     let name = args.scenario.display();
     scenario.notes.iter().for_each(|text| note(&format!("note: {name}: {text}")));
@@ -109,7 +111,7 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         cache: PreconditionCache::standard().filter(|_| !args.no_cache),
     };
     let (progress, interrupted) = (Progress::new(args.progress, "simulating"), interrupt_flag());
-    let most = 2 * options.states.len() * (options.knots_max + 2 * options.judged);
+    let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.judged);
     let fitted = fit(
         &scenario,
         registry,
@@ -118,9 +120,12 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         &|| !interrupted.load(Ordering::Relaxed),
     );
     progress.finish();
-    let fitted = fitted.map_err(|error| match error == INTERRUPTED {
-        true => Failure::Message(Exit::Interrupted, "interrupted; nothing was written".to_owned()),
-        false => Failure::usage(format!("{name}: {error}")),
+    let fitted = fitted.map_err(|error| match error {
+        FitError::Unsuitable(message) => Failure::usage(format!("{name}: {message}")),
+        FitError::Failed(message) => Failure::Message(Exit::Run, format!("{name}: {message}")),
+        FitError::Interrupted => {
+            Failure::Message(Exit::Interrupted, "interrupted; nothing was written".to_owned())
+        }
     })?;
     if let Some(out) = &args.out {
         write_path(out, &document(&fitted))?;
