@@ -55,7 +55,7 @@ pub struct SurrogateArgs {
     #[arg(long, value_name = "SHARE,SHARE", value_delimiter = ',', default_value = "0.1,0.5,0.85")]
     utilizations: Vec<f64>,
     /// Most knots of each table, which grows until its errors between knots are small
-    #[arg(long, value_name = "COUNT", default_value_t = 300,
+    #[arg(long, value_name = "COUNT", default_value_t = 600,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     knots: u32,
     /// Requests of each simulation, for sizes up to 4 KiB; of others a part that falls with the
