@@ -26,6 +26,7 @@ struct Latency {  // a distribution in microseconds
         return sum;
     }
     double quantile(double probability) const {
+        probability = std::clamp(probability, 0.0, 1.0);
         size_t i = std::lower_bound(p.begin(), p.end(), probability) - p.begin();
         i = std::clamp<size_t>(i, 1, p.size() - 1);
         double least = q[i - 1], most = q[i], mean = q[p.size() + i - 1];
@@ -46,10 +47,11 @@ class Surrogate {
         std::vector<std::pair<size_t, double>> corners{{0, 1.0}};
         for (int a = 0; a < 3; a++) {
             Values knots = tables.at(loop).at(names[a]);
-            if (!(knots.front() <= load[a] && load[a] <= knots.back())) throw std::out_of_range(names[a]);
-            size_t i = std::lower_bound(knots.begin(), knots.end(), load[a]) - knots.begin();
+            double x = std::clamp(load[a], knots.front(), knots.back());
+            if (!(std::abs(load[a] - x) <= 1e-9 * x)) throw std::out_of_range(names[a]);  // rounding, of rates
+            size_t i = std::lower_bound(knots.begin(), knots.end(), x) - knots.begin();
             double below = scales[a](knots[i ? i - 1 : 0]), above = scales[a](knots[i]);
-            double part = knots[i] == load[a] ? 1 : (scales[a](load[a]) - below) / (above - below);
+            double part = knots[i] == x ? 1 : (scales[a](x) - below) / (above - below);
             std::vector<std::pair<size_t, double>> finer;
             for (auto [corner, weight] : corners) {
                 finer.emplace_back(corner * knots.size() + i, weight * part);

@@ -31,7 +31,7 @@ class Latency:
 
     def quantile(self, probability):
         """The latency at a probability; at a random number, one drawn at random."""
-        p = self.probabilities
+        p, probability = self.probabilities, min(max(probability, 0.0), 1.0)
         i = min(max(bisect.bisect_left(p, probability), 1), len(p) - 1)
         least, most, mean = self.quantiles[i - 1], self.quantiles[i], self.means[i - 1]
         power = max(most - mean, 0.0) / max(mean - least, sys.float_info.min)
@@ -68,8 +68,10 @@ class Surrogate:
         table, corners = self.tables[loop], [(0, 1.0)]
         for name, at, scale in zip(AXES, load, (float, math.log, axis), strict=True):
             knots = table[name]
-            if not knots[0] <= at <= knots[-1]:
+            near = min(max(at, knots[0]), knots[-1])
+            if not abs(at - near) <= 1e-9 * near:  # rounding, of rates
                 raise ValueError(f"{name} {at:g} is not between {knots[0]:g} and {knots[-1]:g}")
+            at = near
             i = bisect.bisect_left(knots, at)
             sides = [(i, 1.0)]
             if knots[i] != at:

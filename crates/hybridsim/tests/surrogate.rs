@@ -9,7 +9,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_surrogate::{
-    Access, Axes, DeviceState, FitError, FitOptions, Spread, Surrogate, fit,
+    Access, Axes, DeviceState, ErrorSummary, FitError, FitOptions, Surrogate, fit,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -45,15 +45,15 @@ fn options(states: &[DeviceState]) -> FitOptions {
         },
         requests: 1_000,
         knots_max: 12,
-        judged: 4,
+        validation: 4,
         seed: 1,
         jobs: 2,
         cache: None,
     }
 }
 
-fn spread(it: Option<Spread>) -> Spread {
-    it.expect("loads were judged")
+fn spread(it: Option<ErrorSummary>) -> ErrorSummary {
+    it.expect("loads were simulated")
 }
 
 fn fitted(keys: &str, options: &FitOptions) -> Surrogate {
@@ -65,8 +65,8 @@ fn a_device_of_constant_latency_is_met_exactly() {
     let keys = CONSTANT.replace("jitter = \"50us\"\n", "");
     let table = fitted(&keys, &options(&[DeviceState::AsGiven]));
     let tables = &table.states["as-given"];
-    assert!(spread(tables.judged.mean).max < 1e-12, "{:?}", tables.judged);
-    assert_eq!(tables.judged.loads, 8);
+    assert!(spread(tables.validation.mean).max < 1e-12, "{:?}", tables.validation);
+    assert_eq!(tables.validation.loads, 8);
     let [read, write] = tables.closed.at([0.3, 8192.0, 3.0]).expect("within").0;
     assert!(read.is_none(), "no reads at a share of 0");
     assert!((write.expect("writes").mean() - 100.0).abs() < 1e-9);
@@ -82,14 +82,14 @@ fn a_grid_grows_until_the_errors_between_its_knots_are_small() {
     options.axes.depth = vec![1, 32];
     options.requests = 4_000;
     options.knots_max = 40;
-    options.judged = 8;
+    options.validation = 8;
     let table = fitted(SSD, &options);
     let tables = &table.states["fresh"];
     // Four dies: latency is constant up to about four requests, then proportional to the depth.
     assert!(tables.closed.load.len() > 3, "{:?}", tables.closed.load);
-    let judged = &tables.judged;
-    let [mean, p99] = [judged.mean, judged.p99].map(|it| spread(it).mean);
-    assert!(mean < 0.05 && p99 < 0.10, "{judged:?}");
+    let validation = &tables.validation;
+    let [mean, p99] = [validation.mean, validation.p99].map(|it| spread(it).mean);
+    assert!(mean < 0.05 && p99 < 0.10, "{validation:?}");
     let again = fitted(SSD, &options);
     let text = |it: &Surrogate| serde_json::to_string(it).expect("plain values");
     assert_eq!(text(&table), text(&again), "the same seed");
@@ -107,17 +107,43 @@ fn mixes_are_added_between_reads_alone_and_writes_alone() {
 }
 
 #[test]
-fn a_table_whose_every_load_is_a_knot_is_not_judged() {
+fn a_table_whose_every_load_is_a_knot_is_not_validated() {
     let mut options = options(&[DeviceState::AsGiven]);
     options.axes =
         Axes { read_share: vec![1.0], bytes: vec![4096], depth: vec![1], utilization: vec![0.5] };
     let table = fitted(CONSTANT, &options);
-    assert_eq!(table.states["as-given"].judged.mean, None);
+    assert_eq!(table.states["as-given"].validation.mean, None);
     let shown = hybridsim_surrogate::terminal(&table);
     assert!(
-        shown.contains("as-given: not judged, as each load is one that was fitted to"),
+        shown.contains("as-given: not validated, as each load is one that was fitted to"),
         "{shown}"
     );
+}
+
+#[test]
+fn without_a_cache_of_states_devices_are_preconditioned_alike() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let system = folder.path().join("drive.toml");
+    std::fs::write(&system, component(SSD)).expect("one's own folder");
+    let system = system.to_str().expect("UTF-8");
+    let args = ["surrogate", system, "--states", "steady", "--read-shares", "1", "--json"];
+    let few = ["--requests", "1000", "--validation", "2", "--sizes", "4KiB", "--depths", "1,4"];
+    let table = document(&[&args[..], &few].concat());
+    assert_eq!(table, document(&[&args[..], &few, &["--no-cache"]].concat()));
+}
+
+#[test]
+fn an_empty_drive_and_loads_that_change_the_state_are_reported() {
+    let mut options = options(&[DeviceState::AsGiven]);
+    let shown = |options: &FitOptions| hybridsim_surrogate::terminal(&fitted(SSD, options));
+    let unwritten = "as-given: reads find nothing written";
+    assert!(shown(&options).contains(unwritten));
+    options.axes.read_share = vec![0.0];
+    assert!(!shown(&options).contains(unwritten), "nothing is read");
+    options.states = vec![DeviceState::Fresh];
+    options.axes.bytes = vec![65536];
+    // 500 requests of 64 KiB on 85 MiB.
+    assert!(shown(&options).contains("fresh: a load writes up to 36"), "{}", shown(&options));
 }
 
 #[test]
@@ -174,14 +200,12 @@ fn what_no_table_can_be_made_of_is_refused() {
     change(|axes| axes.read_share.push(f64::NAN), "read shares are 0 to 1");
     change(|axes| axes.read_share.push(1e-6), "read shares between 0 and 1 are 0.001 to 0.999");
     change(|axes| axes.utilization.push(0.95), "utilizations are above 0 and up to 0.9");
-    change(|axes| axes.bytes.push(6144), "no multiple of the smallest");
+    change(|axes| axes.bytes.push(6144), "not a multiple of the smallest");
     change(|axes| axes.bytes = vec![100], "multiples of 512 bytes");
     change(|axes| axes.bytes.push(64 << 20), "size 64 MiB: at most 32 MiB here");
     change(|axes| axes.depth.push(0), "depths begin at 1");
     change(|axes| axes.depth.clear(), "each axis needs a value");
-    change(|axes| axes.depth.extend([2, 4]), "24 knots to begin with, of 12: give fewer");
-    // 400 requests after a warm-up of 100.
-    change(|axes| axes.bytes = vec![1 << 20], "would write 781 % of the capacity");
+    change(|axes| axes.depth.extend([2, 4]), "the initial grid has 24 knots, and 12 are allowed");
     // A fit that is stopped has no table.
     let go_on = AtomicBool::new(true);
     let mut finished = |count: usize| go_on.store(count < 3, Ordering::Relaxed);
@@ -198,7 +222,7 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let (system, out) = (path("drive.toml"), path("drive.json"));
     std::fs::write(&system, component(CONSTANT)).expect("one's own folder");
-    let few = ["--requests", "1000", "--judged", "3", "--knots", "20", "--sizes", "4KiB"];
+    let few = ["--requests", "1000", "--validation", "3", "--knots", "20", "--sizes", "4KiB"];
     let args = [&["surrogate", &system, "--out", &out], &few[..]].concat();
     let output = call(&args);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -215,8 +239,11 @@ fn the_command_writes_the_table_and_prints_its_errors() {
         let errors = fails(2, &[&["surrogate", &system], more].concat());
         assert!(errors.contains(message), "{errors}");
     };
-    wrong(&["--states", "old"], "`old` is none of as-given, fresh, steady, cache-full");
-    wrong(&["--sizes", "4KiB,5KiB"], "no multiple of the smallest");
+    wrong(
+        &["--states", "old"],
+        "unknown state `old`; expected as-given, fresh, steady, cache-full",
+    );
+    wrong(&["--sizes", "4KiB,5KiB"], "not a multiple of the smallest");
     wrong(&["--depths", "0"], "0 is not in 1..=65536");
     // Found out before the simulations.
     let absent = path("absent/drive.json");
@@ -263,8 +290,8 @@ fn compare(table: &Surrogate, reader: &str, printed: &str) {
     for (got, expected) in last.iter().zip([most, read.expect("reads").mean()]) {
         assert!((got / expected - 1.0).abs() < 1e-9, "{reader}, open: {got} {expected}");
     }
-    // Outside: depth, share, size; no reads at a share of 0.
-    assert_eq!(lines[loads.len() + 1..], ["outside"; 4], "{reader}");
+    // Outside: depth, share, size, no reads at a share of 0; throughput, an open loop.
+    assert_eq!(lines[loads.len() + 1..], ["outside"; 6], "{reader}");
 }
 
 fn finished(reader: &str, mut command: Command) -> Option<String> {
@@ -300,7 +327,9 @@ fn the_readers_give_what_the_table_gives() {
     let python = format!(
         "from surrogate import Surrogate\nd = Surrogate({json:?}, 'fresh')\n{}\
          print(repr(d.iops(0.5, 8192, 8)), repr(d.open('read', 0.5, 8192, {rate:?}).mean))\n\
-         for load in [{OUTSIDE}]:\n    try:\n        d.closed(*load)\n    \
+         tries = [lambda load=load: d.closed(*load) for load in [{OUTSIDE}]]\n\
+         tries += [lambda: d.iops(0.5, 4096, 9), lambda: d.open('read', 0.5, 1024, 10)]\n\
+         for load in tries:\n    try:\n        load()\n    \
          except ValueError:\n        print('outside')\n",
         calls(&|op, [share, bytes, depth]| format!(
             "l = d.closed('{op}', {share}, {bytes}, {depth})\n\
@@ -320,6 +349,10 @@ fn the_readers_give_what_the_table_gives() {
          d.open(\"read\", 0.5, 8192, {rate:?}).mean());\n\
          struct {{ const char *op; double s, b, l; }} all[] = {{{}}};\n\
          for (auto it : all) try {{ d.closed(it.op, it.s, it.b, it.l); }} \
+         catch (const std::out_of_range &) {{ std::puts(\"outside\"); }}\n\
+         try {{ d.iops(0.5, 4096, 9); }} \
+         catch (const std::out_of_range &) {{ std::puts(\"outside\"); }}\n\
+         try {{ d.open(\"read\", 0.5, 1024, 10); }} \
          catch (const std::out_of_range &) {{ std::puts(\"outside\"); }}\n}}\n",
         calls(&|op, [share, bytes, depth]| format!(
             "{{ auto l = d.closed(\"{op}\", {share}, {bytes}, {depth}); \
@@ -351,7 +384,11 @@ fn the_readers_give_what_the_table_gives() {
          if _, err := d.Latency(it.op, it.s, it.b, it.l); err != nil {{ \
              fmt.Println(\"outside\") }}\n\
          }}\n\
-         if _, err := d.Latency(\"trim\", 0.5, 4096, 1); err == nil {{ panic(\"an operation\") }}\n}}\n",
+         if _, err := d.IOPS(0.5, 4096, 9); err != nil {{ fmt.Println(\"outside\") }}\n\
+         if _, err := d.OpenLatency(\"read\", 0.5, 1024, 10); err != nil {{ \
+             fmt.Println(\"outside\") }}\n\
+         if _, err := d.Latency(\"trim\", 0.5, 4096, 1); err == nil {{ panic(\"an operation\") }}\n\
+         }}\n",
         calls(&|op, [share, bytes, depth]| format!(
             "{{ l, _ := d.Latency(\"{op}\", {share}, {bytes}, {depth})\n\
              fmt.Printf(\"%.17g %.17g %.17g\\n\", d.Mean(l), d.Quantile(l, 0.99), \

@@ -52,20 +52,26 @@ func (s *Surrogate) Latency(op string, share, size, depth float64) ([]float64, e
 // OpenLatency is that of requests that arrive at random, iops per second.
 func (s *Surrogate) OpenLatency(op string, share, size, iops float64) ([]float64, error) {
 	most, err := s.IOPS(share, size, s.Closed.Load[len(s.Closed.Load)-1])
+	if err != nil {
+		return nil, err
+	}
 	at := [3]float64{share, size, iops / most}
-	latency, outside := s.Open.at(op, at, func(x float64) float64 { return -math.Log1p(-x) })
-	return latency, errors.Join(err, outside)
+	return s.Open.at(op, at, func(x float64) float64 { return -math.Log1p(-x) })
 }
 
 // IOPS is how many requests of a closed loop are served per second, by Little's law.
 func (s *Surrogate) IOPS(share, size, depth float64) (float64, error) {
-	us, failed := 0.0, error(nil)
+	us := 0.0
 	for op, part := range map[string]float64{"read": share, "write": 1 - share} {
-		if latency, err := s.Latency(op, share, size, depth); part > 0 {
-			us, failed = us+part*s.Mean(latency), errors.Join(failed, err)
+		if part > 0 {
+			latency, err := s.Latency(op, share, size, depth)
+			if err != nil {
+				return 0, err
+			}
+			us += part * s.Mean(latency)
 		}
 	}
-	return depth * 1e6 / us, failed
+	return depth * 1e6 / us, nil
 }
 
 // Mean of a latency.
@@ -78,7 +84,8 @@ func (s *Surrogate) Mean(latency []float64) (mean float64) {
 
 // Quantile of a latency; that of a random number between 0 and 1 draws one.
 func (s *Surrogate) Quantile(latency []float64, probability float64) float64 {
-	i := max(sort.SearchFloat64s(s.probabilities, probability), 1)
+	probability = min(max(probability, 0), 1)
+	i := min(max(sort.SearchFloat64s(s.probabilities, probability), 1), len(s.probabilities)-1)
 	from, to := s.probabilities[i-1], s.probabilities[i]
 	least, most, mean := latency[i-1], latency[i], latency[len(s.probabilities)+i-1]
 	power := max(most-mean, 0) / max(mean-least, 1e-300)
@@ -99,9 +106,11 @@ func (t *Table) at(op string, load [3]float64, axis func(float64) float64) ([]fl
 			return latencies[place], nil
 		}
 		knots, x, scale := [...][]float64{t.Shares, t.Bytes, t.Load}[a], load[a], scales[a]
-		if !(knots[0] <= x && x <= knots[len(knots)-1]) {
+		near := min(max(x, knots[0]), knots[len(knots)-1])
+		if !(math.Abs(x-near) <= 1e-9*near) { // rounding, of rates
 			return nil, fmt.Errorf("%g is not in %g to %g", x, knots[0], knots[len(knots)-1])
 		}
+		x = near
 		k := sort.SearchFloat64s(knots, x)
 		above, err := between(a+1, place*len(knots)+k)
 		if knots[k] == x || err != nil {

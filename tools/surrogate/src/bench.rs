@@ -3,22 +3,25 @@
 use crate::table::{Distribution, Measured};
 use hybridsim_config::param::{Kind, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Stream};
+use hybridsim_engine::{Fault, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Stream};
 use hybridsim_simulation::scenario::Scenario;
-use hybridsim_simulation::session::{Answered, Options, Session};
+use hybridsim_simulation::session::{Answer, Answered, Options, Session};
 use hybridsim_simulation::state::PreconditionCache;
 use serde::Serialize;
 
 /// Longest request in bytes.
 pub const BYTES_MAX: u64 = 1 << 30;
-/// Size of which a load has as many requests as asked for. A longer request takes longer to
-/// simulate and varies less: their number falls with the square root of the size.
+/// Request size up to which a load has as many requests as asked for. Longer requests take longer to
+/// simulate and vary less: their number falls with the square root of the size.
 const NOMINAL_BYTES: f64 = 4096.0;
-/// Requests of a load, at least, and of each operation of a mix.
+/// Requests of a load, at least, and of each operation of a mix: of short requests, and of any.
 const REQUESTS_MIN: u64 = 400;
-const RARE_MIN: f64 = 40.0;
-/// Largest part of the capacity that a load may write: it would change the state of the devices.
-const WRITTEN_SHARE: f64 = 0.25;
+const RARE_MIN: [f64; 2] = [400.0, 100.0];
+/// Part of the capacity that a load writes at most, if fewer requests than asked for allow it: more
+/// changes the state of the devices.
+pub const WRITTEN_SHARE: f64 = 0.05;
+/// Requests that find out whether a device holds data.
+const PROBES: u64 = 200;
 /// Requests before those measured, as a part of these.
 const WARMUP: f64 = 0.25;
 /// Requests that fill a cache: their size, number outstanding, and how many make up a rate.
@@ -68,7 +71,7 @@ impl DeviceState {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, state)| *state).ok_or_else(|| {
             let names = Self::ALL.map(|(name, _)| name).join(", ");
-            format!("`{name}` is none of {names}")
+            format!("unknown state `{name}`; expected {names}")
         })
     }
 
@@ -91,15 +94,15 @@ impl DeviceState {
 pub struct Load {
     pub read_share: f64,
     pub bytes: u64,
-    pub pressure: Pressure,
+    pub arrivals: Arrivals,
 }
 
 /// Arrival process of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pressure {
-    /// So many are outstanding; the next arrives when one completes.
+pub enum Arrivals {
+    /// A fixed number of requests outstanding: the next arrives when one completes.
     Closed { depth: u64 },
-    /// They arrive at random times, so many per second.
+    /// Poisson arrivals at a fixed rate.
     Open { iops: f64 },
 }
 
@@ -108,7 +111,7 @@ pub struct Bench<'a> {
     scenario: Scenario,
     registry: &'a Registry,
     cache: Option<PreconditionCache>,
-    /// A state that loads start from, where preconditioning alone does not lead to it.
+    /// The state that loads start from, where no cache has it.
     state: Option<Vec<u8>>,
     access: Access,
     alignment: u64,
@@ -143,7 +146,14 @@ impl<'a> Bench<'a> {
             requests,
             capacity: 0,
         };
-        bench.capacity = bench.open(false)?.capacity() * SECTOR_BYTES;
+        // Without a cache each load would precondition the devices again.
+        let keeps_state = bench.cache.is_none();
+        let session = bench.open(keeps_state)?;
+        bench.capacity = session.capacity() * SECTOR_BYTES;
+        if keeps_state {
+            let output = session.finish(registry, None, Vec::new());
+            bench.state = output.map_err(|error| error.to_string())?.state;
+        }
         Ok(bench)
     }
 
@@ -159,6 +169,22 @@ impl<'a> Bench<'a> {
     /// Requests that the host submits to the system at a time; the others wait in the host.
     pub fn queue_depth(&self) -> u64 {
         self.scenario.host.count("queue_depth")
+    }
+
+    /// Whether reads find data that was written, as far as devices know.
+    ///
+    /// # Errors
+    /// Why a read could not be served.
+    pub fn holds_data(&self) -> Result<bool, String> {
+        let mut session = self.open(false)?;
+        let arrivals = Arrivals::Closed { depth: PROBES };
+        let load = Load { read_share: 1.0, bytes: self.alignment, arrivals };
+        let mut requests = Requests::new(self, &load, 0);
+        (0..PROBES).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO).map(drop))?;
+        let output = session.finish(self.registry, None, Vec::new());
+        let results = output.map_err(|error| error.to_string())?.results;
+        let flash = results.components.values().filter_map(|it| it.flash.as_ref());
+        Ok(flash.map(|it| it.unwritten_reads).sum::<u64>() == 0)
     }
 
     fn open(&self, save_state: bool) -> Result<Session, String> {
@@ -209,60 +235,69 @@ impl<'a> Bench<'a> {
     pub fn run(&self, load: &Load, seed: u64) -> Result<Measured, String> {
         let mut session = self.open(false)?;
         let [warmup, measured] = self.counts(load);
-        let end = warmup + measured;
         let mut requests = Requests::new(self, load, seed);
-        let first = match load.pressure {
-            Pressure::Closed { depth } => depth,
-            // More than wait for the device at any time.
-            Pressure::Open { .. } => end,
-        };
-        (0..first).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO))?;
-        let mut latencies = [Vec::new(), Vec::new()];
-        for ended in 0..end {
-            let answer = session.next_completion().map_err(|fault| fault.to_string())?;
-            let answer = answer.ok_or("the system lost a request")?;
+        let (mut ended, mut latencies) = (0, [Vec::new(), Vec::new()]);
+        let mut measure = |requests: &Requests, answer: &Answer| {
+            let (arrival, op) = requests.submitted[answer.number as usize];
             if answer.outcome != Answered::Done {
-                return Err("the system failed a request".to_owned());
+                let name = if op == Op::Write { "write" } else { "read" };
+                return Err(format!("a {name} failed: each address has to accept both"));
             }
-            requests.submit(&mut session, answer.at)?;
-            if ended >= warmup {
-                let (arrival, op) = requests.submitted[answer.number as usize];
+            if (warmup..warmup + measured).contains(&ended) {
                 latencies[usize::from(op == Op::Write)].push(answer.at.since(arrival).as_ns());
             }
+            ended += 1;
+            Ok(ended < warmup + measured)
+        };
+        let fault = |fault: Fault| fault.to_string();
+        match load.arrivals {
+            Arrivals::Closed { depth } => {
+                (0..depth)
+                    .try_for_each(|_| requests.submit(&mut session, SimTime::ZERO).map(drop))?;
+                loop {
+                    let answer = session.next_completion().map_err(fault)?;
+                    let answer = answer.ok_or("the system lost a request")?;
+                    if !measure(&requests, &answer)? {
+                        break;
+                    }
+                    requests.submit(&mut session, answer.at)?;
+                }
+            }
+            Arrivals::Open { .. } => 'arrivals: loop {
+                let at = requests.submit(&mut session, SimTime::ZERO)?;
+                session.advance_to(at).map_err(fault)?;
+                while let Some(answer) = session.answer() {
+                    if !measure(&requests, &answer)? {
+                        break 'arrivals;
+                    }
+                }
+            },
         }
         Ok(Measured(latencies.map(Distribution::of)))
     }
 
     /// Requests of `load` before those measured, and those measured.
     fn counts(&self, load: &Load) -> [u64; 2] {
-        let outstanding = match load.pressure {
-            Pressure::Closed { depth } => depth,
-            Pressure::Open { .. } => 0,
+        let outstanding = match load.arrivals {
+            Arrivals::Closed { depth } => depth,
+            Arrivals::Open { .. } => 0,
         };
         let fewer = (NOMINAL_BYTES / load.bytes as f64).sqrt().min(1.0);
         let shares = [load.read_share, 1.0 - load.read_share];
         let rarer = shares.into_iter().filter(|share| *share > 0.0).fold(1.0, f64::min);
-        let measured = ((self.requests as f64 * fewer) as u64)
-            .max((RARE_MIN / rarer).ceil() as u64)
+        let written = (1.0 - load.read_share) * load.bytes as f64 * (1.0 + WARMUP);
+        let few = WRITTEN_SHARE * self.capacity as f64 / written.max(f64::MIN_POSITIVE);
+        let rare = (RARE_MIN[0] * fewer).max(RARE_MIN[1]) / rarer;
+        let measured = ((self.requests as f64 * fewer).min(few) as u64)
+            .max(rare.ceil() as u64)
             .max(REQUESTS_MIN);
         [((measured as f64 * WARMUP) as u64).max(2 * outstanding), measured]
     }
 
-    /// Checks that `load` leaves the devices about as they are.
-    ///
-    /// # Errors
-    /// One that writes more than [`WRITTEN_SHARE`] of the capacity.
-    pub fn check(&self, load: &Load) -> Result<(), String> {
-        let written = |requests: u64| (1.0 - load.read_share) * (requests * load.bytes) as f64;
-        let share = written(self.counts(load).iter().sum()) / self.capacity as f64;
-        match share <= WRITTEN_SHARE {
-            true => Ok(()),
-            false => Err(format!(
-                "would write {:.0} % of the capacity, which changes the state of the devices: \
-                 reduce sizes, depths or requests, or take a larger system",
-                100.0 * share
-            )),
-        }
+    /// The part of the capacity that `load` writes.
+    pub fn written_share(&self, load: &Load) -> f64 {
+        let requests: u64 = self.counts(load).iter().sum();
+        (1.0 - load.read_share) * (requests * load.bytes) as f64 / self.capacity as f64
     }
 }
 
@@ -301,17 +336,17 @@ impl Requests {
             places,
             step: step / SECTOR_BYTES,
             next,
-            iops: match load.pressure {
-                Pressure::Closed { .. } => None,
-                Pressure::Open { iops } => Some(iops),
+            iops: match load.arrivals {
+                Arrivals::Closed { .. } => None,
+                Arrivals::Open { iops } => Some(iops),
             },
             arrival_ns: 0.0,
             submitted: Vec::new(),
         }
     }
 
-    /// Submits the next request, which arrives at `at` in a closed loop.
-    fn submit(&mut self, session: &mut Session, mut at: SimTime) -> Result<(), String> {
+    /// Submits the next request, which arrives at `at` in a closed loop; returns its arrival.
+    fn submit(&mut self, session: &mut Session, mut at: SimTime) -> Result<SimTime, String> {
         let request = self.request();
         if let Some(iops) = self.iops {
             at = SimTime::ZERO + SimDuration::from_ns_f64(self.arrival_ns);
@@ -319,7 +354,7 @@ impl Requests {
         }
         let submitted = session.submit(request, at).map_err(|error| error.to_string())?;
         self.submitted.push((submitted.at, request.op));
-        Ok(())
+        Ok(submitted.at)
     }
 
     fn request(&mut self) -> Request {

@@ -1,7 +1,7 @@
-//! Tables of a system: knots, refinement, judgement.
+//! Tables of a system: knots, refinement, validation.
 
-use crate::bench::{Access, BYTES_MAX, Bench, DeviceState, Load, Pressure};
-use crate::table::{Judged, Loop, Measured, PROBABILITIES, Spread, StateTables, Table};
+use crate::bench::{Access, Arrivals, BYTES_MAX, Bench, DeviceState, Load};
+use crate::table::{ErrorSummary, Loop, Measured, PROBABILITIES, StateTables, Table, Validation};
 use crate::{FORMAT, Surrogate};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{SECTOR_BYTES, Stream};
@@ -16,11 +16,13 @@ pub const MEAN_GOAL: f64 = 0.05;
 pub const P99_GOAL: f64 = 0.10;
 /// Loads between two knots that decide whether to add one.
 const PROBES: usize = 3;
-/// Least share of an operation in the mixes that are judged.
-const JUDGED_SHARE_MIN: f64 = 0.02;
-/// Share of the loads for judgement that only read, and of those that only write.
+/// Loads that are simulated twice, to find out how far two simulations differ.
+const REPEATED: usize = 12;
+/// Least share of an operation in the mixes that are validation.
+const VALIDATED_SHARE_MIN: f64 = 0.02;
+/// Share of the loads for validation that only read, and of those that only write.
 const PURE: f64 = 0.25;
-/// Draws for each load that is judged, at most: few are new where axes have one knot.
+/// Draws for each load that is validation, at most: few are new where axes have one knot.
 const DRAWS: usize = 100;
 /// Largest rate of an open loop, as a part of the throughput. Beyond, queues take longer to settle
 /// than a load lasts.
@@ -45,13 +47,13 @@ pub enum FitError {
 /// First knots of each axis.
 #[derive(Clone, Debug)]
 pub struct Axes {
-    /// Parts of requests that read.
+    /// Fractions of requests that are reads.
     pub read_share: Vec<f64>,
     /// Sizes in bytes.
     pub bytes: Vec<u64>,
     /// Requests outstanding in closed loops.
     pub depth: Vec<u64>,
-    /// Rates of open loops, as parts of the throughput of a closed loop with the most outstanding.
+    /// Rates of open loops, as fractions of the throughput of a closed loop with the most outstanding.
     pub utilization: Vec<f64>,
 }
 
@@ -62,6 +64,8 @@ impl Axes {
     /// Values that no load can have.
     fn checked(mut self, capacity: u64) -> Result<Self, String> {
         for list in [&mut self.read_share, &mut self.utilization] {
+            // A negative zero is another knot.
+            list.iter_mut().for_each(|value| *value += 0.0);
             list.sort_by(f64::total_cmp);
             list.dedup();
         }
@@ -91,7 +95,7 @@ impl Axes {
         }
         if let Some(odd) = self.bytes.iter().find(|bytes| !bytes.is_multiple_of(align)) {
             let [odd, align] = [*odd, align].map(binary_size);
-            return Err(format!("size {odd} is no multiple of the smallest, {align}"));
+            return Err(format!("size {odd} is not a multiple of the smallest, {align}"));
         }
         let most = BYTES_MAX.min(capacity / 2);
         if let Some(long) = self.bytes.iter().find(|bytes| **bytes > most) {
@@ -127,8 +131,8 @@ pub struct FitOptions {
     pub requests: u64,
     /// Most knots of each table.
     pub knots_max: usize,
-    /// Loads for the judgement of each table.
-    pub judged: usize,
+    /// Loads for the validation of each table.
+    pub validation: usize,
     /// Seed of all loads.
     pub seed: u64,
     /// Simulations at once.
@@ -149,40 +153,51 @@ pub fn fit(
     finished: &mut dyn FnMut(usize),
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Surrogate, FitError> {
-    let mut states = BTreeMap::new();
-    let (mut capacity, mut queue_depth, mut done) = (0, 0, 0);
     let align = options.axes.bytes.iter().copied().min().unwrap_or(SECTOR_BYTES);
     let load = (options.access, align.max(SECTOR_BYTES), options.requests);
+    // All that may be unsuitable, before the first table.
+    let mut benches = BTreeMap::new();
     for &state in &options.states {
-        let name = state.name();
-        if states.contains_key(name) {
-            continue;
+        let bench = Bench::new(scenario, registry, state, load, options.cache.clone());
+        benches.insert(state.name(), (state, bench.map_err(FitError::Unsuitable)?));
+    }
+    let Some((_, first)) = benches.values().next() else {
+        return Err(FitError::Unsuitable("no state is given".to_owned()));
+    };
+    let (capacity, queue_depth) = (first.capacity, first.queue_depth());
+    let axes = options.axes.clone().checked(capacity).map_err(FitError::Unsuitable)?;
+    for kind in [Loop::Closed, Loop::Open] {
+        let (knots, most) = (Grid::new(kind, axes.knots(kind)).len(), options.knots_max);
+        if knots > most {
+            let message = format!("the initial grid has {knots} knots, and {most} are allowed");
+            return Err(FitError::Unsuitable(message));
         }
-        let mut bench = Bench::new(scenario, registry, state, load, options.cache.clone())
-            .map_err(FitError::Unsuitable)?;
-        (capacity, queue_depth) = (bench.capacity, bench.queue_depth());
-        let axes = options.axes.clone().checked(capacity).map_err(FitError::Unsuitable)?;
-        if state == DeviceState::CacheFull {
+    }
+    for (state, bench) in benches.values_mut() {
+        if *state == DeviceState::CacheFull {
             bench.fill_cache().map_err(FitError::Unsuitable)?;
         }
+    }
+    let (mut states, mut done) = (BTreeMap::new(), 0);
+    for (name, (_, bench)) in &benches {
         let mut finished = || {
             done += 1;
             finished(done);
         };
-        let mut fitting = Fitting {
-            bench: &bench,
+        let fitting = Fitting {
+            bench,
             options,
             axes: &axes,
             closed: None,
+            written_share: 0.0,
             finished: &mut finished,
             go_on,
         };
         let tables = fitting.tables().map_err(|error| match error {
-            FitError::Unsuitable(message) => FitError::Unsuitable(message),
             FitError::Failed(message) => FitError::Failed(format!("state {name}: {message}")),
-            FitError::Interrupted => FitError::Interrupted,
+            other => other,
         })?;
-        states.insert(name.to_owned(), tables);
+        states.insert((*name).to_owned(), tables);
     }
     Ok(Surrogate {
         format: "hybridsim-surrogate",
@@ -200,7 +215,7 @@ pub fn fit(
 }
 
 /// A load of a table: read share, bytes, and depth or utilization.
-type Place = [f64; 3];
+type GridPoint = [f64; 3];
 
 /// A grid that grows.
 struct Grid {
@@ -216,17 +231,17 @@ impl Grid {
     }
 
     fn table(&self) -> Table {
-        Table::new(self.kind, &self.knots, |place| self.simulated[&key(place)])
+        Table::new(self.kind, &self.knots, |point| self.simulated[&key(point)])
     }
 
-    fn places(&self) -> Vec<Place> {
-        let mut places = Vec::new();
+    fn points(&self) -> Vec<GridPoint> {
+        let mut points = Vec::new();
         for &share in &self.knots[0] {
             for &bytes in &self.knots[1] {
-                places.extend(self.knots[2].iter().map(|load| [share, bytes, *load]));
+                points.extend(self.knots[2].iter().map(|load| [share, bytes, *load]));
             }
         }
-        places
+        points
     }
 
     fn len(&self) -> usize {
@@ -243,7 +258,7 @@ impl Grid {
             _ => f64::midpoint(from, to),
         };
         // Closer shares and rates make no difference.
-        let apart = if axis == 1 || self.kind == Loop::Closed { 0.0 } else { 0.01 };
+        let apart = if axis == 0 || (axis, self.kind) == (2, Loop::Open) { 0.01 } else { 0.0 };
         (middle > from + apart && middle < to - apart).then_some(middle)
     }
 
@@ -255,12 +270,12 @@ impl Grid {
                 (1..self.knots[axis].len()).filter_map(|at| self.middle(axis, at - 1, align));
             for middle in middles {
                 for _ in 0..PROBES {
-                    let mut place = [0, 1, 2].map(|axis| {
+                    let mut point = [0, 1, 2].map(|axis| {
                         let knots = &self.knots[axis];
                         knots[stream.below(knots.len() as u64) as usize]
                     });
-                    place[axis] = middle;
-                    let probe = Probe { axis, place };
+                    point[axis] = middle;
+                    let probe = Probe { axis, point };
                     if !probes.contains(&probe) {
                         probes.push(probe);
                     }
@@ -271,12 +286,13 @@ impl Grid {
     }
 
     /// Values for new knots, with their axes, where errors at `probes` are too large: worst first.
-    fn wanted(&self, probes: &[Probe]) -> Vec<(usize, f64)> {
+    fn wanted(&self, probes: &[Probe], goals: [f64; 2]) -> Vec<(usize, f64)> {
         let table = self.table();
         let mut sums: BTreeMap<(usize, u64), (f64, f64)> = BTreeMap::new();
-        for Probe { axis, place } in probes {
-            let sum = sums.entry((*axis, place[*axis].to_bits())).or_default();
-            *sum = (sum.0 + excess(&table, *place, &self.simulated[&key(*place)]), sum.1 + 1.0);
+        for Probe { axis, point } in probes {
+            let sum = sums.entry((*axis, point[*axis].to_bits())).or_default();
+            let excess = excess(&table, *point, &self.simulated[&key(*point)], goals);
+            *sum = (sum.0 + excess, sum.1 + 1.0);
         }
         let mut wanted: Vec<(f64, usize, f64)> = sums
             .into_iter()
@@ -304,7 +320,7 @@ impl Grid {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Probe {
     axis: usize,
-    place: Place,
+    point: GridPoint,
 }
 
 /// The fit of a state.
@@ -314,12 +330,16 @@ struct Fitting<'a> {
     axes: &'a Axes,
     /// The table of closed loops, once it is fitted: rates of open loops are parts of its throughput.
     closed: Option<Table>,
+    /// Largest part of the capacity that a load wrote.
+    written_share: f64,
     finished: &'a mut dyn FnMut(),
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Fitting<'_> {
-    fn tables(&mut self) -> Result<StateTables, FitError> {
+    fn tables(mut self) -> Result<StateTables, FitError> {
+        let holds_data = self.axes.read_share.last() == Some(&0.0)
+            || self.bench.holds_data().map_err(FitError::Failed)?;
         let closed = self.refined(Grid::new(Loop::Closed, self.axes.knots(Loop::Closed)))?;
         self.closed = Some(closed.table());
         // At knots of closed loops the throughput is simulated, not interpolated.
@@ -330,61 +350,75 @@ impl Fitting<'_> {
             false => self.axes.knots(Loop::Open),
         };
         let open = self.refined(Grid::new(Loop::Open, open))?;
-        let judged = self.judged([&closed, &open])?;
-        Ok(StateTables { closed: closed.table(), open: open.table(), judged })
+        let validation = self.validation([&closed, &open])?;
+        let written_share = self.written_share;
+        let (closed, open) = (closed.table(), open.table());
+        Ok(StateTables { closed, open, holds_data, written_share, validation })
     }
 
     /// `grid` with as many knots as are needed or allowed.
     fn refined(&mut self, mut grid: Grid) -> Result<Grid, FitError> {
         let most = self.options.knots_max;
-        if grid.len() > most {
-            let message = format!("{} knots to begin with, of {most}: give fewer", grid.len());
-            return Err(FitError::Unsuitable(message));
-        }
-        let places = grid.places();
-        for load in places.iter().filter_map(|place| self.load(grid.kind, *place)) {
-            let of = |reason| FitError::Unsuitable(format!("{}: {reason}", words(&load)));
-            self.bench.check(&load).map_err(of)?;
-        }
-        self.simulate(&mut grid, &places)?;
+        let points = grid.points();
+        self.simulate(&mut grid, &points)?;
         let mut stream = Stream::new(self.options.seed, "probes");
+        let goals = self.goals(&grid, &points, &mut stream)?;
         loop {
             let mut probes = grid.probes(self.axes.bytes[0] as f64, &mut stream);
-            probes.retain(|probe| self.can_simulate(grid.kind, probe.place));
-            let places: Vec<Place> = probes.iter().map(|probe| probe.place).collect();
-            self.simulate(&mut grid, &places)?;
-            let wanted = grid.wanted(&probes);
+            probes.retain(|probe| self.load(grid.kind, probe.point).is_some());
+            let points: Vec<GridPoint> = probes.iter().map(|probe| probe.point).collect();
+            self.simulate(&mut grid, &points)?;
+            let wanted = grid.wanted(&probes, goals);
             // The worse half: the others may then be good enough.
             if !grid.grow(&wanted[..wanted.len().div_ceil(2)], most) {
                 return Ok(grid);
             }
-            let places = grid.places();
-            self.simulate(&mut grid, &places)?;
+            let points = grid.points();
+            self.simulate(&mut grid, &points)?;
         }
     }
 
-    /// The load at a place; `None` where its rate is a part of a throughput that is not known.
-    fn load(&self, kind: Loop, place: Place) -> Option<Load> {
-        let [read_share, bytes, load] = place;
-        let pressure = match kind {
-            Loop::Closed => Pressure::Closed { depth: load as u64 },
+    /// Errors of means and 99th percentiles up to which a grid is good enough: not below how far
+    /// two simulations of the same load differ.
+    fn goals(
+        &mut self,
+        grid: &Grid,
+        points: &[GridPoint],
+        stream: &mut Stream,
+    ) -> Result<[f64; 2], FitError> {
+        let drawn: Vec<GridPoint> =
+            (0..REPEATED).map(|_| points[stream.below(points.len() as u64) as usize]).collect();
+        let again = self.measure(grid.kind, &drawn, self.options.seed.wrapping_add(3))?;
+        let mut errors = Errors::default();
+        for (point, again) in drawn.iter().zip(again) {
+            if let Some(load) = self.load(grid.kind, *point) {
+                let first = &grid.simulated[&key(*point)];
+                errors.add(&load, first, [&again, &again]);
+            }
+        }
+        let validation = errors.validation();
+        let noise = [validation.mean, validation.p99].map(|it| it.map_or(0.0, |it| it.mean));
+        Ok([MEAN_GOAL.max(noise[0]), P99_GOAL.max(noise[1])])
+    }
+
+    /// The load at a point; `None` where its rate is a part of a throughput that is not known.
+    fn load(&self, kind: Loop, point: GridPoint) -> Option<Load> {
+        let [read_share, bytes, load] = point;
+        let arrivals = match kind {
+            Loop::Closed => Arrivals::Closed { depth: load as u64 },
             Loop::Open => {
                 let closed = self.closed.as_ref()?;
                 let depth = *closed.load.last()?;
-                Pressure::Open { iops: load * closed.iops([read_share, bytes, depth])? }
+                Arrivals::Open { iops: load * closed.iops([read_share, bytes, depth])? }
             }
         };
-        Some(Load { read_share, bytes: bytes as u64, pressure })
+        Some(Load { read_share, bytes: bytes as u64, arrivals })
     }
 
-    fn can_simulate(&self, kind: Loop, place: Place) -> bool {
-        self.load(kind, place).is_some_and(|load| self.bench.check(&load).is_ok())
-    }
-
-    /// Simulates the loads at `places` that have not been.
-    fn simulate(&mut self, grid: &mut Grid, places: &[Place]) -> Result<(), FitError> {
-        let mut new: Vec<Place> = places.to_vec();
-        new.retain(|place| !grid.simulated.contains_key(&key(*place)));
+    /// Simulates the loads at `points` that have not been.
+    fn simulate(&mut self, grid: &mut Grid, points: &[GridPoint]) -> Result<(), FitError> {
+        let mut new: Vec<GridPoint> = points.to_vec();
+        new.retain(|point| !grid.simulated.contains_key(&key(*point)));
         let measured = self.measure(grid.kind, &new, self.options.seed)?;
         grid.simulated.extend(new.into_iter().map(key).zip(measured));
         Ok(())
@@ -393,14 +427,17 @@ impl Fitting<'_> {
     fn measure(
         &mut self,
         kind: Loop,
-        places: &[Place],
+        points: &[GridPoint],
         seed: u64,
     ) -> Result<Vec<Measured>, FitError> {
-        let loads = places.iter().filter_map(|place| self.load(kind, *place)).collect();
+        let loads = points.iter().map(|point| self.load(kind, *point));
+        let loads: Vec<Load> = loads.map(|it| it.expect("the throughput is known")).collect();
         let (bench, go_on) = (self.bench, self.go_on);
+        let written = loads.iter().map(|load| bench.written_share(load));
+        self.written_share = written.fold(self.written_share, f64::max);
         let one = |load: Load| match go_on() {
             true => {
-                let failed = |error| FitError::Failed(format!("{}: {error}", words(&load)));
+                let failed = |error| FitError::Failed(format!("{}: {error}", describe(&load)));
                 bench.run(&load, seed).map_err(failed)
             }
             false => Err(FitError::Interrupted),
@@ -409,39 +446,39 @@ impl Fitting<'_> {
         results.into_iter().collect()
     }
 
-    /// Judges both tables on loads drawn at random, none of which a table was fitted to.
-    fn judged(&mut self, grids: [&Grid; 2]) -> Result<Judged, FitError> {
-        let mut stream = Stream::new(self.options.seed, "judgement");
+    /// Validates both tables on loads drawn at random, none of which a table was fitted to.
+    fn validation(&mut self, grids: [&Grid; 2]) -> Result<Validation, FitError> {
+        let mut stream = Stream::new(self.options.seed, "validation");
         let mut errors = Errors::default();
         for grid in grids {
             let (kind, table) = (grid.kind, grid.table());
-            let mut places: Vec<Place> = Vec::new();
-            for _ in 0..DRAWS * self.options.judged {
-                let place = self.drawn(grid, &mut stream);
-                let is_new = !grid.simulated.contains_key(&key(place)) && !places.contains(&place);
-                let is_known = table.at(place).is_some_and(|it| it != Measured::default());
-                if is_new && is_known && self.can_simulate(kind, place) {
-                    places.push(place);
+            let mut points: Vec<GridPoint> = Vec::new();
+            for _ in 0..DRAWS * self.options.validation {
+                let point = self.drawn(grid, &mut stream);
+                let is_new = !grid.simulated.contains_key(&key(point)) && !points.contains(&point);
+                let is_known = table.at(point).is_some_and(|it| it != Measured::default());
+                if is_new && is_known && self.load(kind, point).is_some() {
+                    points.push(point);
                 }
-                if places.len() == self.options.judged {
+                if points.len() == self.options.validation {
                     break;
                 }
             }
             let [first, second] = [1, 2].map(|more| self.options.seed.wrapping_add(more));
-            let first = self.measure(kind, &places, first)?;
-            let second = self.measure(kind, &places, second)?;
-            for ((place, first), second) in places.iter().zip(first).zip(second) {
-                if let Some((load, expected)) = self.load(kind, *place).zip(table.at(*place)) {
+            let first = self.measure(kind, &points, first)?;
+            let second = self.measure(kind, &points, second)?;
+            for ((point, first), second) in points.iter().zip(first).zip(second) {
+                if let Some((load, expected)) = self.load(kind, *point).zip(table.at(*point)) {
                     errors.add(&load, &expected, [&first, &second]);
                 }
             }
         }
-        Ok(errors.judged())
+        Ok(errors.validation())
     }
 
     /// A load within the grid: the logarithms of size and depth uniform, and so the utilization.
     /// Sizes are the smallest times a power of two.
-    fn drawn(&self, grid: &Grid, stream: &mut Stream) -> Place {
+    fn drawn(&self, grid: &Grid, stream: &mut Stream) -> GridPoint {
         let align = self.axes.bytes[0] as f64;
         let ends = |axis: usize| {
             let knots: &[f64] = &grid.knots[axis];
@@ -463,15 +500,15 @@ impl Fitting<'_> {
         let pure = stream.unit();
         let share = match pure {
             _ if pure < PURE && most == 1.0 => 1.0,
-            _ if pure < 2.0 * PURE && least == 0.0 => 0.0,
+            _ if pure > 1.0 - PURE && least == 0.0 => 0.0,
             _ => (least + stream.unit() * (most - least))
-                .clamp(JUDGED_SHARE_MIN, 1.0 - JUDGED_SHARE_MIN),
+                .clamp(VALIDATED_SHARE_MIN, 1.0 - VALIDATED_SHARE_MIN),
         };
         [share.clamp(least, most), bytes, load]
     }
 }
 
-/// Relative errors of loads that are judged.
+/// Relative errors of loads that are validation.
 #[derive(Default)]
 struct Errors {
     loads: usize,
@@ -492,7 +529,7 @@ impl Errors {
             };
             let mean = expected.mean() / first.mean() - 1.0;
             if mean.abs() > self.largest {
-                (self.largest, self.worst) = (mean.abs(), words(load));
+                (self.largest, self.worst) = (mean.abs(), describe(load));
             }
             self.means.push(mean);
             self.p99s.push(expected.p99() / first.p99() - 1.0);
@@ -500,14 +537,15 @@ impl Errors {
         }
     }
 
-    fn judged(self) -> Judged {
-        let [mean, p99, p99_repeated] = [self.means, self.p99s, self.repeated].map(Spread::of);
-        Judged { loads: self.loads, mean, p99, p99_repeated, worst: self.worst }
+    fn validation(self) -> Validation {
+        let [mean, p99, p99_repeated] =
+            [self.means, self.p99s, self.repeated].map(ErrorSummary::of);
+        Validation { loads: self.loads, mean, p99, p99_repeated, worst: self.worst }
     }
 }
 
-fn key(place: Place) -> [u64; 3] {
-    place.map(f64::to_bits)
+fn key(point: GridPoint) -> [u64; 3] {
+    point.map(f64::to_bits)
 }
 
 /// The multiple of `align` by a power of two that is nearest to `bytes`. Other sizes are divided
@@ -518,28 +556,28 @@ fn power_of_two(bytes: f64, align: f64) -> f64 {
 
 /// The error of a table at a load as a part of what is allowed; infinite between loads that only
 /// read and loads that only write, where the table has nothing.
-fn excess(table: &Table, place: Place, measured: &Measured) -> f64 {
-    let Some(expected) = table.at(place) else { return 0.0 };
+fn excess(table: &Table, point: GridPoint, measured: &Measured, [mean, p99]: [f64; 2]) -> f64 {
+    let Some(expected) = table.at(point) else { return 0.0 };
     if expected == Measured::default() {
         return f64::INFINITY;
     }
     let pairs = expected.0.into_iter().zip(measured.0);
     let errors = pairs.filter_map(|(expected, measured)| {
         let (expected, measured) = (expected?, measured?);
-        let mean = (expected.mean() / measured.mean() - 1.0).abs() / MEAN_GOAL;
-        let p99 = (expected.p99() / measured.p99() - 1.0).abs() / P99_GOAL;
+        let mean = (expected.mean() / measured.mean() - 1.0).abs() / mean;
+        let p99 = (expected.p99() / measured.p99() - 1.0).abs() / p99;
         Some(mean.max(p99))
     });
     errors.fold(0.0, f64::max)
 }
 
-/// A load in words.
-fn words(load: &Load) -> String {
+/// A load in describe.
+fn describe(load: &Load) -> String {
     let reads = number(100.0 * load.read_share);
     let size = binary_size(load.bytes);
-    match load.pressure {
-        Pressure::Closed { depth } => format!("{reads} % reads of {size}, {depth} outstanding"),
-        Pressure::Open { iops } => {
+    match load.arrivals {
+        Arrivals::Closed { depth } => format!("{reads} % reads of {size}, {depth} outstanding"),
+        Arrivals::Open { iops } => {
             format!("{reads} % reads of {size}, {} requests per second", number(iops))
         }
     }

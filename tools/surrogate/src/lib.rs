@@ -1,8 +1,8 @@
 //! A storage system as a table of latency and throughput, for simulators that cannot run it.
 //!
 //! [`fit`] simulates the system at the knots of a grid over read share, request size and load, in
-//! several states of its devices, refines the grid where interpolation is worst, and judges the
-//! table on loads drawn at random that it was not fitted to. [`Surrogate`] is what is written; its
+//! several states of its devices, refines the grid where interpolation is worst, and validates
+//! the table on loads drawn at random that it was not fitted to. [`Surrogate`] is what is written; its
 //! readers in other languages interpolate as [`Table`] does.
 
 mod bench;
@@ -12,7 +12,9 @@ mod text;
 
 pub use bench::{Access, DeviceState};
 pub use fit::{Axes, FitError, FitOptions, fit};
-pub use table::{Distribution, Judged, Loop, Measured, PROBABILITIES, Spread, StateTables, Table};
+pub use table::{
+    Distribution, ErrorSummary, Loop, Measured, PROBABILITIES, StateTables, Table, Validation,
+};
 pub use text::terminal;
 
 use serde::Serialize;

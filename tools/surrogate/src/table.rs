@@ -9,6 +9,8 @@ const QUANTILES: usize = 13;
 const BANDS: usize = QUANTILES - 1;
 /// Place of the 99th percentile.
 const P99: usize = 9;
+/// Relative error of a value at an end of an axis.
+const ROUNDING: f64 = 1e-9;
 /// Significant digits of what a table holds.
 const DIGITS: i32 = 4;
 
@@ -16,7 +18,7 @@ const DIGITS: i32 = 4;
 /// between two of them.
 ///
 /// Within a band from `a` to `b` with mean `m` the latency is `a + (b - a) * t^k`, with `t` from 0 to
-/// 1 and `k = (b - m) / (m - a)`, whose mean is `m`: quantiles and the mean of the whole are exact.
+/// 1 and `k = (b - m) / (m - a)`, whose mean is `m`: quantiles and the mean of the whole are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distribution(pub [f64; QUANTILES + BANDS]);
 
@@ -58,6 +60,7 @@ impl Distribution {
 
     /// The quantile at a probability, 0 to 1, in microseconds.
     pub fn quantile(&self, probability: f64) -> f64 {
+        let probability = probability.clamp(0.0, 1.0);
         let band = PROBABILITIES.partition_point(|it| *it < probability).clamp(1, BANDS) - 1;
         let [from, to] = [band, band + 1].map(|at| PROBABILITIES[at]);
         let [least, most, mean] = [band, band + 1, QUANTILES + band].map(|at| self.0[at]);
@@ -124,11 +127,11 @@ impl Loop {
 /// size, and the logarithm of the depth or of the part of the time that an open loop leaves idle.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
-    /// Parts of requests that read, 0 to 1.
+    /// Fractions of requests that are reads, 0 to 1.
     pub read_share: Vec<f64>,
-    /// Sizes of requests in bytes.
+    /// Request sizes in bytes.
     pub bytes: Vec<f64>,
-    /// Requests outstanding, or rates as parts of the throughput.
+    /// Queue depths, or rates as fractions of the throughput.
     pub load: Vec<f64>,
     /// Latencies of reads; `null` where nothing is read.
     pub read: Vec<Option<Distribution>>,
@@ -200,10 +203,12 @@ impl Table {
 
 /// The knots beside `at`, with their weights; `None` outside.
 fn between(knots: &[f64], at: f64, axis: impl Fn(f64) -> f64) -> Option<[(usize, f64); 2]> {
-    let (first, last) = (*knots.first()?, *knots.last()?);
-    if !(first..=last).contains(&at) {
+    let nearest = at.max(*knots.first()?).min(*knots.last()?);
+    // Rates are computed from shares of them.
+    if (at - nearest).abs() > ROUNDING * nearest || at.is_nan() {
         return None;
     }
+    let at = nearest;
     let upper = knots.partition_point(|knot| *knot < at);
     if knots[upper] == at {
         return Some([(upper, 1.0), (upper, 0.0)]);
@@ -220,41 +225,45 @@ pub struct StateTables {
     pub closed: Table,
     /// Open loops.
     pub open: Table,
+    /// Whether reads find data that was written; others do not access flash.
+    pub holds_data: bool,
+    /// Largest part of the capacity that a load wrote.
+    pub written_share: f64,
     /// The tables against loads that they were not fitted to.
-    pub judged: Judged,
+    pub validation: Validation,
 }
 
 /// Relative errors on loads drawn at random, reads and writes together; absent where each load
 /// within the tables is one that they were fitted to.
 #[derive(Clone, Debug, Serialize)]
-pub struct Judged {
-    /// Loads: closed and open loops.
+pub struct Validation {
+    /// Number of loads, of closed and open loops.
     pub loads: usize,
-    /// Errors of the means.
-    pub mean: Option<Spread>,
-    /// Errors of the 99th percentiles.
-    pub p99: Option<Spread>,
+    /// Errors of mean latencies.
+    pub mean: Option<ErrorSummary>,
+    /// Errors of 99th percentiles.
+    pub p99: Option<ErrorSummary>,
     /// Differences of the 99th percentiles between two simulations of a load with other requests.
     /// Where the table is exact, its errors are about 0.7 of them.
-    pub p99_repeated: Option<Spread>,
+    pub p99_repeated: Option<ErrorSummary>,
     /// The load with the largest error of a mean, in words.
     pub worst: String,
 }
 
 /// Relative errors: `0.05` is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// Mean of their sizes.
+pub struct ErrorSummary {
+    /// Mean absolute error.
     pub mean: f64,
-    /// Their median.
+    /// Median absolute error.
     pub median: f64,
-    /// Their 90th percentile.
+    /// 90th percentile of absolute errors.
     pub p90: f64,
-    /// The largest.
+    /// Largest absolute error.
     pub max: f64,
 }
 
-impl Spread {
+impl ErrorSummary {
     /// The spread of `errors`; `None` without one.
     pub fn of(mut errors: Vec<f64>) -> Option<Self> {
         let last = errors.len().checked_sub(1)?;
@@ -348,8 +357,8 @@ mod tests {
         {
             assert_eq!(rounded(value), expected);
         }
-        let spread = Spread::of(vec![-0.3, 0.1, 0.2]);
-        assert_eq!(spread, Some(Spread { mean: 0.2, median: 0.2, p90: 0.3, max: 0.3 }));
-        assert_eq!(Spread::of(Vec::new()), None);
+        let spread = ErrorSummary::of(vec![-0.3, 0.1, 0.2]);
+        assert_eq!(spread, Some(ErrorSummary { mean: 0.2, median: 0.2, p90: 0.3, max: 0.3 }));
+        assert_eq!(ErrorSummary::of(Vec::new()), None);
     }
 }

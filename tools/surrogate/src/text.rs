@@ -1,8 +1,9 @@
 //! The summary of a table on the terminal.
 
 use crate::Surrogate;
+use crate::bench::WRITTEN_SHARE;
 use crate::fit::{MEAN_GOAL, P99_GOAL};
-use crate::table::Spread;
+use crate::table::ErrorSummary;
 use hybridsim_report::figures::number;
 use std::fmt::Write;
 
@@ -23,16 +24,16 @@ pub fn terminal(surrogate: &Surrogate) -> String {
     };
     row(heads.map(str::to_owned));
     let percent = |value: f64| number(100.0 * value);
-    let spread = |it: &Option<Spread>| {
+    let spread = |it: &Option<ErrorSummary>| {
         it.map_or([const { String::new() }; 3], |it| [it.mean, it.median, it.p90].map(percent))
     };
     for (name, tables) in &surrogate.states {
-        let judged = &tables.judged;
-        let [mean, mean_median, mean_p90] = spread(&judged.mean);
-        let [p99, p99_median, p99_p90] = spread(&judged.p99);
-        let [repeated, ..] = spread(&judged.p99_repeated);
+        let validation = &tables.validation;
+        let [mean, mean_median, mean_p90] = spread(&validation.mean);
+        let [p99, p99_median, p99_p90] = spread(&validation.p99);
+        let [repeated, ..] = spread(&validation.p99_repeated);
         let knots = (tables.closed.knots() + tables.open.knots()).to_string();
-        let loads = judged.loads.to_string();
+        let loads = validation.loads.to_string();
         let name = name.clone();
         row([name, knots, loads, mean, mean_median, mean_p90, p99, p99_median, p99_p90, repeated]);
     }
@@ -50,13 +51,28 @@ pub fn terminal(surrogate: &Surrogate) -> String {
         );
     }
     for (name, tables) in &surrogate.states {
-        let judged = &tables.judged;
-        let Some((mean, p99)) = judged.mean.zip(judged.p99) else {
-            let _ = writeln!(out, "{name}: not judged, as each load is one that was fitted to");
+        if !tables.holds_data {
+            let _ = writeln!(
+                out,
+                "{name}: reads find nothing written, and do not access flash; --states fresh \
+                 fills it first"
+            );
+        }
+        if tables.written_share > WRITTEN_SHARE {
+            let _ = writeln!(
+                out,
+                "{name}: a load writes up to {} % of the capacity, and so changes the state of \
+                 the devices; a larger system or smaller sizes change it less",
+                percent(tables.written_share)
+            );
+        }
+        let validation = &tables.validation;
+        let Some((mean, p99)) = validation.mean.zip(validation.p99) else {
+            let _ = writeln!(out, "{name}: not validated, as each load is one that was fitted to");
             continue;
         };
         let largest = percent(mean.max);
-        let _ = writeln!(out, "{name}: largest error of a mean {largest} %: {}", judged.worst);
+        let _ = writeln!(out, "{name}: largest error of a mean {largest} %: {}", validation.worst);
         if mean.mean > MEAN_GOAL || p99.mean > P99_GOAL {
             let _ = writeln!(
                 out,

@@ -8,9 +8,7 @@ use hybridsim_config::units;
 use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
-use hybridsim_surrogate::{
-    Access, Axes, DeviceState, FitError, FitOptions, Surrogate, fit, terminal,
-};
+use hybridsim_surrogate::{Access, Axes, DeviceState, FitError, FitOptions, fit, terminal};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -63,10 +61,10 @@ pub struct SurrogateArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 40_000,
           value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     requests: u64,
-    /// Loads outside the fit, drawn at random, that judge each table
+    /// Loads outside the fit, drawn at random, that validate each table
     #[arg(long, value_name = "COUNT", default_value_t = 40,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    judged: u32,
+    validation: u32,
     /// Seed of the loads
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -105,13 +103,13 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         },
         requests: args.requests,
         knots_max: args.knots as usize,
-        judged: args.judged as usize,
+        validation: args.validation as usize,
         seed: args.seed,
         jobs: args.jobs.unwrap_or_else(processors),
         cache: PreconditionCache::standard().filter(|_| !args.no_cache),
     };
     let (progress, interrupted) = (Progress::new(args.progress, "simulating"), interrupt_flag());
-    let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.judged);
+    let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.validation);
     let fitted = fit(
         &scenario,
         registry,
@@ -127,13 +125,10 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
             Failure::Message(Exit::Interrupted, "interrupted; nothing was written".to_owned())
         }
     })?;
+    // In one line: indented, each number would take a line.
+    let document = serde_json::to_string(&fitted).expect("tables have only plain values") + "\n";
     if let Some(out) = &args.out {
-        write_path(out, &document(&fitted))?;
+        write_path(out, &document)?;
     }
-    print(&if args.json { document(&fitted) } else { terminal(&fitted) })
-}
-
-/// The tables as JSON in one line: indented, each number would take a line.
-fn document(fitted: &Surrogate) -> String {
-    serde_json::to_string(fitted).expect("tables have only plain values") + "\n"
+    print(&if args.json { document } else { terminal(&fitted) })
 }
