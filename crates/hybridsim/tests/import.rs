@@ -3,7 +3,9 @@
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_import::search_path::SearchPath;
-use hybridsim_import::{Conversion, Imported, POLICIES, Request, TABLES, Trace, disksim};
+use hybridsim_import::{
+    Conversion, Imported, MqsimRequest, POLICIES, Request, TABLES, Trace, disksim, mqsim,
+};
 use hybridsim_simulation::run::{Options, run};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::fmt::Write;
@@ -54,6 +56,26 @@ const REGRESSIONS: &[Regression] = &[
     Regression("synthcachemem", None, 24.651, 0.06),
     Regression("synthcachedev", None, 28.939, 0.03),
 ];
+
+#[test]
+fn scenarios_of_mqsim_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/import/tests/mqsim");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let request = MqsimRequest {
+        config: file("ssdconfig.xml"),
+        workload: Some(file("workload.xml")),
+        scenario: 1,
+    };
+    let made = mqsim(&request, &mut SearchPath::default()).expect("valid files");
+    // A closed loop of 8 reads and programs of 8 KiB on four dies: about two wait on each.
+    let mean = mean_ms(&made.text);
+    assert!((0.4..4.0).contains(&mean), "{mean} ms");
+    let of_map = made.text.replace("ftl.kind = \"page\"", "ftl.kind = \"dftl\"");
+    let of_map = of_map.replace("ftl.gc_pace", "# ").replace("ftl.wear", "# ");
+    let of_map = of_map.replace("steady-drawn", "steady");
+    let slower = mean_ms(&of_map);
+    assert!(slower > mean, "{slower} ms with a mapping table in flash, {mean} ms without");
+}
 
 #[test]
 fn regression_scenarios_give_what_disksim_gives() {

@@ -1,4 +1,5 @@
-//! Reads DiskSim 4 parameter files, its MEMS and SSD models included, and writes scenarios.
+//! Reads DiskSim 4 parameter files, its MEMS and SSD models included, and MQSim's configurations, and
+//! writes scenarios.
 //!
 //! [`disksim`] reads files through [`FileSource`] and returns a commented TOML scenario with a list
 //! of what is not supported. One table per DiskSim block ([`TABLES`]) maps its parameters.
@@ -10,6 +11,7 @@ mod indexed;
 mod mechanics;
 mod mems;
 mod model;
+mod mqsim;
 mod parse;
 mod queue;
 pub mod search_path;
@@ -24,6 +26,7 @@ mod workload;
 mod zoned;
 
 pub use model::Override;
+pub use mqsim::{MqsimRequest, mqsim};
 pub use queue::{POLICIES, Policy};
 pub use source::{FileSource, ImportError};
 pub use table::{Conversion, ParameterRow, ParameterTable};
@@ -110,7 +113,8 @@ pub fn disksim(request: &Request, files: &mut dyn FileSource) -> Result<Imported
         Ok(text)
     });
     let (text, is_preset) = text.map_err(|trouble| trouble.named(&log.files))?;
-    let mut whole = heading(&request.file, is_preset, &log.warnings);
+    let of = "a DiskSim 4 parameter file";
+    let mut whole = heading(of, &request.file, is_preset, &log.warnings);
     whole += &text;
     Ok(Imported { text: whole, is_preset, warnings: log.warnings })
 }
@@ -124,13 +128,13 @@ fn read(request: &Request, reading: &mut SourceReader<'_>) -> Result<Model> {
     Ok(model)
 }
 
-fn heading(file: &str, is_preset: bool, warnings: &[String]) -> String {
+fn heading(what: &str, file: &str, is_preset: bool, warnings: &[String]) -> String {
     let file = file.rsplit('/').next().unwrap_or(file).replace(char::is_control, "?");
     let mut out = match is_preset {
         true => format!("# The drive of {file}\n#\n"),
         false => format!("# {file}\n#\n"),
     };
-    out += "# Imported from a DiskSim 4 parameter file; comments name the source of every value.\n";
+    out += &format!("# Imported from {what}; comments name the source of every value.\n");
     if warnings.is_empty() {
         out += "# All parameters are supported.\n";
     } else {

@@ -3,7 +3,9 @@
 use super::output::{Exit, Failure, note, print, unwritable};
 use clap::Subcommand;
 use hybridsim_import::search_path::SearchPath;
-use hybridsim_import::{Override, Request, Trace, disksim};
+use hybridsim_import::{
+    ImportError, Imported, MqsimRequest, Override, Request, Trace, disksim, mqsim,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,18 +14,42 @@ pub enum ImportCommand {
     /// Convert a DiskSim 4 parameter file into a scenario, or the description of a drive into a
     /// preset
     Disksim(DisksimArgs),
+    /// Convert MQSim's configuration of an SSD, with a scenario of its workload file, into a
+    /// scenario, or alone into a preset
+    Mqsim(MqsimArgs),
 }
 
+/// Where a converted scenario goes.
 #[derive(clap::Args)]
-pub struct DisksimArgs {
-    /// The parameter file (.parv), or the description of a drive (.diskspecs)
-    file: PathBuf,
+struct Output {
     /// Write the scenario here instead of printing it
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long, requires = "out")]
     force: bool,
+}
+
+#[derive(clap::Args)]
+pub struct MqsimArgs {
+    /// The configuration (ssdconfig.xml)
+    config: PathBuf,
+    /// The workload file (workload.xml)
+    #[arg(short, long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// The IO_Scenario of the workload file, counted from 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "workload")]
+    scenario: usize,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(clap::Args)]
+pub struct DisksimArgs {
+    /// The parameter file (.parv), or the description of a drive (.diskspecs)
+    file: PathBuf,
+    #[command(flatten)]
+    output: Output,
     /// Search this folder for files that are not beside the one that names them; may be repeated
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -43,7 +69,23 @@ pub struct DisksimArgs {
     overrides: Vec<String>,
 }
 
-pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
+/// Converts a file.
+pub fn run(command: &ImportCommand) -> Result<(), Failure> {
+    match command {
+        ImportCommand::Disksim(args) => from_disksim(args),
+        ImportCommand::Mqsim(args) => {
+            let name = |path: &Path| path.to_string_lossy().into_owned();
+            let request = MqsimRequest {
+                config: name(&args.config),
+                workload: args.workload.as_deref().map(name),
+                scenario: args.scenario,
+            };
+            write(mqsim(&request, &mut SearchPath::default()), &args.output)
+        }
+    }
+}
+
+fn from_disksim(args: &DisksimArgs) -> Result<(), Failure> {
     let overrides = args
         .overrides
         .chunks_exact(3)
@@ -54,20 +96,24 @@ pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
         })
         .collect();
     let trace = match &args.trace {
-        Some(path) => {
-            Some(Trace { path: beside(path, args.out.as_deref())?, format: args.format.clone() })
-        }
+        Some(path) => Some(Trace {
+            path: beside(path, args.output.out.as_deref())?,
+            format: args.format.clone(),
+        }),
         None => None,
     };
     let request = Request { file: args.file.to_string_lossy().into_owned(), overrides, trace };
     let mut folder = SearchPath { include: args.include.clone() };
-    let imported =
-        disksim(&request, &mut folder).map_err(|error| Failure::usage(error.to_string()))?;
+    write(disksim(&request, &mut folder), &args.output)
+}
+
+fn write(imported: Result<Imported, ImportError>, output: &Output) -> Result<(), Failure> {
+    let imported = imported.map_err(|error| Failure::usage(error.to_string()))?;
     for warning in &imported.warnings {
         note(&format!("warning: {warning}"));
     }
-    let Some(out) = &args.out else { return print(&imported.text) };
-    if out.exists() && !args.force {
+    let Some(out) = &output.out else { return print(&imported.text) };
+    if out.exists() && !output.force {
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }

@@ -346,7 +346,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Trace(TraceCommand::Mrc(args)) => mrc::run(registry, &args),
-        Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
+        Command::Import(command) => import::run(&command),
         Command::List(args) => inspect::list(registry, args.category.as_deref()),
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),
