@@ -650,11 +650,11 @@ fn trace(
     if let Some(loops) = tags.take("Relay_Count") {
         lines.set("loops", loops.count()?.to_string(), loops.comment());
     }
-    if let Some(part) = tags.take("Percentage_To_Be_Executed") {
-        if part.share(100.0)? < 1.0 {
-            let name = quote(&part.name);
-            warnings.push(format!("{}: {name} is left out: set `count` to requests", part.at));
-        }
+    if let Some(part) = tags.take("Percentage_To_Be_Executed")
+        && part.share(100.0)? < 1.0
+    {
+        let name = quote(&part.name);
+        warnings.push(format!("{}: {name} is left out: set `count` to requests", part.at));
     }
     Ok(())
 }
