@@ -1,9 +1,10 @@
 //! Keys without effect: parameters that the user gave and that cannot change the run, by the
-//! conditions that they and their groups declare ([`Param::needs`], [`Param::within`]).
+//! conditions that they and their groups declare ([`Param::needs`], [`Param::within`]); and the
+//! entries that the other keys choose.
 
 use crate::check::join;
 use crate::effect::Needs;
-use crate::param::{Kind, Param, Settings, Value};
+use crate::param::{EntryChoice, Kind, Param, Settings, Value};
 use crate::registry::Registry;
 
 /// A table of settings with its declarations.
@@ -89,39 +90,82 @@ pub fn without_effect(
     path: &str,
 ) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    collect(&Declared { settings, params, registry, parent: None }, path, &mut found);
+    let table = Declared { settings, params, registry, parent: None };
+    walk(&table, path, &mut |it| {
+        // A required parameter cannot be left out.
+        let unmet = it.unmet.filter(|_| it.is_given && it.param.default.is_some());
+        found.extend(unmet.map(|unmet| (it.key.clone(), unmet.to_string())));
+        unmet.is_none()
+    });
     found
 }
 
-fn collect(table: &Declared<'_>, path: &str, found: &mut Vec<(String, String)>) {
+/// The entries that `settings`, a table of `params`, chooses, with their categories: those of
+/// parameters that have an effect.
+pub fn chosen_entries(
+    settings: &Settings,
+    params: &[Param],
+    registry: &Registry,
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let table = Declared { settings, params, registry, parent: None };
+    walk(&table, "", &mut |it| {
+        match (it.value, it.param.kind) {
+            _ if it.unmet.is_some() => {}
+            (Value::Entry(choice), Kind::Entry(category)) => {
+                found.push((category, choice.name.clone()));
+            }
+            (Value::Entries(choices), Kind::Entries(category)) => {
+                found.extend(choices.iter().map(|choice| (category, choice.name.clone())));
+            }
+            _ => {}
+        }
+        it.unmet.is_none()
+    });
+    found
+}
+
+/// A parameter with its value.
+struct Walked<'a> {
+    key: String,
+    param: &'a Param,
+    value: &'a Value,
+    /// Whether the user gave it.
+    is_given: bool,
+    /// The first of its conditions that is not met.
+    unmet: Option<&'static Needs>,
+}
+
+/// Calls `visit` with each value of `table`, at `path`, and with those of tables and entries
+/// within a value for which it returns `true`.
+fn walk(table: &Declared<'_>, path: &str, visit: &mut dyn FnMut(&Walked<'_>) -> bool) {
     let registry = table.registry;
-    let within = |settings, params| Declared { settings, params, registry, parent: Some(table) };
-    for (name, value, given) in table.settings.values() {
+    for (name, value, is_given) in table.settings.values() {
         let Some(param) = table.param(name) else { continue };
         let key = join(path, name);
-        // A required parameter cannot be left out.
         let unmet = param.all_needs().find(|need| !table.meets(need));
-        if let Some(unmet) = unmet.filter(|_| given && param.default.is_some()) {
-            found.push((key, unmet.to_string()));
+        let walked = Walked { key, param, value, is_given, unmet };
+        if !visit(&walked) {
             continue;
         }
+        let key = walked.key;
+        let mut within = |settings, params, key: &str| {
+            walk(&Declared { settings, params, registry, parent: Some(table) }, key, visit);
+        };
+        let entry = |category, choice: &EntryChoice| params_of(registry, category, &choice.name);
         match (value, param.kind) {
             (Value::Entry(choice), Kind::Entry(category)) => {
-                let params = params_of(registry, category, &choice.name);
-                collect(&within(&choice.settings, params), &key, found);
+                within(&choice.settings, entry(category, choice), &key);
             }
             (Value::Entries(choices), Kind::Entries(category)) => {
                 for (at, choice) in choices.iter().enumerate() {
-                    let params = params_of(registry, category, &choice.name);
-                    collect(&within(&choice.settings, params), &format!("{key}[{at}]"), found);
+                    within(&choice.settings, entry(category, choice), &format!("{key}[{at}]"));
                 }
             }
-            (Value::Table(inner), Kind::Table(params)) => {
-                collect(&within(inner, params), &key, found);
-            }
+            (Value::Table(inner), Kind::Table(params)) => within(inner, params, &key),
             (Value::Tables(tables), Kind::Tables(params)) => {
                 for (at, inner) in tables.iter().enumerate() {
-                    collect(&within(inner, params), &format!("{key}[{at}]"), found);
+                    within(inner, params, &format!("{key}[{at}]"));
                 }
             }
             _ => {}

@@ -1,8 +1,7 @@
 //! Warnings of a run: what the user gave that had no effect, and results to read with care.
 
 use crate::build;
-use crate::scenario::tenants::TENANT;
-use crate::scenario::{HOST, RunSettings, Scenario, ScenarioComponent, Tenant, WORKLOAD};
+use crate::scenario::{Scenario, ScenarioComponent, Tenant};
 use crate::zones;
 use hybridsim_config::ineffective;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
@@ -23,19 +22,7 @@ const LOST_SHARE_MAX: f64 = 0.1;
 
 /// Keys that the user gave and that have no effect on the run; called once the system is built.
 pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
-    let run = [("run".to_owned(), &scenario.run_keys, RunSettings::PARAMS)];
-    let host = HOST.iter().map(|list| ("host".to_owned(), &scenario.host, *list));
-    let workload = WORKLOAD.iter().map(|list| ("workload".to_owned(), &scenario.workload, *list));
-    let tenants = scenario.tenants.iter().flat_map(|tenant| {
-        let key = format!("workload.{}", tenant.name);
-        TENANT.iter().map(move |list| (key.clone(), &tenant.settings, *list))
-    });
-    let components = scenario.components.iter().map(|component| {
-        let path = format!("component.{}", component.name);
-        (path, &component.settings, component.description.params)
-    });
-    let tables = run.into_iter().chain(host).chain(workload).chain(tenants).chain(components);
-    let keys = tables.flat_map(|(path, settings, params)| {
+    let keys = scenario.tables().into_iter().flat_map(|(path, settings, params)| {
         ineffective::without_effect(settings, params, registry, &path)
     });
     keys.map(|(key, why)| format!("{key} {why}: it changes nothing in this run")).collect()

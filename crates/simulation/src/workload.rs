@@ -4,7 +4,7 @@ use crate::error::{RunError, section};
 use crate::scenario::{Scenario, Tenant};
 use hybridsim_config::param::{Built, EntryChoice, Problem, Settings};
 use hybridsim_config::params::field;
-use hybridsim_config::registry::Registry;
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_config::units::write_bytes;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
@@ -294,6 +294,16 @@ pub fn open_options(scenario: &Scenario) -> OpenOptions {
         },
         None => OpenOptions { skip_bad_lines, ..OpenOptions::default() },
     }
+}
+
+/// The formats of the scenario's traces; those that cannot be read are left out.
+pub fn trace_formats(scenario: &Scenario, registry: &Registry) -> Vec<Description> {
+    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
+    let tenants = scenario.tenants.iter().map(|tenant| scenario.seen_by(tenant));
+    let views = tenants.chain([scenario.clone()]).filter(|view| view.source.trace.is_some());
+    let open =
+        |view: Scenario| trace::open_with(&formats, &view.trace_path(), &open_options(&view));
+    views.filter_map(|view| Some(open(view).ok()?.format)).collect()
 }
 
 /// The workload's name in results.

@@ -1,7 +1,9 @@
 //! The command line: parses, dispatches and sets the exit code.
 
+mod artefact;
 mod cache;
 mod calibrate;
+mod cite;
 mod cluster;
 mod columns;
 mod compare;
@@ -68,6 +70,10 @@ enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
     Calibrate(calibrate::CalibrateArgs),
+    /// Pack results with scenarios, traces and a script that reproduces them, for a publication
+    Artefact(artefact::ArtefactArgs),
+    /// Print what a publication that used the program should cite
+    Cite(cite::CiteArgs),
     /// Serve a simulated system as a network block device to real programs
     #[cfg(unix)]
     Serve(serve::ServeArgs),
@@ -338,6 +344,8 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Surrogate(args) => surrogate::run(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(registry, &args),
         Command::Calibrate(args) => calibrate::run(registry, &args),
+        Command::Artefact(args) => artefact::artefact(registry, &args),
+        Command::Cite(args) => cite::cite(registry, &args),
         #[cfg(unix)]
         Command::Serve(args) => serve::serve(registry, &args),
         Command::Check(args) => inspect::check(registry, &args),

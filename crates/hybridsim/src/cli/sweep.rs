@@ -4,14 +4,14 @@ use super::ReadingArgs;
 use super::at_least_one;
 use super::cluster::Cluster;
 use super::columns;
-use super::output::{Exit, Failure, note, print, write_file};
+use super::output::{Exit, Failure, note, print, unwritable, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use hybridsim_simulation::parallel::processors;
 use hybridsim_sweep::{
-    Job, Memory, Outcome, Plan, Point, Sampling, Seeds, Shard, Store, Table, Vary,
+    Job, Memory, Outcome, Plan, Planned, Point, Sampling, Seeds, Shard, Store, Table, Vary,
 };
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,8 @@ pub struct SweepArgs {
     /// Run only shard I of N, counted from 0; all shards may share one folder
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Store every point in this folder and resume from it; writes sweep.csv and sweep.html
+    /// Store every point in this folder and resume from it; writes sweep.csv, sweep.html and
+    /// scenarios.jsonl, which has the scenario of each point
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run failed points again
@@ -100,7 +101,12 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let is_mine = |point: &Point| args.shard.is_none_or(|shard| shard.has(&point.key));
     let points: Vec<Point> = all.iter().filter(|point| is_mine(point)).cloned().collect();
     let store = match &args.out {
-        Some(out) => Some(Store::open(&out.join("points"), args.retry).map_err(Failure::usage)?),
+        Some(out) => {
+            let store = Store::open(&out.join("points"), args.retry).map_err(Failure::usage)?;
+            Planned::write(out, &plan.keys(), &all, registry)
+                .map_err(|error| unwritable(&out.join(Planned::FILE), error))?;
+            Some(store)
+        }
         None => None,
     };
     let outcomes = run(registry, args, &points, store.as_ref())?;

@@ -12,13 +12,15 @@ pub mod tenants;
 
 use crate::faults;
 use crate::text;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::check::Checker;
 pub use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::diagnostic::{SourceText, Span};
 use hybridsim_config::document::{self, Datum, Item, Table};
 use hybridsim_config::effect::Needs;
+use hybridsim_config::ineffective;
 use hybridsim_config::param::{Kind, Param, Settings, Value};
-use hybridsim_config::registry::Registry;
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::SimDuration;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -224,6 +226,37 @@ impl Scenario {
     pub fn trace_path(&self) -> PathBuf {
         let trace = self.source.trace.as_ref();
         trace.map_or_else(PathBuf::new, |trace| self.base.join(trace))
+    }
+
+    /// All checked tables, each with its path and the declarations of some of its keys.
+    pub(crate) fn tables(&self) -> Vec<(String, &Settings, &'static [Param])> {
+        let run = [("run".to_owned(), &self.run_keys, RunSettings::PARAMS)];
+        let host = HOST.iter().map(|list| ("host".to_owned(), &self.host, *list));
+        let workload = WORKLOAD.iter().map(|list| ("workload".to_owned(), &self.workload, *list));
+        let tenants = self.tenants.iter().flat_map(|tenant| {
+            let key = format!("workload.{}", tenant.name);
+            tenants::TENANT.iter().map(move |list| (key.clone(), &tenant.settings, *list))
+        });
+        let components = self.components.iter().map(|component| {
+            let path = format!("component.{}", component.name);
+            (path, &component.settings, component.description.params)
+        });
+        run.into_iter().chain(host).chain(workload).chain(tenants).chain(components).collect()
+    }
+
+    /// The registered entries that have a part in the run, each with its category: kinds of
+    /// components, and the entries that keys with an effect choose.
+    pub fn entries(&self, registry: &Registry) -> Vec<(&'static str, Description)> {
+        let kinds = self.components.iter().map(|it| (ComponentEntry::CATEGORY, it.description));
+        let tables = self.tables();
+        let chosen = tables.iter().flat_map(|(_, settings, params)| {
+            ineffective::chosen_entries(settings, params, registry)
+        });
+        let described = chosen.filter_map(|(category, name)| {
+            let entry = registry.descriptions(category).find(|it| it.name == name)?;
+            Some((category, entry))
+        });
+        kinds.chain(described).collect()
     }
 
     /// The seed of the run.
