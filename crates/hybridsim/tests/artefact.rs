@@ -6,6 +6,9 @@
 mod command;
 
 use command::{TOY, call, fails, root, scenario, text};
+use hybridsim_artefact::Archive;
+use hybridsim_cache::replacement::ReplacementEntry;
+use hybridsim_simulation::registry::standard;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -190,7 +193,8 @@ fn every_point_of_a_sweep_is_compared_and_so_are_those_that_fail() {
     unpacked.damaged(results, "\"mean\": ", "\"mean\": 1", |printed| {
         has(&printed, &["sweeps/out/points/4: differs"]);
     });
-    unpacked.damaged("sweeps/out/points/1/scenario.toml", "1MiB", "16MiB", |printed| {
+    let keys = ["capacity = \"1MiB\"", "capacity = \"16MiB\""];
+    unpacked.damaged("sweeps/out/points/1/scenario.toml", keys[0], keys[1], |printed| {
         has(&printed, &["sweeps/out/points/1: differs: stored:"]);
     });
 
@@ -249,7 +253,7 @@ fn what_cannot_be_run_again_is_refused() {
     let before = fs::read_to_string(&results).expect("results");
     let unfinished = before.replace("\"complete\": true", "\"complete\": false");
     fs::write(&results, unfinished).expect("a writable file");
-    refused("out: the run is unfinished");
+    refused("out: its run ended early");
     fs::write(&results, &before[1..]).expect("a writable file");
     refused("out: results.json: ");
     fs::write(&results, &before).expect("a writable file");
@@ -258,6 +262,29 @@ fn what_cannot_be_run_again_is_refused() {
     fs::rename(path(&work, "elsewhere"), &hm).expect("a file of its own");
     succeeds(&pack);
     has(&fails(2, &pack), &["study.tar.gz exists; add --force"]);
+}
+
+#[test]
+fn a_scenario_with_a_python_class_is_refused() {
+    let work = folder();
+    let cache = "[workload]\ngenerator = { kind = \"uniform\", requests = 9 }\n\
+                 [host]\nmode = \"closed\"\nqueue_depth = 1\n\
+                 [component.cache]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                 [component.flash]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"1us\"\n\
+                 [component.disk]\nkind = \"constant-device\"\ncapacity = \"9MiB\"\nlatency = \"1ms\"\n";
+    let (cache, out) = (scenario(&work, "cache.toml", cache), path(&work, "out"));
+    succeeds(&["run", &cache, "--out", &out]);
+    let mut registry = standard();
+    assert!(Archive::new(&[PathBuf::from(&out)], 0, &registry).is_ok());
+    let mut entry = registry.find::<ReplacementEntry>("lru").expect("a built-in policy");
+    entry.description.name = "python";
+    registry.add(entry);
+    let stored = path(&work, "out/scenario.toml");
+    let text = fs::read_to_string(&stored).expect("a scenario");
+    assert!(text.contains("kind = \"lru\""), "{text}");
+    fs::write(&stored, text.replace("kind = \"lru\"", "kind = \"python\"")).expect("writable");
+    let refused = Archive::new(&[PathBuf::from(&out)], 0, &registry).err().expect("refused");
+    has(&refused, &["out/scenario.toml: its replacement is a Python class"]);
 }
 
 /// The entries of a BibTeX file by key, after a check of its structure.

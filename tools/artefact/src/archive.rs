@@ -10,7 +10,7 @@ use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tar::{Builder, Header};
 
@@ -88,8 +88,9 @@ impl Archive {
                 }
                 Contents::CopyOf(path) => {
                     let file = File::open(path)?;
-                    header.set_size(file.metadata()?.len());
-                    tar.append_data(&mut header, at, file)?;
+                    let bytes = file.metadata()?.len();
+                    header.set_size(bytes);
+                    tar.append_data(&mut header, at, file.take(bytes))?;
                 }
             }
         }

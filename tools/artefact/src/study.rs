@@ -85,7 +85,8 @@ impl Study {
         let results: RunResults =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if !results.complete {
-            return Err("the run is unfinished; run it again".to_owned());
+            return Err("its run ended early, so that the results are partial; run it to its end"
+                .to_owned());
         }
         let input = Input::read(&folder.join(SCENARIO), &[]);
         let scenario = input.and_then(|input| Scenario::check(input, registry));
