@@ -270,8 +270,10 @@ fn a_scenario_with_a_python_class_is_refused() {
     let cache = "[workload]\ngenerator = { kind = \"uniform\", requests = 9 }\n\
                  [host]\nmode = \"closed\"\nqueue_depth = 1\n\
                  [component.cache]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
-                 [component.flash]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"1us\"\n\
-                 [component.disk]\nkind = \"constant-device\"\ncapacity = \"9MiB\"\nlatency = \"1ms\"\n";
+                 [component.flash]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\n\
+                 latency = \"1us\"\n\
+                 [component.disk]\nkind = \"constant-device\"\ncapacity = \"9MiB\"\n\
+                 latency = \"1ms\"\n";
     let (cache, out) = (scenario(&work, "cache.toml", cache), path(&work, "out"));
     succeeds(&["run", &cache, "--out", &out]);
     let mut registry = standard();
