@@ -255,8 +255,8 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     assert!(shown.contains(noted), "{shown}");
 }
 
-/// Closed loops at which readers are compared with the table: operation; read share, size and depth;
-/// mean, 99th percentile, and a quantile within a band.
+/// Closed loops at which readers are compared with the table: operation; read share, size and
+/// depth; mean, 99th percentile, and a quantile within a band.
 fn loads(table: &Surrogate) -> Vec<(&'static str, [f64; 3], [f64; 3])> {
     let tables = &table.states["fresh"];
     let mut loads = Vec::new();

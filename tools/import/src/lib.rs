@@ -1,5 +1,5 @@
-//! Reads DiskSim 4 parameter files, its MEMS and SSD models included, and MQSim's configurations, and
-//! writes scenarios.
+//! Reads DiskSim 4 parameter files, its MEMS and SSD models included, and configurations of MQSim,
+//! and writes scenarios.
 //!
 //! [`disksim`] reads files through [`FileSource`] and returns a commented TOML scenario with a list
 //! of what is not supported. One table per DiskSim block ([`TABLES`]) maps its parameters.

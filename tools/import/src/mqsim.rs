@@ -424,7 +424,7 @@ fn times(
 /// The link between host and SSD.
 fn link(tags: &mut Tags, lines: &mut TomlTable) -> Result<(), ImportError> {
     let names = ["PCIe_Lane_Bandwidth", "PCIe_Lane_Count", "SATA_Processing_Delay"];
-    let [bandwidth, lanes, delay] = names.map(|name| tags.take(name));
+    let [bandwidth, width, delay] = names.map(|name| tags.take(name));
     let is_sata = match tags.take("HostInterface_Type") {
         Some(tag) => tag.choice(&[("NVME", false), ("SATA", true)])?,
         None => false,
@@ -434,13 +434,13 @@ fn link(tags: &mut Tags, lines: &mut TomlTable) -> Result<(), ImportError> {
         lines.set("controller.read_overhead", &time, delay.comment());
         lines.set("controller.write_overhead", &time, delay.comment());
     }
-    if let Some((bandwidth, lanes)) = bandwidth.zip(lanes).filter(|_| !is_sata) {
+    if let Some((bandwidth, width)) = bandwidth.zip(width).filter(|_| !is_sata) {
         let rate: f64 = bandwidth.get()?;
         if !(rate > 0.0 && rate < 1e6) {
             return Err(bandwidth.error(format_args!("is {rate}, not a rate in GB/s")));
         }
-        let rate = rate * lanes.count()? as f64;
-        let comment = format!("{}; {}", bandwidth.comment(), lanes.comment());
+        let rate = rate * width.count()? as f64;
+        let comment = format!("{}; {}", bandwidth.comment(), width.comment());
         lines.set("controller.host_rate", format!("\"{}MB/s\"", rate * 1e3), comment);
     }
     Ok(())

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 /// Longest request in bytes.
 pub const BYTES_MAX: u64 = 1 << 30;
-/// Request size up to which a load has as many requests as asked for. Longer requests take longer to
-/// simulate and vary less: their number falls with the square root of the size.
+/// Request size up to which a load has as many requests as asked for. Longer requests take longer
+/// to simulate and vary less: their number falls with the square root of the size.
 const NOMINAL_BYTES: f64 = 4096.0;
 /// Requests of a load, at least, and of each operation of a mix: of short requests, and of any.
 const REQUESTS_MIN: u64 = 400;

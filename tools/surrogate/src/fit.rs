@@ -53,7 +53,8 @@ pub struct Axes {
     pub bytes: Vec<u64>,
     /// Requests outstanding in closed loops.
     pub depth: Vec<u64>,
-    /// Rates of open loops, as fractions of the throughput of a closed loop with the most outstanding.
+    /// Rates of open loops, as fractions of the throughput of a closed loop with the most requests
+    /// outstanding.
     pub utilization: Vec<f64>,
 }
 
@@ -262,7 +263,8 @@ impl Grid {
         (middle > from + apart && middle < to - apart).then_some(middle)
     }
 
-    /// The probes between neighbouring knots of an axis, at knots of the others drawn from `stream`.
+    /// The probes between neighbouring knots of an axis, at knots of the others drawn from
+    /// `stream`.
     fn probes(&self, align: f64, stream: &mut Stream) -> Vec<Probe> {
         let mut probes: Vec<Probe> = Vec::new();
         for axis in 0..3 {
@@ -328,7 +330,8 @@ struct Fitting<'a> {
     bench: &'a Bench<'a>,
     options: &'a FitOptions,
     axes: &'a Axes,
-    /// The table of closed loops, once it is fitted: rates of open loops are parts of its throughput.
+    /// The table of closed loops, once it is fitted: rates of open loops are fractions of its
+    /// throughput.
     closed: Option<Table>,
     /// Largest part of the capacity that a load wrote.
     written_share: f64,

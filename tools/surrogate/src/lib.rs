@@ -2,8 +2,8 @@
 //!
 //! [`fit`] simulates the system at the knots of a grid over read share, request size and load, in
 //! several states of its devices, refines the grid where interpolation is worst, and validates
-//! the table on loads drawn at random that it was not fitted to. [`Surrogate`] is what is written; its
-//! readers in other languages interpolate as [`Table`] does.
+//! the table on loads drawn at random that it was not fitted to. [`Surrogate`] is what is written;
+//! its readers in other languages interpolate as [`Table`] does.
 
 mod bench;
 mod fit;

@@ -14,11 +14,12 @@ const ROUNDING: f64 = 1e-9;
 /// Significant digits of what a table holds.
 const DIGITS: i32 = 4;
 
-/// Latencies in microseconds: the quantiles of [`PROBABILITIES`], then the mean latency in each band
-/// between two of them.
+/// Latencies in microseconds: the quantiles of [`PROBABILITIES`], then the mean latency in each
+/// band between two of them.
 ///
-/// Within a band from `a` to `b` with mean `m` the latency is `a + (b - a) * t^k`, with `t` from 0 to
-/// 1 and `k = (b - m) / (m - a)`, whose mean is `m`: quantiles and the mean of the whole are kept.
+/// Within a band from `a` to `b` with mean `m` the latency is `a + (b - a) * t^k`, with `t` from 0
+/// to 1 and `k = (b - m) / (m - a)`, whose mean is `m`: quantiles and the mean of the whole are
+/// kept.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distribution(pub [f64; QUANTILES + BANDS]);
 
