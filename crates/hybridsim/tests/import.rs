@@ -65,6 +65,7 @@ fn scenarios_of_mqsim_run() {
         config: file("ssdconfig.xml"),
         workload: Some(file("workload.xml")),
         scenario: 1,
+        folder: None,
     };
     let made = mqsim(&request, &mut SearchPath::default()).expect("valid files");
     // A closed loop of 8 reads and programs of 8 KiB on four dies: about two wait on each.

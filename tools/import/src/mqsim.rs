@@ -8,15 +8,14 @@ use crate::table::{TomlTable, number, string};
 use crate::{Imported, heading, section};
 use roxmltree::{Document, Node};
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-/// MQSim begins garbage collection of a plane at this many free blocks or more.
-const GC_FREE_BLOCKS_MIN: u64 = 10;
-/// Bytes of a mapping entry in the cached mapping table.
-const ENTRY_BYTES: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
-/// Namespaces are whole MiB.
-const NAMESPACE_UNIT: u64 = 1 << 20;
+/// Blocks of a plane from which on a steady state can be drawn instead of simulated.
+const DRAWN_BLOCKS_MIN: u64 = 64;
+/// Largest `timing.read_spread`.
+const SPREAD_MAX: f64 = 1.9;
 
 /// Tags without an effect on results, but for random numbers.
 const NO_EFFECT: &[&str] = &[
@@ -24,18 +23,18 @@ const NO_EFFECT: &[&str] = &[
     "ResponseTime_Logging_Period_Length",
     "Memory_Type",
     "Flash_Comm_Protocol",
+    "Caching_Mechanism",
     "Seed",
 ];
 
 /// Tags without a counterpart: how they begin, the value for which that makes no difference, and
 /// what happens instead.
 const NO_COUNTERPART: &[(&str, &str, &str)] = &[
-    ("Queue_Fetch_Size", "", "the device takes up to `queue_depth` requests of each queue"),
     ("Data_Cache_DRAM_", "", "accesses to the DRAM take no time"),
     ("Data_Cache_Sharing_Mode", "SHARED", "the write buffer is shared"),
     ("CMT_Sharing_Mode", "SHARED", "the cached mapping table is shared"),
     ("Plane_Allocation_Scheme", "CWDP", "writes go to channels, dies and planes in turn"),
-    ("GC_Hard_Threshold", "", "incremental collection has one threshold"),
+    ("GC_Hard_Threshold", "", "garbage collection has one threshold"),
     ("Preferred_suspend_", "", "a read suspends at once, a write never does"),
 ];
 
@@ -48,6 +47,8 @@ pub struct MqsimRequest {
     pub workload: Option<String>,
     /// The `IO_Scenario` of the workload file, counted from 1.
     pub scenario: usize,
+    /// The folder that paths of traces start from, where the scenario is to have whole ones.
+    pub folder: Option<PathBuf>,
 }
 
 /// Imports a configuration of MQSim with one scenario of a workload file, or as a preset.
@@ -55,62 +56,94 @@ pub struct MqsimRequest {
 /// # Errors
 /// The first error in a file, with its location and what was expected.
 pub fn mqsim(request: &MqsimRequest, files: &mut dyn FileSource) -> Result<Imported, ImportError> {
-    let mut warnings = Vec::new();
-    let read = |files: &mut dyn FileSource, name: &str| {
-        files.read(name, "").map_err(|message| ImportError { at: None, message })
-    };
-    let config = read(files, &request.config)?;
+    let mut read =
+        |name: &str| files.read(name, "").map_err(|message| ImportError { at: None, message });
+    let config = read(&request.config)?;
     let document = parsed(&config, "Execution_Parameter_Set")?;
     let mut tags = Tags::new(&config.0, document.root_element());
     let mut flows = Vec::new();
     if let Some(workload) = &request.workload {
-        let workload = read(files, workload)?;
+        let workload = read(workload)?;
         let document = parsed(&workload, "MQSim_IO_Scenarios")?;
         flows = flows_of(&workload.0, &document, request.scenario)?;
     }
-    let ssd = Ssd::read(&mut tags, &mut flows, &mut warnings)?;
-    let mut queue_depth = tags.take("IO_Queue_Depth");
-    tags.rest(&mut warnings);
-    if flows.is_empty() {
-        let mut text = heading("a configuration of MQSim", &request.config, true, &warnings);
+    let is_preset = flows.is_empty();
+    let ssd = Ssd::read(&mut tags, &mut flows)?;
+    let limits = ["IO_Queue_Depth", "Queue_Fetch_Size"].map(|name| tags.take(name));
+    let workloads = workloads(flows, &ssd, limits, request, &mut tags)?;
+    tags.rest();
+    let what = "a configuration of MQSim";
+    let mut text = heading(what, &request.config, is_preset, &tags.warnings);
+    if is_preset {
         ssd.lines.render(&mut text);
-        return Ok(Imported { text, is_preset: true, warnings });
+    } else {
+        let stem = request.config.rsplit('/').next().unwrap_or(&request.config);
+        text += &format!("title = {}\n", string(stem.strip_suffix(".xml").unwrap_or(stem)));
+        for (name, lines) in &workloads {
+            section(&mut text, name, lines);
+        }
+        section(&mut text, "component.ssd", &ssd.lines);
     }
-    let mut host = TomlTable::default();
+    Ok(Imported { text, is_preset, warnings: tags.warnings })
+}
+
+/// The host and the workloads, with the names of their tables.
+fn workloads(
+    flows: Vec<Flow>,
+    ssd: &Ssd,
+    limits: [Option<Tag>; 2],
+    request: &MqsimRequest,
+    of_config: &mut Tags,
+) -> Result<Vec<(String, TomlTable)>, ImportError> {
+    let mut limit: Option<(u64, Tag)> = None;
+    for tag in limits.into_iter().flatten() {
+        let depth = tag.count()?;
+        if limit.as_ref().is_none_or(|(other, _)| depth < *other) {
+            limit = Some((depth, tag));
+        }
+    }
     let alone = flows.len() == 1;
-    let size = ssd.exported / flows.len() as u64 / NAMESPACE_UNIT * NAMESPACE_UNIT;
-    let mut sections = Vec::new();
+    let share = ssd.exported / flows.len().max(1) as u64 / ssd.page * ssd.page;
+    let mut host = TomlTable::default();
+    let mut tables = Vec::new();
+    let mut classes: Vec<String> = Vec::new();
     for (at, mut flow) in flows.into_iter().enumerate() {
         let mut lines = TomlTable::default();
+        let mut name = "workload".to_owned();
+        if !alone {
+            if share == 0 {
+                let message = "the SSD has less than a page for each flow".to_owned();
+                return Err(ImportError { at: Some(flow.tags.at), message });
+            }
+            name = format!("workload.flow-{}", at + 1);
+            let start = format!("\"{}B\"", share * at as u64);
+            lines.set("namespace_start", start, "MQSim divides the SSD among its flows");
+            lines.set("namespace_size", format!("\"{share}B\""), "");
+        }
         // One workload has the loop of the host; several have their own.
         let own_loop = if alone { &mut host } else { &mut lines };
-        let closed = flow.closed_loop(own_loop)?;
-        // The queue of a flow that keeps it full is as long as it is full.
-        if let Some(depth) = queue_depth.take_if(|_| !(alone && closed)) {
-            host.set("queue_depth", depth.count()?.to_string(), depth.comment());
+        let closed = flow.closed_loop(limit.as_ref().map(|(depth, _)| *depth), own_loop)?;
+        if let Some((depth, tag)) = limit.take_if(|_| at == 0 && !(alone && closed)) {
+            host.set("queue_depth", depth.to_string(), tag.comment());
+            limit = Some((depth, tag));
         }
-        let name = if alone {
-            "workload".to_owned()
-        } else {
-            let start = format!("\"{}B\"", size * at as u64);
-            lines.set("namespace_start", start, "MQSim divides the SSD among its flows");
-            lines.set("namespace_size", format!("\"{size}B\""), "");
-            format!("workload.flow-{}", at + 1)
-        };
-        let space = if alone { ssd.exported } else { size };
-        flow.convert(space, closed, &mut lines, &mut warnings)?;
-        flow.tags.rest(&mut warnings);
-        sections.push((name, lines));
+        classes.extend(flow.priority(ssd.obeys_priority, &mut lines)?);
+        flow.convert(ssd, if alone { ssd.exported } else { share }, closed, request, &mut lines)?;
+        flow.tags.rest();
+        of_config.warnings.append(&mut flow.tags.warnings);
+        tables.push((name, lines));
     }
-    let mut text = heading("a configuration of MQSim", &request.config, false, &warnings);
-    let stem = request.config.rsplit('/').next().unwrap_or(&request.config);
-    text += &format!("title = {}\n", string(stem.strip_suffix(".xml").unwrap_or(stem)));
-    section(&mut text, "host", &host);
-    for (name, lines) in &sections {
-        section(&mut text, name, lines);
+    classes.dedup();
+    if classes.len() > 1 && ssd.obeys_priority {
+        let classes = classes.join(", ");
+        of_config.warnings.push(format!(
+            "{}: classes {classes} are served alike: give flows a `weight` with \
+             `host.arbitration = \"weighted-round-robin\"`",
+            of_config.at
+        ));
     }
-    section(&mut text, "component.ssd", &ssd.lines);
-    Ok(Imported { text, is_preset: false, warnings })
+    tables.insert(0, ("host".to_owned(), host));
+    Ok(tables)
 }
 
 fn parsed<'a>((name, text): &'a (String, String), root: &str) -> Result<Document<'a>, ImportError> {
@@ -177,44 +210,47 @@ impl Tag {
         ImportError { at: Some(self.at.clone()), message }
     }
 
-    fn get<T: FromStr>(&self) -> Result<T, ImportError> {
-        let unreadable =
-            |_| self.error(format_args!("is {}, which is no such number", quote(&self.value)));
-        self.value.parse().map_err(unreadable)
+    fn is(&self, found: impl Display) -> ImportError {
+        self.error(format_args!("is {}; {found}", quote(&self.value)))
+    }
+
+    /// A whole number.
+    fn whole(&self) -> Result<u64, ImportError> {
+        self.value.parse().map_err(|_| self.is("expected a whole number"))
     }
 
     /// A whole number, at least 1.
     fn count(&self) -> Result<u64, ImportError> {
-        match self.get()? {
-            0 => Err(self.error("is 0")),
+        match self.whole()? {
+            0 => Err(self.is("expected at least 1")),
             count => Ok(count),
         }
     }
 
-    fn flag(&self) -> Result<bool, ImportError> {
-        match self.value.to_ascii_lowercase().as_str() {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(self.error(format_args!("is {}, not true or false", quote(&self.value)))),
-        }
+    /// A finite number.
+    fn number(&self) -> Result<f64, ImportError> {
+        let number = f64::from_str(&self.value).ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| self.is("expected a number"))
     }
 
-    /// The place in `words` of the value.
+    fn flag(&self) -> Result<bool, ImportError> {
+        self.choice(&[("true", true), ("false", false)])
+    }
+
+    /// The value that `words` gives.
     fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, ImportError> {
         let found = words.iter().find(|(word, _)| self.value.eq_ignore_ascii_case(word));
         found.map(|(_, value)| *value).ok_or_else(|| {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let (value, known) = (quote(&self.value), known.join(", "));
-            self.error(format_args!("is {value}, none of {known}"))
+            self.is(format_args!("expected {}", known.join(", ")))
         })
     }
 
-    /// A fraction of 1, or of `whole`.
+    /// A fraction of 1, from one of `whole`.
     fn share(&self, whole: f64) -> Result<f64, ImportError> {
-        let value: f64 = self.get()?;
-        match (0.0..=whole).contains(&value) {
-            true => Ok(value / whole),
-            false => Err(self.error(format_args!("is {value}, not 0 to {whole}"))),
+        match self.number()? {
+            value if (0.0..=whole).contains(&value) => Ok(value / whole),
+            _ => Err(self.is(format_args!("expected 0 to {whole}"))),
         }
     }
 
@@ -231,6 +267,8 @@ struct Tags {
     /// `file:line:column` of the element.
     at: String,
     tags: Vec<Tag>,
+    taken: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Tags {
@@ -238,17 +276,22 @@ impl Tags {
         let is_leaf = |node: &Node<'_, '_>| {
             node.is_element() && !node.children().any(|child| child.is_element())
         };
+        let text = |node: Node<'_, '_>| -> String {
+            node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect()
+        };
         let tags = element.descendants().filter(is_leaf).map(|node| Tag {
             name: node.tag_name().name().to_owned(),
-            value: node.text().unwrap_or_default().trim().to_owned(),
+            value: text(node).trim().to_owned(),
             at: located(file, node),
         });
-        Self { at: located(file, element), tags: tags.collect() }
+        let at = located(file, element);
+        Self { at, tags: tags.collect(), taken: Vec::new(), warnings: Vec::new() }
     }
 
     /// The last tag called `name`, as MQSim reads it.
     fn take(&mut self, name: &str) -> Option<Tag> {
         let at = self.tags.iter().rposition(|tag| tag.name == name)?;
+        self.taken.push(name.to_owned());
         Some(self.tags.remove(at))
     }
 
@@ -259,27 +302,40 @@ impl Tags {
         })
     }
 
+    /// A switch, which is on unless it is given.
     fn flag(&mut self, name: &str) -> Result<bool, ImportError> {
-        self.take(name).map_or(Ok(false), |tag| tag.flag())
+        self.take(name).map_or(Ok(true), |tag| tag.flag())
     }
 
-    /// Sets `key` to the time of a tag.
-    fn time(&mut self, name: &str, key: &str, lines: &mut TomlTable) -> Result<(), ImportError> {
+    /// Sets `key` to a tag's whole number, with its unit.
+    fn set(
+        &mut self,
+        name: &str,
+        key: &str,
+        unit: &str,
+        lines: &mut TomlTable,
+    ) -> Result<(), ImportError> {
         let tag = self.need(name)?;
-        lines.set(key, format!("\"{}ns\"", tag.get::<u64>()?), tag.comment());
+        lines.set(key, format!("\"{}{unit}\"", tag.whole()?), tag.comment());
         Ok(())
     }
 
+    fn warn(&mut self, tag: &Tag, why: impl Display) {
+        self.warnings.push(format!("{}: {} {why}", tag.at, quote(&tag.name)));
+    }
+
     /// Warns of the tags that are left.
-    fn rest(&self, warnings: &mut Vec<String>) {
-        for Tag { name, value, at } in &self.tags {
-            let known = NO_COUNTERPART.iter().find(|(start, ..)| name.starts_with(start));
-            let name = quote(name);
+    fn rest(&mut self) {
+        for tag in std::mem::take(&mut self.tags) {
+            let known = NO_COUNTERPART.iter().find(|(start, ..)| tag.name.starts_with(start));
             match known {
-                _ if NO_EFFECT.iter().any(|other| name == quote(other)) => {}
-                Some((_, neutral, _)) if value == neutral => {}
-                Some((.., why)) => warnings.push(format!("{at}: {name} is left out: {why}")),
-                None => warnings.push(format!("{at}: {name} is left out: it is not known")),
+                _ if self.taken.contains(&tag.name) => {
+                    self.warn(&tag, "is given again; the last value is used");
+                }
+                _ if NO_EFFECT.contains(&&*tag.name) => {}
+                Some((_, neutral, _)) if tag.value.eq_ignore_ascii_case(neutral) => {}
+                Some((.., why)) => self.warn(&tag, format_args!("is left out: {why}")),
+                None => self.warn(&tag, "is left out: it is not known"),
             }
         }
     }
@@ -288,85 +344,99 @@ impl Tags {
 /// The SSD of a configuration.
 struct Ssd {
     lines: TomlTable,
-    /// Bytes.
+    /// Channels, chips of a channel, dies of a chip, planes of a die.
+    counts: [u64; 4],
+    blocks: u64,
+    pages: u64,
+    /// Bytes of a page.
+    page: u64,
+    /// Exported bytes, in whole pages.
     exported: u64,
+    obeys_priority: bool,
 }
 
 impl Ssd {
-    fn read(
-        tags: &mut Tags,
-        flows: &mut [Flow],
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, ImportError> {
+    fn read(tags: &mut Tags, flows: &mut [Flow]) -> Result<Self, ImportError> {
+        let mut ssd = Self::of_geometry(tags)?;
+        let (planes, blocks) = (ssd.counts[3], ssd.blocks);
+        let lines = &mut ssd.lines;
+        ssd.obeys_priority = times(tags, planes, lines)?;
+        link(tags, lines)?;
+        buffer(tags, flows, lines)?;
+        // An entry has two addresses of pages and a bit for each sector of the page.
+        let bits = 2.0 * (ssd.pages as f64).log2() + (ssd.page / SECTOR_BYTES) as f64;
+        let is_page = mapping(tags, ((bits / 8.0).ceil() as u64).max(1), lines)?;
+        collection(tags, blocks, is_page, lines)?;
+        precondition(tags, flows, is_page && blocks >= DRAWN_BLOCKS_MIN, lines)?;
+        Ok(ssd)
+    }
+
+    fn of_geometry(tags: &mut Tags) -> Result<Self, ImportError> {
         let mut lines = TomlTable::default();
         lines.set("kind", "\"ssd\"", "");
-        let (exported, blocks) = geometry(tags, &mut lines)?;
-        times(tags, &mut lines, warnings)?;
-        link(tags, &mut lines)?;
-        buffer(tags, flows, &mut lines, warnings)?;
-        let is_page = mapping(tags, &mut lines)?;
-        collection(tags, blocks, is_page, &mut lines, warnings)?;
-        precondition(tags, flows, is_page, &mut lines, warnings)?;
-        Ok(Self { lines, exported })
+        let names = [
+            ("Flash_Channel_Count", "channels"),
+            ("Chip_No_Per_Channel", ""),
+            ("Die_No_Per_Chip", "dies_per_channel"),
+            ("Plane_No_Per_Die", "planes_per_die"),
+            ("Block_No_Per_Plane", "blocks_per_plane"),
+            ("Page_No_Per_Block", "pages_per_block"),
+        ];
+        let (mut counts, mut pages, mut chips) = ([0; 6], 1u64, (1, String::new()));
+        for (count, (name, key)) in counts.iter_mut().zip(names) {
+            let tag = tags.need(name)?;
+            *count = tag.count()?;
+            pages = pages.checked_mul(*count).ok_or_else(|| tag.is("these are too many pages"))?;
+            match key {
+                "" => chips = (*count, format!("{}; ", tag.comment())),
+                "dies_per_channel" => {
+                    let (chips, comment) = std::mem::take(&mut chips);
+                    let dies = (chips * *count).to_string();
+                    lines.set(key, dies, comment + &tag.comment());
+                }
+                _ => lines.set(key, count.to_string(), tag.comment()),
+            }
+        }
+        let tag = tags.need("Page_Capacity")?;
+        let page = tag.count()?;
+        if !page.is_multiple_of(SECTOR_BYTES) {
+            return Err(tag.is("expected a multiple of 512"));
+        }
+        lines.set("page_size", format!("\"{page}B\""), tag.comment());
+        if pages.checked_mul(page).is_none() {
+            return Err(tag.is("these are too many bytes"));
+        }
+        if tags.tags.iter().any(|tag| tag.name == "Page_Metadat_Capacity") {
+            tags.set("Page_Metadat_Capacity", "spare_size", "B", &mut lines)?;
+        }
+        let spare = tags.need("Overprovisioning_Ratio")?;
+        let share = spare.share(1.0)?;
+        if share >= 0.8 {
+            return Err(spare.is("expected less than 0.8"));
+        }
+        // MQSim's ratio is of the physical capacity.
+        lines.set("over_provisioning", number(share / (1.0 - share)), spare.comment());
+        let exported = (pages as f64 * (1.0 - share)) as u64 * page;
+        let [channels, chips, dies, planes, blocks, _] = counts;
+        let counts = [channels, chips, dies, planes];
+        Ok(Self { lines, counts, blocks, pages, page, exported, obeys_priority: false })
     }
 }
 
-/// Returns the exported capacity in bytes, and the blocks of a plane.
-fn geometry(tags: &mut Tags, lines: &mut TomlTable) -> Result<(u64, u64), ImportError> {
-    let mut pages = 1u64;
-    let mut count = |tags: &mut Tags, name: &str| {
-        let tag = tags.need(name)?;
-        let count = tag.count()?;
-        pages = pages.checked_mul(count).ok_or_else(|| tag.error("makes too many pages"))?;
-        Ok((count, tag.comment()))
-    };
-    let (channels, comment) = count(tags, "Flash_Channel_Count")?;
-    lines.set("channels", channels.to_string(), comment);
-    let (chips, chips_comment) = count(tags, "Chip_No_Per_Channel")?;
-    let (dies, dies_comment) = count(tags, "Die_No_Per_Chip")?;
-    let comment = format!("{chips_comment}; {dies_comment}");
-    lines.set("dies_per_channel", (chips * dies).to_string(), comment);
-    let (planes, comment) = count(tags, "Plane_No_Per_Die")?;
-    lines.set("planes_per_die", planes.to_string(), comment);
-    let (blocks, comment) = count(tags, "Block_No_Per_Plane")?;
-    lines.set("blocks_per_plane", blocks.to_string(), comment);
-    let (in_block, comment) = count(tags, "Page_No_Per_Block")?;
-    lines.set("pages_per_block", in_block.to_string(), comment);
-    let page = tags.need("Page_Capacity")?;
-    lines.set("page_size", format!("\"{}B\"", page.count()?), page.comment());
-    if let Some(spare) = tags.take("Page_Metadat_Capacity") {
-        lines.set("spare_size", format!("\"{}B\"", spare.get::<u64>()?), spare.comment());
-    }
-    let spare = tags.need("Overprovisioning_Ratio")?;
-    let share = spare.share(1.0)?;
-    if share > 0.8 {
-        return Err(spare.error("leaves less than a fifth of the flash"));
-    }
-    // MQSim's ratio is of the physical capacity.
-    lines.set("over_provisioning", number(share / (1.0 - share)), spare.comment());
-    let bytes =
-        pages.checked_mul(page.count()?).ok_or_else(|| page.error("makes too many bytes"))?;
-    Ok(((bytes as f64 * (1.0 - share)) as u64, blocks))
-}
-
-/// Times of the chips and of the channels.
-fn times(
-    tags: &mut Tags,
-    lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
-) -> Result<(), ImportError> {
+/// Times of the chips and of the channels; returns whether transactions are scheduled by priority.
+fn times(tags: &mut Tags, planes: u64, lines: &mut TomlTable) -> Result<bool, ImportError> {
     let technology = tags.need("Flash_Technology")?;
     let bits = technology.choice(&[("SLC", 1), ("MLC", 2), ("TLC", 3)])?;
     let all = ["LSB", "CSB", "MSB"];
     let used: &[&str] = [&all[..1], &["LSB", "MSB"], &all[..]][bits - 1];
+    // The mean of the pages of a cell, and the range as a part of it.
     let of_pages = |tags: &mut Tags, what: &str| {
-        let mut ns = Vec::new();
-        let mut comments = Vec::new();
+        let (mut ns, mut comments) = (Vec::new(), Vec::new());
         for page in all {
             let name = format!("{what}_{page}");
             if used.contains(&page) {
                 let tag = tags.need(&name)?;
-                ns.push(tag.get::<u64>()? as f64);
+                ns.push(tag.whole()? as f64);
                 comments.push(tag.comment());
             } else {
                 tags.take(&name);
@@ -382,10 +452,9 @@ fn times(
     let (program, uneven, comment) = of_pages(tags, "Page_Program_Latency")?;
     lines.set("program_time", format!("\"{program}ns\""), comment);
     if uneven > 0.0 {
-        let at = &technology.at;
-        warnings.push(format!("{at}: programs of all pages of a cell take their mean time"));
+        tags.warn(&technology, "has programs of several times: all take the mean");
     }
-    tags.time("Block_Erase_Latency", "erase_time", lines)?;
+    tags.set("Block_Erase_Latency", "erase_time", "ns", lines)?;
     if let Some(limit) = tags.take("Block_PE_Cycles_Limit") {
         lines.set("endurance", limit.count()?.to_string(), limit.comment());
     }
@@ -393,51 +462,59 @@ fn times(
     let mb = width.count()? as f64 * rate.count()? as f64;
     let comment = format!("{}; {}", width.comment(), rate.comment());
     lines.set("channel_rate", format!("\"{mb}MB/s\""), comment);
-    let policies = [("OUT_OF_ORDER", ()), ("PRIORITY_OUT_OF_ORDER", ())];
     let policy = tags.need("Transaction_Scheduling_Policy")?;
-    policy.choice(&policies)?;
+    let by_priority = policy.choice(&[("OUT_OF_ORDER", false), ("PRIORITY_OUT_OF_ORDER", true)])?;
     lines.set("timing.kind", "\"queued\"", policy.comment());
-    lines.set("timing.multi_plane", "true", "MQSim combines operations on the planes of a die");
-    lines.set("timing.page_types", bits.to_string(), technology.comment());
+    if planes > 1 {
+        lines.set("timing.multi_plane", "true", "MQSim combines operations on planes of a die");
+    }
+    if spread > SPREAD_MAX {
+        return Err(technology.error("has read latencies that are too far apart"));
+    }
     if spread > 0.0 {
+        lines.set("timing.page_types", bits.to_string(), technology.comment());
         lines.set("timing.read_spread", number(spread), "of the read latencies");
     }
     let support = tags.take("CMD_Suspension_Support");
-    let kinds = [("NONE", (false, false)), ("PROGRAM", (true, false)), ("ERASE", (false, true))];
-    let kinds = [kinds[0], kinds[1], kinds[2], ("PROGRAM_ERASE", (true, true))];
-    let (program, erase) = support.map_or(Ok((false, false)), |tag| tag.choice(&kinds))?;
+    let [program, erase] = support.map_or(Ok([false; 2]), |tag| {
+        tag.choice(&[
+            ("NONE", [false, false]),
+            ("PROGRAM", [true, false]),
+            ("ERASE", [false, true]),
+            ("PROGRAM_ERASE", [true, true]),
+        ])
+    })?;
     for (is_used, name, key) in [
         (program, "Suspend_Program_Time", "timing.program_suspend_time"),
         (erase, "Suspend_Erase_Time", "timing.erase_suspend_time"),
     ] {
         match is_used {
-            true => tags.time(name, key, lines)?,
+            true => tags.set(name, key, "ns", lines)?,
             false => drop(tags.take(name)),
         }
     }
     if !program && !erase {
         tags.tags.retain(|tag| !tag.name.starts_with("Preferred_suspend_"));
     }
-    Ok(())
+    Ok(by_priority)
 }
 
-/// The link between host and SSD.
+/// The link between host and SSD; that of SATA is a PCIe link as well.
 fn link(tags: &mut Tags, lines: &mut TomlTable) -> Result<(), ImportError> {
-    let names = ["PCIe_Lane_Bandwidth", "PCIe_Lane_Count", "SATA_Processing_Delay"];
-    let [bandwidth, width, delay] = names.map(|name| tags.take(name));
-    let is_sata = match tags.take("HostInterface_Type") {
-        Some(tag) => tag.choice(&[("NVME", false), ("SATA", true)])?,
-        None => false,
-    };
-    if let Some(delay) = delay.filter(|_| is_sata) {
-        let time = format!("\"{}ns\"", delay.get::<u64>()?);
+    let interface = tags.take("HostInterface_Type");
+    let is_sata =
+        interface.map_or(Ok(false), |it| it.choice(&[("NVME", false), ("SATA", true)]))?;
+    if let Some(delay) = tags.take("SATA_Processing_Delay").filter(|_| is_sata) {
+        // At submission, and again at completion.
+        let time = format!("\"{}ns\"", delay.whole()?.saturating_mul(2));
         lines.set("controller.read_overhead", &time, delay.comment());
         lines.set("controller.write_overhead", &time, delay.comment());
     }
-    if let Some((bandwidth, width)) = bandwidth.zip(width).filter(|_| !is_sata) {
-        let rate: f64 = bandwidth.get()?;
+    let (bandwidth, width) = (tags.take("PCIe_Lane_Bandwidth"), tags.take("PCIe_Lane_Count"));
+    if let Some((bandwidth, width)) = bandwidth.zip(width) {
+        let rate = bandwidth.number()?;
         if !(rate > 0.0 && rate < 1e6) {
-            return Err(bandwidth.error(format_args!("is {rate}, not a rate in GB/s")));
+            return Err(bandwidth.is("expected a rate in GB/s"));
         }
         let rate = rate * width.count()? as f64;
         let comment = format!("{}; {}", bandwidth.comment(), width.comment());
@@ -447,55 +524,56 @@ fn link(tags: &mut Tags, lines: &mut TomlTable) -> Result<(), ImportError> {
 }
 
 /// The cache, which buffers writes.
-fn buffer(
-    tags: &mut Tags,
-    flows: &mut [Flow],
-    lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
-) -> Result<(), ImportError> {
-    tags.take("Caching_Mechanism");
-    let words = [("TURNED_OFF", false), ("READ_CACHE", false), ("WRITE_CACHE", true)];
-    let words = [words[0], words[1], words[2], ("WRITE_READ_CACHE", true)];
-    let mut buffers = flows.is_empty();
-    for (at, flow) in flows.iter_mut().enumerate() {
-        let Some(mode) = flow.tags.take("Device_Level_Data_Caching_Mode") else { continue };
-        let own = mode.choice(&words)?;
-        if mode.value.to_ascii_uppercase().contains("READ") {
-            let at = &mode.at;
-            warnings.push(format!("{at}: reads are not cached: a `memory-cache` would do it"));
+fn buffer(tags: &mut Tags, flows: &mut [Flow], lines: &mut TomlTable) -> Result<(), ImportError> {
+    let mut buffers = Vec::new();
+    for flow in flows {
+        let Some(mode) = flow.tags.take("Device_Level_Data_Caching_Mode") else {
+            buffers.push(true);
+            continue;
+        };
+        let [reads, writes] = mode.choice(&[
+            ("TURNED_OFF", [false, false]),
+            ("READ_CACHE", [true, false]),
+            ("WRITE_CACHE", [false, true]),
+            ("WRITE_READ_CACHE", [true, true]),
+        ])?;
+        buffers.push(writes);
+        if reads {
+            flow.tags.warn(&mode, "caches no reads: put a `memory-cache` above the SSD");
         }
-        if at > 0 && own != buffers {
-            warnings.push(format!("{}: the write buffer serves all flows", mode.at));
+        if writes != buffers[0] {
+            flow.tags.warn(&mode, "differs: the write buffer serves all flows");
         }
-        buffers |= own;
     }
-    match tags.take("Data_Cache_Capacity") {
-        Some(tag) if buffers => {
-            let size = format!("\"{}B\"", tag.get::<u64>()?);
-            lines.set("timing.write_buffer", size, tag.comment());
-        }
-        _ => lines.set("timing.write_buffer", "\"0B\"", "no flow has a cache for writes"),
+    let capacity = tags.take("Data_Cache_Capacity");
+    if !buffers.is_empty() && !buffers.contains(&true) {
+        lines.set("timing.write_buffer", "\"0B\"", "no flow has a cache for writes");
+    } else {
+        let missing = || tags.need("Data_Cache_Capacity");
+        let capacity = capacity.map_or_else(missing, Ok)?;
+        lines.set("timing.write_buffer", format!("\"{}B\"", capacity.whole()?), capacity.comment());
     }
     Ok(())
 }
 
-/// Returns whether all mapping entries are in memory.
-fn mapping(tags: &mut Tags, lines: &mut TomlTable) -> Result<bool, ImportError> {
+/// The FTL; returns whether all mapping entries are in memory.
+fn mapping(tags: &mut Tags, entry_bytes: u64, lines: &mut TomlTable) -> Result<bool, ImportError> {
     if let Some(tag) = tags.take("Address_Mapping") {
         tag.choice(&[("PAGE_LEVEL", ())])?;
     }
-    let ideal = tags.flag("Ideal_Mapping_Table")?;
+    let ideal = tags.take("Ideal_Mapping_Table").map_or(Ok(false), |tag| tag.flag())?;
     let capacity = tags.take("CMT_Capacity");
     if ideal {
         lines.set("ftl.kind", "\"page\"", "Ideal_Mapping_Table");
-    } else {
-        lines.set("ftl.kind", "\"dftl\"", "no Ideal_Mapping_Table");
-        if let Some(tag) = capacity {
-            let entries = tag.get::<u64>()? / ENTRY_BYTES;
-            lines.set("ftl.cache_entries", entries.max(1).to_string(), tag.comment());
-        }
+        return Ok(true);
     }
-    Ok(ideal)
+    lines.set("ftl.kind", "\"dftl\"", "no Ideal_Mapping_Table");
+    if let Some(tag) = capacity {
+        let entries = (tag.whole()? / entry_bytes).max(1);
+        let comment = format!("{}; entries of {entry_bytes} bytes", tag.comment());
+        lines.set("ftl.cache_entries", entries.to_string(), comment);
+    }
+    Ok(false)
 }
 
 /// Garbage collection and wear levelling.
@@ -504,37 +582,46 @@ fn collection(
     blocks: u64,
     is_page: bool,
     lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
 ) -> Result<(), ImportError> {
     let threshold = ["GC_Exec_Threshold", "GC_Exect_Threshold"];
     if let Some(tag) = threshold.into_iter().find_map(|name| tags.take(name)) {
-        let free = ((tag.share(1.0)? * blocks as f64) as u64).max(GC_FREE_BLOCKS_MIN);
-        lines.set("ftl.gc_free_blocks", free.to_string(), tag.comment());
+        // MQSim collects below the threshold.
+        let free = (tag.share(1.0)? * blocks as f64) as u64;
+        lines.set("ftl.gc_free_blocks", free.saturating_sub(1).max(1).to_string(), tag.comment());
     }
     if let Some(tag) = tags.take("GC_Block_Selection_Policy") {
-        let choices = blocks.max(2).ilog2();
-        let rga = format!("{{ kind = \"d-choices\", choices = {choices} }}");
-        let random = "\"random\"";
-        let words = [("GREEDY", "\"greedy\""), ("RGA", &rga), ("FIFO", "\"fifo\"")];
-        let random = ["RANDOM", "RANDOM_P", "RANDOM_PP"].map(|name| (name, random));
-        lines.set("ftl.gc", tag.choice(&[&words[..], &random].concat())?, tag.comment());
-        if tag.value.to_ascii_uppercase().starts_with("RANDOM_") {
-            let why = "victims are drawn from all blocks, whatever is valid there";
-            warnings.push(format!("{}: {} becomes random: {why}", tag.at, quote(&tag.value)));
+        let rga = format!("{{ kind = \"d-choices\", choices = {} }}", blocks.max(2).ilog2());
+        let (policy, is_near) = tag.choice(&[
+            ("GREEDY", ("\"greedy\"", true)),
+            ("RGA", (&*rga, true)),
+            ("FIFO", ("\"fifo\"", true)),
+            ("RANDOM", ("\"random\"", true)),
+            ("RANDOM_P", ("\"random\"", false)),
+            ("RANDOM_PP", ("\"random\"", false)),
+        ])?;
+        lines.set("ftl.gc", policy, tag.comment());
+        if !is_near {
+            tags.warn(&tag, "becomes random: victims are drawn whatever is valid in them");
         }
     }
-    let copy_back = tags.flag("Use_Copyback_for_GC")?;
-    if copy_back {
+    if tags.take("Use_Copyback_for_GC").map_or(Ok(false), |tag| tag.flag())? {
         lines.set("copy_back.within", "\"plane\"", "Use_Copyback_for_GC");
     }
     let preemptible = tags.flag("Preemptible_GC_Enabled")?;
-    if !preemptible {
+    if !preemptible || !is_page {
         tags.take("GC_Hard_Threshold");
     }
     let dynamic = tags.flag("Dynamic_Wearleveling_Enabled")?;
     let is_static = tags.flag("Static_Wearleveling_Enabled")?;
     let threshold = tags.take("Static_Wearleveling_Threshold");
     if !is_page {
+        if preemptible || dynamic || is_static {
+            tags.warnings.push(format!(
+                "{}: `dftl` collects whole blocks and does not level wear, unlike the FTL of an \
+                 ideal mapping table",
+                tags.at
+            ));
+        }
         return Ok(());
     }
     let pace = if preemptible { "incremental" } else { "blocking" };
@@ -554,23 +641,22 @@ fn collection(
 fn precondition(
     tags: &mut Tags,
     flows: &mut [Flow],
-    is_page: bool,
+    can_be_drawn: bool,
     lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
 ) -> Result<(), ImportError> {
     let mut most: Option<(f64, Tag)> = None;
-    for tag in flows.iter_mut().filter_map(|it| it.tags.take("Initial_Occupancy_Percentage")) {
+    for flow in flows {
+        let Some(tag) = flow.tags.take("Initial_Occupancy_Percentage") else { continue };
         let share = tag.share(100.0)?;
         if most.as_ref().is_some_and(|(other, _)| *other != share) {
-            let (at, name) = (&tag.at, quote(&tag.name));
-            warnings.push(format!("{at}: flows differ in {name}: the largest is used"));
+            flow.tags.warn(&tag, "differs between flows: the largest is used");
         }
         if most.as_ref().is_none_or(|(other, _)| share > *other) {
             most = Some((share, tag));
         }
     }
     if tags.flag("Enabled_Preconditioning")? {
-        let state = if is_page { "steady-drawn" } else { "steady" };
+        let state = if can_be_drawn { "steady-drawn" } else { "steady" };
         lines.set("precondition", string(state), "Enabled_Preconditioning");
         if let Some((share, tag)) = most.filter(|(share, _)| *share < 1.0) {
             lines.set("precondition_fill", number(share), tag.comment());
@@ -586,75 +672,105 @@ struct Flow {
 }
 
 impl Flow {
-    /// Sets the loop of a flow that keeps so many requests outstanding; returns whether it is one.
-    fn closed_loop(&mut self, lines: &mut TomlTable) -> Result<bool, ImportError> {
-        let depth = self.tags.take("Average_No_of_Reqs_in_Queue");
-        let kind = self.tags.take("Synthetic_Generator_Type");
-        let words = [("QUEUE_DEPTH", true), ("BANDWIDTH", false)];
-        let closed = !self.is_trace && kind.map_or(Ok(true), |tag| tag.choice(&words))?;
-        if closed {
-            let missing = || self.tags.need("Average_No_of_Reqs_in_Queue");
-            let depth = depth.map_or_else(missing, Ok)?;
-            lines.set("mode", "\"closed\"", "Synthetic_Generator_Type = QUEUE_DEPTH");
-            lines.set("queue_depth", depth.count()?.to_string(), depth.comment());
+    /// Sets the loop of a flow that keeps a number of requests outstanding, of which the device
+    /// takes `limit`; returns whether it is one.
+    fn closed_loop(
+        &mut self,
+        limit: Option<u64>,
+        lines: &mut TomlTable,
+    ) -> Result<bool, ImportError> {
+        if self.is_trace {
+            return Ok(false);
         }
-        Ok(closed)
+        let kind = self.tags.need("Synthetic_Generator_Type")?;
+        let closed = kind.choice(&[("QUEUE_DEPTH", true), ("BANDWIDTH", false)])?;
+        if !closed {
+            self.tags.take("Average_No_of_Reqs_in_Queue");
+            return Ok(false);
+        }
+        self.tags.take("Bandwidth");
+        let tag = self.tags.need("Average_No_of_Reqs_in_Queue")?;
+        let (depth, limit) = (tag.count()?, limit.unwrap_or(u64::MAX));
+        lines.set("mode", "\"closed\"", kind.comment());
+        lines.set("queue_depth", depth.min(limit).to_string(), tag.comment());
+        if depth > limit {
+            lines.set("outstanding", depth.to_string(), tag.comment());
+        }
+        Ok(true)
+    }
+
+    /// The priority class; `urgent` has a counterpart, of the others the name is returned.
+    fn priority(
+        &mut self,
+        is_obeyed: bool,
+        lines: &mut TomlTable,
+    ) -> Result<Option<String>, ImportError> {
+        let Some(tag) = self.tags.take("Priority_Class") else { return Ok(None) };
+        let classes = ["URGENT", "HIGH", "MEDIUM", "LOW"];
+        match tag.choice(&classes.map(|class| (class, class)))? {
+            "URGENT" if is_obeyed => {
+                lines.set("priority", "\"urgent\"", tag.comment());
+                Ok(None)
+            }
+            class => Ok(Some(class.to_owned())),
+        }
     }
 
     /// The keys of the workload, on `space` bytes.
     fn convert(
         &mut self,
+        ssd: &Ssd,
         space: u64,
         closed: bool,
+        request: &MqsimRequest,
         lines: &mut TomlTable,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ImportError> {
         let tags = &mut self.tags;
-        if let Some(tag) = tags.take("Priority_Class") {
-            let others = ["HIGH", "MEDIUM", "LOW"].map(|word| (word, false));
-            if tag.choice(&[&[("URGENT", true)][..], &others].concat())? {
-                lines.set("priority", "\"urgent\"", tag.comment());
-            }
-        }
-        // Lists of all resources in the files that MQSim comes with.
-        for name in ["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"] {
-            if let Some(tag) = tags.take(name) {
-                let at = &tag.at;
-                let all =
-                    tag.value.split(',').enumerate().all(|(at, id)| id.trim() == at.to_string());
-                if !all {
-                    let name = quote(name);
-                    warnings.push(format!("{at}: {name} is left out: a flow uses all of the SSD"));
-                }
+        for (name, count) in
+            ["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"].into_iter().zip(ssd.counts)
+        {
+            if let Some(tag) = tags.take(name)
+                && (tag.value.split(',').count() as u64) < count
+            {
+                tags.warn(&tag, "is left out: a flow uses all of the SSD");
             }
         }
         match self.is_trace {
-            true => trace(tags, lines, warnings),
-            false => synthetic(tags, space, closed, lines, warnings),
+            true => trace(tags, request, lines),
+            false => synthetic(tags, space, closed, lines),
         }
     }
 }
 
 fn trace(
     tags: &mut Tags,
+    request: &MqsimRequest,
     lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
 ) -> Result<(), ImportError> {
     let path = tags.need("File_Path")?;
-    lines.set("trace", string(&path.value.replace('\\', "/")), path.comment());
+    let file = path.value.replace('\\', "/");
+    let file = match &request.folder {
+        Some(folder) => folder.join(file).to_string_lossy().into_owned(),
+        None => file,
+    };
+    lines.set("trace", string(&file), path.comment());
+    lines.set("address", "\"wrap\"", "MQSim takes addresses modulo the capacity");
     if let Some(unit) = tags.take("Time_Unit") {
         let units = [("PICOSECOND", "ps"), ("NANOSECOND", "ns"), ("MICROSECOND", "us")];
         let format = format!("{{ kind = \"mqsim\", time_unit = \"{}\" }}", unit.choice(&units)?);
         lines.set("format", format, unit.comment());
     }
-    if let Some(loops) = tags.take("Relay_Count") {
+    let loops = tags.take("Relay_Count");
+    if let Some(loops) = &loops {
         lines.set("loops", loops.count()?.to_string(), loops.comment());
     }
+    // MQSim executes a part only of a trace that is not repeated.
+    let once = loops.is_none_or(|it| it.value == "1");
     if let Some(part) = tags.take("Percentage_To_Be_Executed")
         && part.share(100.0)? < 1.0
+        && once
     {
-        let name = quote(&part.name);
-        warnings.push(format!("{}: {name} is left out: set `count` to requests", part.at));
+        tags.warn(&part, "is left out: set `workload.count` to the number of requests");
     }
     Ok(())
 }
@@ -664,82 +780,80 @@ fn synthetic(
     space: u64,
     closed: bool,
     lines: &mut TomlTable,
-    warnings: &mut Vec<String>,
 ) -> Result<(), ImportError> {
     let size = tags.need("Average_Request_Size")?;
-    let bytes = size.count()?.checked_mul(SECTOR_BYTES).ok_or_else(|| size.error("is too long"))?;
+    let bytes = size.count()?.checked_mul(SECTOR_BYTES).filter(|bytes| *bytes <= space);
+    let bytes = bytes.ok_or_else(|| size.is("these are more sectors than the flow has"))?;
     let reads = tags.need("Read_Percentage")?;
     let read = reads.share(100.0)?;
     let pattern = tags.need("Address_Distribution")?;
     let hot = tags.take("Percentage_of_Hot_Region");
-    let kinds = ["STREAMING", "RANDOM_UNIFORM", "UNIFORM_RANDOM", "RANDOM_HOTCOLD"];
-    let kind = pattern.choice(&[(kinds[0], 0), (kinds[1], 1), (kinds[2], 1), (kinds[3], 2)])?;
-    match kind {
-        0 => {
-            lines.set("generator.kind", "\"fio\"", pattern.comment());
-            let rw = if read == 1.0 {
-                "read"
-            } else if read == 0.0 {
-                "write"
-            } else {
-                "rw"
-            };
-            lines.set("generator.rw", string(rw), reads.comment());
-            if rw == "rw" {
-                lines.set("generator.rwmixread", number(100.0 * read), reads.comment());
-            }
-            lines.set("generator.bs", format!("\"{bytes}B\""), size.comment());
+    let generator = pattern.choice(&[
+        ("STREAMING", "fio"),
+        ("RANDOM_UNIFORM", "uniform"),
+        ("UNIFORM_RANDOM", "uniform"),
+        ("RANDOM_HOTCOLD", "hotcold"),
+    ])?;
+    lines.set("generator.kind", string(generator), pattern.comment());
+    let size_key = if generator == "fio" { "generator.bs" } else { "generator.block" };
+    lines.set(size_key, format!("\"{bytes}B\""), size.comment());
+    if generator == "fio" {
+        let rw = if read == 1.0 {
+            "read"
+        } else if read == 0.0 {
+            "write"
+        } else {
+            "rw"
+        };
+        lines.set("generator.rw", string(rw), reads.comment());
+        if rw == "rw" {
+            lines.set("generator.rwmixread", number(100.0 * read), reads.comment());
         }
-        _ => {
-            let name = if kind == 1 { "uniform" } else { "hotcold" };
-            lines.set("generator.kind", string(name), pattern.comment());
-            lines.set("generator.read", number(read), reads.comment());
-            lines.set("generator.block", format!("\"{bytes}B\""), size.comment());
-        }
+    } else {
+        lines.set("generator.read", number(read), reads.comment());
     }
-    if kind == 2 {
+    if generator == "hotcold" {
         let tag = hot.map_or_else(|| tags.need("Percentage_of_Hot_Region"), Ok)?;
         let hot = tag.share(100.0)?;
         lines.set("generator.hot_fraction", number(hot), tag.comment());
-        lines.set(
-            "generator.hot_probability",
-            number(1.0 - hot),
-            "the others go to the cold region",
-        );
+        lines.set("generator.hot_probability", number(1.0 - hot), "of the rest of requests");
     }
     if let Some(part) = tags.take("Working_Set_Percentage") {
-        let span = (part.share(100.0)? * space as f64) as u64 / bytes * bytes;
-        lines.set("generator.span", format!("\"{span}B\""), part.comment());
+        // Without a sense, the whole space.
+        let share = part.number()?;
+        if (1.0..100.0).contains(&share) {
+            let span = ((share / 100.0 * space as f64) as u64 / bytes).max(1) * bytes;
+            lines.set("generator.span", format!("\"{span}B\""), part.comment());
+        }
     }
-    let bandwidth = tags.take("Bandwidth");
     if !closed {
-        let bandwidth = bandwidth.map_or_else(|| tags.need("Bandwidth"), Ok)?;
+        let bandwidth = tags.need("Bandwidth")?;
         let mean_ms = bytes as f64 * 1e3 / bandwidth.count()? as f64;
         let times = format!("{{ kind = \"exponential\", mean = {mean_ms} }}");
         lines.set("generator.interarrival_ms", times, bandwidth.comment());
     }
     tags.take("Intensity");
     let (stop, total) = (tags.need("Stop_Time")?, tags.take("Total_Requests_To_Generate"));
-    match (stop.get::<u64>()?, total) {
+    match (stop.whole()?, total) {
         (0, Some(total)) => {
             lines.set("generator.requests", total.count()?.to_string(), total.comment());
         }
+        (0, None) => return Err(stop.is("expected a time, or `Total_Requests_To_Generate`")),
         (ns, _) => lines.set("generator.duration", format!("\"{ns}ns\""), stop.comment()),
     }
-    let aligned = tags.take("Generated_Aligned_Addresses");
+    let aligned = tags.flag("Generated_Aligned_Addresses")?;
     let unit = tags.take("Address_Alignment_Unit");
-    let differs =
-        |unit: &Tag| unit.get::<u64>().is_ok_and(|sectors| sectors * SECTOR_BYTES != bytes);
-    let unaligned = aligned.as_ref().filter(|tag| !tag.flag().unwrap_or(true));
-    if let Some(tag) = unaligned.or(unit.as_ref().filter(|unit| differs(unit))) {
-        let (at, name) = (&tag.at, quote(&tag.name));
-        warnings.push(format!("{at}: {name} is left out: requests are aligned to their size"));
+    if let Some(unit) = unit
+        && (!aligned || unit.whole()? != bytes / SECTOR_BYTES)
+    {
+        tags.warn(&unit, "is left out: requests are aligned to their size");
     }
     let sizes = tags.take("Request_Size_Distribution");
-    let variance = tags.take("Variance_Request_Size");
-    let varies = variance.is_some_and(|tag| tag.get::<f64>().is_ok_and(|it| it > 0.0));
-    if let Some(tag) = sizes.filter(|tag| varies && tag.value.eq_ignore_ascii_case("NORMAL")) {
-        warnings.push(format!("{}: all requests have the average size", tag.at));
+    let variance = tags.take("Variance_Request_Size").map_or(Ok(0.0), |tag| tag.number())?;
+    if let Some(sizes) = sizes
+        && sizes.choice(&[("FIXED", false), ("NORMAL", variance > 0.0)])?
+    {
+        tags.warn(&sizes, "is left out: all requests have the average size");
     }
     Ok(())
 }

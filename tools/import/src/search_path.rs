@@ -39,7 +39,8 @@ impl FileSource for SearchPath {
         let mut searched: Vec<String> = folders.map(here).collect();
         searched.dedup();
         let searched = searched.join(", ");
-        Err(format!("there is no file {name} in {searched}; name its folder with --include"))
+        let hint = if from.is_empty() { "" } else { "; name its folder with --include" };
+        Err(format!("there is no file {name} in {searched}{hint}"))
     }
 }
 

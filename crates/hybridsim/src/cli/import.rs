@@ -6,8 +6,8 @@ use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{
     ImportError, Imported, MqsimRequest, Override, Request, Trace, disksim, mqsim,
 };
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 #[derive(Subcommand)]
 pub enum ImportCommand {
@@ -79,6 +79,7 @@ pub fn run(command: &ImportCommand) -> Result<(), Failure> {
                 config: name(&args.config),
                 workload: args.workload.as_deref().map(name),
                 scenario: args.scenario,
+                folder: folder_of(args.output.out.as_deref()).and_then(|_| env::current_dir().ok()),
             };
             write(mqsim(&request, &mut SearchPath::default()), &args.output)
         }
@@ -130,13 +131,14 @@ fn beside(trace: &Path, out: Option<&Path>) -> Result<String, Failure> {
     let unclear = |error: std::io::Error| {
         Failure::Message(Exit::Trace, format!("{}: {error}", trace.display()))
     };
-    let folder = match out {
-        Some(out) => out.parent().unwrap_or(Path::new("")),
-        None => Path::new(""),
-    };
-    let path = match folder == Path::new("") {
-        true => trace.to_owned(),
-        false => fs::canonicalize(trace).map_err(unclear)?,
+    let path = match folder_of(out) {
+        None => trace.to_owned(),
+        Some(_) => fs::canonicalize(trace).map_err(unclear)?,
     };
     Ok(path.to_string_lossy().into_owned())
+}
+
+/// The folder of a scenario at `out`, where it is not the current one.
+fn folder_of(out: Option<&Path>) -> Option<&Path> {
+    out?.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
