@@ -392,7 +392,8 @@ impl Component for MemoryCache {
                 ctx.wake_at(self.last_request + idle, IDLE);
             }
         }
-        self.advance(ctx);
+        // No page has become free: what waits for one still waits.
+        self.write_back(ctx);
         self.set_timers(ctx);
     }
 }

@@ -118,7 +118,8 @@ impl Untimed<'_> {
         let mut whole_pages = true;
         for (lpn, Arrival { request, .. }) in lpns.iter_mut().zip(batch) {
             let (page, offset) = first_page(request, per_page);
-            *lpn = Lpn(u32::try_from(page).unwrap_or(u32::MAX));
+            // Of a request beyond the capacity, which fails, any page will do.
+            *lpn = Lpn(page as u32);
             whole_pages &= request.op == Op::Write
                 && (offset, request.sectors, request.flags.handle()) == (0, per_page, 0)
                 && request.end().0 <= capacity;
