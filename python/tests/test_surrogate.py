@@ -24,11 +24,11 @@ def test_a_loop_by_table_agrees_with_the_drive(tmp_path):
     scenario, tables = tmp_path / "drive.toml", tmp_path / "drive.json"
     scenario.write_text(DRIVE)
     ranges = ["--sizes", "64KiB", "--read-shares", "1", "--depths", "1,16"]
-    fast = ["--requests", "3000", "--judged", "8", "--utilizations", "0.5"]
+    fast = ["--requests", "3000", "--validation", "8", "--utilizations", "0.5"]
     command = [PROGRAM, "surrogate", scenario, "--states", "fresh", "--out", tables]
     subprocess.run([*command, *ranges, *fast], check=True, capture_output=True)
-    judged = json.loads(tables.read_text())["states"]["fresh"]["judged"]
-    assert judged["mean"]["mean"] < 0.05
+    validation = json.loads(tables.read_text())["states"]["fresh"]["validation"]
+    assert validation["mean"]["mean"] < 0.05
     loop = [sys.executable, "-B", FOLDER / "loop.py", tables, "fresh", scenario]
     printed = subprocess.run(loop, check=True, capture_output=True, text=True).stdout
     difference = re.search(r"difference ([+-][\d.]+) %", printed)
