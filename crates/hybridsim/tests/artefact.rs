@@ -78,7 +78,7 @@ impl Unpacked {
             .expect("a shell")
     }
 
-    /// What it prints with this program; `code` is the exit code.
+    /// The output of a rerun with the program of this build, which exits with `code`.
     fn rerun(&self, code: i32) -> String {
         let output = self.rerun_with(Path::new(env!("CARGO_BIN_EXE_hybridsim")), &[]);
         let printed = text(&output.stdout) + &text(&output.stderr);

@@ -136,7 +136,7 @@ fn without_a_cache_of_states_devices_are_preconditioned_alike() {
 fn an_empty_drive_and_loads_that_change_the_state_are_reported() {
     let mut options = options(&[DeviceState::AsGiven]);
     let shown = |options: &FitOptions| hybridsim_surrogate::terminal(&fitted(SSD, options));
-    let unwritten = "as-given: reads find nothing written";
+    let unwritten = "as-given: some reads find nothing written";
     assert!(shown(&options).contains(unwritten));
     options.axes.read_share = vec![0.0];
     assert!(!shown(&options).contains(unwritten), "nothing is read");
@@ -221,6 +221,8 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let (system, out) = (path("drive.toml"), path("drive.json"));
+    let beside = path("drive.partial");
+    std::fs::write(&beside, "the user's").expect("one's own folder");
     std::fs::write(&system, component(CONSTANT)).expect("one's own folder");
     let few = ["--requests", "1000", "--validation", "3", "--knots", "20", "--sizes", "4KiB"];
     let args = [&["surrogate", &system, "--out", &out], &few[..]].concat();
@@ -234,6 +236,7 @@ fn the_command_writes_the_table_and_prints_its_errors() {
     assert_eq!(written["states"]["as-given"]["closed"]["bytes"], serde_json::json!([4096.0]));
     let printed = document(&[&["surrogate", &system, "--json"], &few[..]].concat());
     assert_eq!(printed, written, "the same seed");
+    assert_eq!(std::fs::read_to_string(&beside).expect("it stays"), "the user's");
     assert!(fails(2, &args).contains("exists; add --force"));
     let wrong = |more: &[&str], message: &str| {
         let errors = fails(2, &[&["surrogate", &system], more].concat());

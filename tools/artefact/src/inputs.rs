@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// A file that scenarios read.
 pub struct InputFile {
-    /// Where it is now.
+    /// Present path of the file.
     pub source: PathBuf,
-    /// Its checksum and size.
+    /// Checksum and size of the file.
     pub sum: Sum,
     /// Whether the archive has it.
     pub is_kept: bool,

@@ -15,13 +15,13 @@ const RESULTS: &str = "results.json";
 
 /// A simulation of a study.
 pub struct Simulation {
-    /// Its folder in the archive.
+    /// Folder of the simulation in the archive.
     pub folder: String,
     /// The values that distinguish a point of a sweep; empty for a run.
     pub values: String,
     /// The resolved scenario.
     pub scenario: Scenario,
-    /// Its results, or the reason for which it failed.
+    /// Results, or the reason of the failure.
     pub outcome: Outcome,
 }
 

@@ -20,8 +20,8 @@ const RARE_MIN: [f64; 2] = [400.0, 100.0];
 /// Part of the capacity that a load writes at most, if fewer requests than asked for allow it: more
 /// changes the state of the devices.
 pub const WRITTEN_SHARE: f64 = 0.05;
-/// Requests that find out whether a device holds data.
-const PROBES: u64 = 200;
+/// Reads that find out whether devices hold data.
+const READS_PROBED: u64 = 200;
 /// Requests before those measured, as a part of these.
 const WARMUP: f64 = 0.25;
 /// Requests that fill a cache: their size, number outstanding, and how many make up a rate.
@@ -177,10 +177,11 @@ impl<'a> Bench<'a> {
     /// Why a read could not be served.
     pub fn holds_data(&self) -> Result<bool, String> {
         let mut session = self.open(false)?;
-        let arrivals = Arrivals::Closed { depth: PROBES };
+        let arrivals = Arrivals::Closed { depth: READS_PROBED };
         let load = Load { read_share: 1.0, bytes: self.alignment, arrivals };
         let mut requests = Requests::new(self, &load, 0);
-        (0..PROBES).try_for_each(|_| requests.submit(&mut session, SimTime::ZERO).map(drop))?;
+        (0..READS_PROBED)
+            .try_for_each(|_| requests.submit(&mut session, SimTime::ZERO).map(drop))?;
         let output = session.finish(self.registry, None, Vec::new());
         let results = output.map_err(|error| error.to_string())?.results;
         let flash = results.components.values().filter_map(|it| it.flash.as_ref());

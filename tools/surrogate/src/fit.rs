@@ -511,7 +511,7 @@ impl Fitting<'_> {
     }
 }
 
-/// Relative errors of loads that are validation.
+/// Relative errors of loads, of which a [`Validation`] is made.
 #[derive(Default)]
 struct Errors {
     loads: usize,

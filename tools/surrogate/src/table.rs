@@ -303,6 +303,9 @@ mod tests {
         let [read, write] = at([1.0, 8192.0, 2.0]).0;
         assert!(close(read.expect("reads").p99(), 2.0 * 8192f64.sqrt() * 2f64.exp()));
         assert!(write.is_none());
+        // A rate that was computed may be beyond the end by its rounding.
+        let last = |load: f64| table.at([0.0, 4096.0, load]);
+        assert!(last(16.0 * (1.0 + 1e-12)) == last(16.0) && last(16.0 * (1.0 + 1e-6)).is_none());
         // Between a knot with reads and one without there is no latency of reads.
         let [read, write] = at([0.25, 4096.0, 1.0]).0;
         assert!(read.is_none() && write.is_some());
@@ -339,6 +342,7 @@ mod tests {
             close(it.quantile(probability), -1000.0 * (1.0 - probability).ln(), 0.03);
         }
         assert!((0..=1000).map(|at| it.quantile(f64::from(at) / 1000.0)).is_sorted());
+        assert_eq!([-0.5, 1.5].map(|at| it.quantile(at)), [0.0, 1.0].map(|at| it.quantile(at)));
         // A few are far longer: collection of garbage, or a miss.
         let it = of((0..1000).map(|at| if at < 975 { 40_000 } else { 3_000_000 }).collect());
         close(it.mean(), 0.975 * 40.0 + 0.025 * 3000.0, 1e-3);

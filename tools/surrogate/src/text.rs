@@ -54,7 +54,7 @@ pub fn terminal(surrogate: &Surrogate) -> String {
         if !tables.holds_data {
             let _ = writeln!(
                 out,
-                "{name}: reads find nothing written, and do not access flash; --states fresh \
+                "{name}: some reads find nothing written, and do not access flash; --states fresh \
                  fills it first"
             );
         }

@@ -19,7 +19,7 @@ pub enum ImportCommand {
     Mqsim(MqsimArgs),
 }
 
-/// Where a converted scenario goes.
+/// The file of a converted scenario.
 #[derive(clap::Args)]
 struct Output {
     /// Write the scenario here instead of printing it

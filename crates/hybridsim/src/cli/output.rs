@@ -4,7 +4,7 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_engine::Fault;
 use hybridsim_report::json::pretty;
 use hybridsim_simulation::run::RunError;
-use hybridsim_simulation::state;
+use hybridsim_simulation::state::{self, NewFile};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
@@ -105,8 +105,12 @@ pub fn write_path(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Checks that the file at `path` could be written, before work of which it is the result.
 pub fn probe(path: &Path) -> Result<(), Failure> {
-    let probe = path.with_extension("partial");
-    let tried = fs::write(&probe, []).and_then(|()| fs::remove_file(&probe));
+    let new = NewFile::at(path);
+    // What reads from a pipe would take an opening for its end.
+    if new.partial() == path && !path.is_dir() {
+        return Ok(());
+    }
+    let tried = fs::write(new.partial(), []);
     tried.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 

@@ -118,7 +118,7 @@ impl Untimed<'_> {
         let mut whole_pages = true;
         for (lpn, Arrival { request, .. }) in lpns.iter_mut().zip(batch) {
             let (page, offset) = first_page(request, per_page);
-            // Of a request beyond the capacity, which fails, any page will do.
+            // A request beyond the capacity fails later, whatever page is expected.
             *lpn = Lpn(page as u32);
             whole_pages &= request.op == Op::Write
                 && (offset, request.sectors, request.flags.handle()) == (0, per_page, 0)

@@ -74,12 +74,12 @@ impl Flow {
         Ok(true)
     }
 
-    /// The priority class; `urgent` has a counterpart, of the others the name is returned.
+    /// Sets the priority of the class `URGENT`; returns the name of another class.
     pub fn priority(
         &mut self,
         by_priority: bool,
         lines: &mut TomlTable,
-    ) -> Result<Option<String>, ImportError> {
+    ) -> Result<Option<&'static str>, ImportError> {
         let Some(tag) = self.tags.take("Priority_Class") else { return Ok(None) };
         let classes = ["URGENT", "HIGH", "MEDIUM", "LOW"];
         match tag.choice(&classes.map(|class| (class, class)))? {
@@ -87,7 +87,7 @@ impl Flow {
                 lines.set("priority", "\"urgent\"", tag.comment());
                 Ok(None)
             }
-            class => Ok(Some(class.to_owned())),
+            class => Ok(Some(class)),
         }
     }
 
@@ -191,10 +191,14 @@ fn synthetic(
         let tag = hot.map_or_else(|| tags.need("Percentage_of_Hot_Region"), Ok)?;
         let hot = tag.share(100.0)?;
         lines.set("generator.hot_fraction", number(hot), tag.comment());
-        lines.set("generator.hot_probability", number(1.0 - hot), "of the rest of requests");
+        lines.set(
+            "generator.hot_probability",
+            number(1.0 - hot),
+            "the other requests are to the cold region",
+        );
     }
     if let Some(part) = tags.take("Working_Set_Percentage") {
-        // Without a sense, the whole space.
+        // MQSim takes any other percentage for 100.
         let share = part.number()?;
         if (1.0..100.0).contains(&share) {
             let span = ((share / 100.0 * space as f64) as u64 / bytes).max(1) * bytes;
@@ -207,7 +211,6 @@ fn synthetic(
         let times = format!("{{ kind = \"exponential\", mean = {mean_ms} }}");
         lines.set("generator.interarrival_ms", times, bandwidth.comment());
     }
-    tags.take("Intensity");
     let (stop, total) = (tags.need("Stop_Time")?, tags.take("Total_Requests_To_Generate"));
     match (stop.whole()?, total) {
         (0, Some(total)) => {
@@ -216,12 +219,16 @@ fn synthetic(
         (0, None) => return Err(stop.is("expected a time, or `Total_Requests_To_Generate`")),
         (ns, _) => lines.set("generator.duration", format!("\"{ns}ns\""), stop.comment()),
     }
-    let aligned = tags.flag("Generated_Aligned_Addresses")?;
+    let why = "is left out: requests are aligned to their size";
+    let aligned = tags.take("Generated_Aligned_Addresses");
     let unit = tags.take("Address_Alignment_Unit");
-    if let Some(unit) = unit
-        && (!aligned || unit.whole()? != bytes / SECTOR_BYTES)
+    if let Some(aligned) = aligned.filter(|tag| !tag.value.eq_ignore_ascii_case("true")) {
+        aligned.flag()?;
+        tags.warn(&aligned, why);
+    } else if let Some(unit) = unit
+        && unit.whole()? != bytes / SECTOR_BYTES
     {
-        tags.warn(&unit, "is left out: requests are aligned to their size");
+        tags.warn(&unit, why);
     }
     let sizes = tags.take("Request_Size_Distribution");
     let variance = tags.take("Variance_Request_Size").map_or(Ok(0.0), |tag| tag.number())?;

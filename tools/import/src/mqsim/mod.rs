@@ -12,6 +12,7 @@ use crate::table::{TomlTable, string};
 use crate::{Imported, heading, section};
 use flow::{Flow, flows_of};
 use ssd::Ssd;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tags::{Tag, Tags, parsed};
 
@@ -26,7 +27,7 @@ pub struct MqsimRequest {
     pub workload: Option<String>,
     /// The `IO_Scenario` of the workload file, counted from 1.
     pub scenario: usize,
-    /// The folder that paths of traces start from, where the scenario is to have whole ones.
+    /// The folder that paths of traces start from, for absolute paths in the scenario.
     pub folder: Option<PathBuf>,
 }
 
@@ -85,7 +86,7 @@ fn workloads(
     let share = ssd.exported / flows.len().max(1) as u64 / ssd.page * ssd.page;
     let mut host = TomlTable::default();
     let mut tables = Vec::new();
-    let mut classes: Vec<String> = Vec::new();
+    let mut classes = BTreeSet::new();
     for (at, mut flow) in flows.into_iter().enumerate() {
         let mut lines = TomlTable::default();
         let mut name = "workload".to_owned();
@@ -102,9 +103,8 @@ fn workloads(
         // One workload has the loop of the host; several have their own.
         let own_loop = if alone { &mut host } else { &mut lines };
         let closed = flow.closed_loop(limit.as_ref().map(|(depth, _)| *depth), own_loop)?;
-        if let Some((depth, tag)) = limit.take_if(|_| at == 0 && !(alone && closed)) {
+        if let Some((depth, tag)) = limit.as_ref().filter(|_| at == 0 && !(alone && closed)) {
             host.set("queue_depth", depth.to_string(), tag.comment());
-            limit = Some((depth, tag));
         }
         classes.extend(flow.priority(ssd.by_priority, &mut lines)?);
         flow.convert(ssd, if alone { ssd.exported } else { share }, closed, request, &mut lines)?;
@@ -112,8 +112,8 @@ fn workloads(
         of_config.warnings.append(&mut flow.tags.warnings);
         tables.push((name, lines));
     }
-    classes.dedup();
     if classes.len() > 1 && ssd.by_priority {
+        let classes: Vec<&str> = classes.into_iter().collect();
         let classes = classes.join(", ");
         of_config.warnings.push(format!(
             "{}: classes {classes} are served alike: give flows a `weight` with \

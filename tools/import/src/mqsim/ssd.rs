@@ -45,27 +45,31 @@ impl Ssd {
         let mut lines = TomlTable::default();
         lines.set("kind", "\"ssd\"", "");
         let names = [
-            ("Flash_Channel_Count", "channels"),
-            ("Chip_No_Per_Channel", ""),
-            ("Die_No_Per_Chip", "dies_per_channel"),
-            ("Plane_No_Per_Die", "planes_per_die"),
-            ("Block_No_Per_Plane", "blocks_per_plane"),
-            ("Page_No_Per_Block", "pages_per_block"),
+            "Flash_Channel_Count",
+            "Chip_No_Per_Channel",
+            "Die_No_Per_Chip",
+            "Plane_No_Per_Die",
+            "Block_No_Per_Plane",
+            "Page_No_Per_Block",
         ];
-        let (mut counts, mut pages, mut chips) = ([0; 6], 1u64, (1, String::new()));
-        for (count, (name, key)) in counts.iter_mut().zip(names) {
+        let (mut counts, mut comments) = ([0; 6], [const { String::new() }; 6]);
+        let mut pages = 1u64;
+        for (at, name) in names.into_iter().enumerate() {
             let tag = tags.need(name)?;
-            *count = tag.count()?;
-            pages = pages.checked_mul(*count).ok_or_else(|| tag.is("these are too many pages"))?;
-            match key {
-                "" => chips = (*count, format!("{}; ", tag.comment())),
-                "dies_per_channel" => {
-                    let (chips, comment) = std::mem::take(&mut chips);
-                    let dies = (chips * *count).to_string();
-                    lines.set(key, dies, comment + &tag.comment());
-                }
-                _ => lines.set(key, count.to_string(), tag.comment()),
-            }
+            (counts[at], comments[at]) = (tag.count()?, tag.comment());
+            let more = pages.checked_mul(counts[at]);
+            pages = more.ok_or_else(|| tag.is("these are too many pages"))?;
+        }
+        let [channels, chips, dies, planes, blocks, pages_per_block] = counts;
+        let [of_channels, of_chips, of_dies, of_planes, of_blocks, of_pages] = comments;
+        for (key, count, comment) in [
+            ("channels", channels, of_channels),
+            ("dies_per_channel", chips * dies, format!("{of_chips}; {of_dies}")),
+            ("planes_per_die", planes, of_planes),
+            ("blocks_per_plane", blocks, of_blocks),
+            ("pages_per_block", pages_per_block, of_pages),
+        ] {
+            lines.set(key, count.to_string(), comment);
         }
         let tag = tags.need("Page_Capacity")?;
         let page = tag.count()?;
@@ -87,7 +91,6 @@ impl Ssd {
         // MQSim's ratio is of the physical capacity.
         lines.set("over_provisioning", number(share / (1.0 - share)), spare.comment());
         let exported = (pages as f64 * (1.0 - share)) as u64 * page;
-        let [channels, chips, dies, planes, blocks, _] = counts;
         let counts = [channels, chips, dies, planes];
         Ok(Self { lines, counts, blocks, pages, page, exported, by_priority: false })
     }
@@ -307,7 +310,7 @@ fn collection(
     Ok(())
 }
 
-/// What is on the flash before the run.
+/// The preconditioning.
 fn precondition(
     tags: &mut Tags,
     flows: &mut [Flow],
