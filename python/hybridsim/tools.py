@@ -30,12 +30,14 @@ def mrc(
     page: str | int = "4KiB",
     format: str | None = None,
     method: Literal["auto", "aet"] = "auto",
+    belady: bool = False,
 ) -> Table:
     """Miss-ratio curves of a trace: the miss ratio by replacement policy and cache size.
 
     `policies` are names or tables (``{"kind": "slru", ...}``). `sizes` are bytes (``"64MiB"``) or
     shares of the footprint (0.1); by default some are chosen. `method` ``"aet"`` models ``lru`` by
-    average eviction time. Columns: ``policy``, ``cache_bytes``, ``miss_ratio``.
+    average eviction time; `belady` adds the optimum, which no policy goes below. Columns:
+    ``policy``, ``cache_bytes``, ``miss_ratio``.
     """
     options = [f"--page={page}"]
     options += [f"--policy={_policy(policy)}" for policy in _several(policies)]
@@ -43,6 +45,7 @@ def mrc(
     options += [f"--sizes={','.join(listed)}"] if listed else []
     options += [] if format is None else [f"--format={format}"]
     options += [] if method == "auto" else [f"--method={method}"]
+    options += ["--belady"] if belady else []
     document = _command("trace", "mrc", *options, path_text(trace))
     rows = [
         (curve["policy"], point["cache_bytes"], point["miss_ratio"])

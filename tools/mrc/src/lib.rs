@@ -11,6 +11,7 @@
 //! length. On request, `lru` is modelled by its average eviction time instead.
 
 mod aet;
+mod belady;
 mod direct;
 mod distances;
 mod exact;
@@ -69,6 +70,8 @@ pub struct Ask {
     pub pages_max: usize,
     /// The method. [`Method::Aet`] is for `lru` alone.
     pub method: Method,
+    /// Adds the curve `belady`, the optimum that no policy goes below.
+    pub belady: bool,
 }
 
 /// The curves of a trace.
@@ -157,6 +160,19 @@ impl Reports {
 /// # Errors
 /// Fails when the trace cannot be read, or a policy refuses its parameters.
 pub fn curves<R: RecordReader>(
+    mut open: impl FnMut() -> Result<R, TraceError>,
+    ask: &Ask,
+    progress: &mut OnProgress<'_>,
+) -> Result<Curves, MrcError> {
+    let mut found = curves_of_policies(&mut open, ask, progress)?;
+    if ask.belady {
+        let optimum = belady::curve(&mut open, ask, &found, progress)?;
+        found.curves.push(optimum);
+    }
+    Ok(found)
+}
+
+fn curves_of_policies<R: RecordReader>(
     mut open: impl FnMut() -> Result<R, TraceError>,
     ask: &Ask,
     progress: &mut OnProgress<'_>,

@@ -124,6 +124,12 @@ impl Sample {
         self.accesses.iter().map(|access| access.id())
     }
 
+    /// The pages of the collected accesses to one part of the sample, or to all.
+    pub fn ids_of(&self, part: Option<u32>) -> impl Iterator<Item = u32> {
+        let is_in = move |access: &&Packed| part.is_none_or(|part| part == access.part());
+        self.accesses.iter().filter(is_in).map(|access| access.id())
+    }
+
     /// Whether the collected accesses have to be processed.
     pub const fn is_full(&self) -> bool {
         self.accesses.len() >= GATHERED_MAX

@@ -43,6 +43,7 @@ fn ask(names: &[&str], sizes: &[u64], pages_max: usize) -> Ask {
         sizes: sizes.iter().map(|pages| Size::Bytes(pages * 4096)).collect(),
         pages_max,
         method: Method::Automatic,
+        belady: false,
     }
 }
 
@@ -314,4 +315,62 @@ fn reuse_times_take_one_pass_and_bounded_memory() {
     assert!(known.len() > 5 && known.windows(2).all(|pair| pair[0] >= pair[1]), "{known:?}");
     let none = of(&[], &aet(&["lru"], &[], 2_000));
     assert!(none.curves[0].points.iter().all(|point| point.miss_ratio.is_none()));
+}
+
+/// The fewest misses of any decisions about `pages`: each choice of a victim, and bypass, is tried.
+fn fewest_misses(pages: &[u64], cached: &[u64], size: usize) -> u32 {
+    let Some((page, rest)) = pages.split_first() else { return 0 };
+    if cached.contains(page) {
+        return fewest_misses(rest, cached, size);
+    }
+    let mut fewest = fewest_misses(rest, cached, size);
+    let with = |kept: Vec<u64>| {
+        let added: Vec<u64> = kept.into_iter().chain([*page]).collect();
+        fewest_misses(rest, &added, size)
+    };
+    if cached.len() < size {
+        fewest = fewest.min(with(cached.to_vec()));
+    }
+    for victim in cached {
+        let kept = cached.iter().copied().filter(|page| page != victim).collect();
+        fewest = fewest.min(with(kept));
+    }
+    fewest + 1
+}
+
+#[test]
+fn no_decisions_miss_less_than_the_optimum() {
+    let mut stream = Stream::new(11, "mrc");
+    for _ in 0..60 {
+        let pages: Vec<u64> = (0..10).map(|_| stream.below(5)).collect();
+        let found = of(&pages, &Ask { belady: true, ..ask(&["lru"], &[1, 2, 3], 1000) });
+        assert_eq!(found.curves[1].policy, "belady");
+        for (size, point) in [1, 2, 3].into_iter().zip(&found.curves[1].points) {
+            let fewest = f64::from(fewest_misses(&pages, &[], size)) / pages.len() as f64;
+            assert_eq!(point.miss_ratio, Some(fewest), "{pages:?}, {size}");
+        }
+    }
+}
+
+#[test]
+fn every_policy_misses_at_least_as_often_as_the_optimum() {
+    let pages = skewed(20_000, 2_000);
+    let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.description.name).collect();
+    let sizes = [16, 100, 400, 1_000, 1_500];
+    let exact = of(&pages, &Ask { belady: true, ..ask(&names, &sizes, 5_000) });
+    let (optimum, policies) = exact.curves.split_last().expect("the optimum is last");
+    for (at, least) in optimum.points.iter().enumerate() {
+        for curve in policies {
+            let (least, ratio) = (least.miss_ratio, curve.points[at].miss_ratio);
+            assert!(least <= ratio, "{} at {at}: {ratio:?}, {least:?}", curve.policy);
+        }
+    }
+    let sampled = of(&pages, &Ask { belady: true, ..ask(&["lru"], &sizes, 1_024) });
+    let sampled = &sampled.curves.last().expect("the optimum").points;
+    assert_eq!(sampled[0].miss_ratio, None, "too small for the sample");
+    for (point, exact) in sampled[1..].iter().zip(&optimum.points[1..]) {
+        let (ratio, exact) = (point.miss_ratio.expect("a ratio"), exact.miss_ratio.expect("exact"));
+        let error = point.error.expect("an error");
+        assert!((ratio - exact).abs() <= error.max(0.02), "{ratio} of {exact} +- {error}");
+    }
 }

@@ -41,6 +41,9 @@ pub struct MrcArgs {
     /// Method of computing the curves
     #[arg(long, value_enum, default_value_t = MethodArg::Auto)]
     method: MethodArg,
+    /// Add the optimum, `belady`: no policy has fewer misses, even with all later accesses known
+    #[arg(long)]
+    belady: bool,
     /// Draw the curves into this file, as SVG
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -147,6 +150,7 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         sizes: args.sizes.clone(),
         pages_max: args.sample as usize,
         method,
+        belady: args.belady,
     };
     let options = args.open.options(registry)?;
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();

@@ -164,6 +164,7 @@ fn study(registry: &Registry, args: &PlanArgs) -> Result<(Profile, Curves), Fail
         sizes: Vec::new(),
         pages_max: SAMPLE_PAGES,
         method: Method::Automatic,
+        belady: false,
     };
     let open = || open_with(&formats, &args.trace, &options);
     let curves = hybridsim_mrc::curves(open, &ask, &mut on_progress);

@@ -1,0 +1,94 @@
+//! The optimum: the miss ratio below which no policy goes, even with all later accesses known.
+//!
+//! A cache that evicts the page, the new one included, whose next access is farthest away (L. A.
+//! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal,
+//! 1966; with bypass). It needs the whole sample in memory.
+
+use super::simulate::{MINIATURE_PAGES_MIN, PARTS, Sample, error};
+use super::{Ask, Curve, Curves, MrcError, OnProgress, Point, each};
+use hybridsim_engine::{Op, SECTOR_BYTES};
+use hybridsim_simulation::parallel::{parallel_map, processors};
+use hybridsim_workload::profile::blocks;
+use hybridsim_workload::record::{RecordReader, TraceError};
+use std::collections::BTreeSet;
+
+const NEVER: u32 = u32::MAX;
+
+/// The curve for the sizes of `found`, on a sample of the pages of the trace that `open` opens.
+pub fn curve<R: RecordReader>(
+    mut open: impl FnMut() -> Result<R, TraceError>,
+    ask: &Ask,
+    found: &Curves,
+    progress: &mut OnProgress<'_>,
+) -> Result<Curve, MrcError> {
+    let page_sectors = found.page_bytes / SECTOR_BYTES;
+    let mut level = 0;
+    while found.pages >> level > ask.pages_max as u64 {
+        level += 1;
+    }
+    let sample = loop {
+        let mut sample = Sample::new(level);
+        each(&mut open()?, progress, |record| {
+            let is_write = record.request.op == Op::Write;
+            if !sample.is_full() {
+                blocks(&record.request, page_sectors).for_each(|page| sample.note(page, is_write));
+            }
+        })?;
+        sample.finish();
+        if !sample.is_full() {
+            break sample;
+        }
+        level += 1;
+    };
+    let sizes = found.curves.first().map_or(&[][..], |curve| &curve.points);
+    let parts: &[Option<u32>] =
+        if level == 0 { &[None] } else { &[None, Some(0), Some(1), Some(2), Some(3)] };
+    let mut ratios = vec![Vec::new(); sizes.len()];
+    for part in parts {
+        let level = level + if part.is_some() { PARTS.ilog2() } else { 0 };
+        let next = next_accesses(&sample, *part);
+        let ratio = |point: &Point| {
+            let pages = (point.cache_bytes / found.page_bytes >> level).max(1);
+            let misses = misses(&next, pages as usize) << level;
+            (misses as f64 / found.accesses as f64).clamp(0.0, 1.0)
+        };
+        let simulated = parallel_map(sizes.iter().collect(), processors(), ratio, |_, _| ());
+        ratios.iter_mut().zip(simulated).for_each(|(list, ratio)| list.push(ratio));
+    }
+    let point = |(point, ratios): (&Point, Vec<f64>)| {
+        let is_small = point.cache_bytes / found.page_bytes >> level < MINIATURE_PAGES_MIN;
+        let known = found.accesses > 0 && (level == 0 || !is_small);
+        Point {
+            cache_bytes: point.cache_bytes,
+            miss_ratio: ratios.first().copied().filter(|_| known),
+            error: (known && level > 0).then(|| error(ratios[0], &ratios[1..])),
+        }
+    };
+    let points = sizes.iter().zip(ratios).map(point).collect();
+    Ok(Curve { policy: "belady".to_owned(), method: "simulation", points })
+}
+
+/// Of each access to `part` of the sample, the number of the next one to the same page.
+fn next_accesses(sample: &Sample, part: Option<u32>) -> Vec<u32> {
+    let ids: Vec<u32> = sample.ids_of(part).collect();
+    let mut later = vec![NEVER; sample.pages()];
+    let mut next = vec![NEVER; ids.len()];
+    for (at, id) in ids.iter().enumerate().rev() {
+        next[at] = std::mem::replace(&mut later[*id as usize], at as u32);
+    }
+    next
+}
+
+/// Misses of a cache of `pages` pages.
+fn misses(next: &[u32], pages: usize) -> u64 {
+    // Next accesses of the cached pages.
+    let mut cached = BTreeSet::new();
+    let mut misses = 0;
+    for (at, next) in next.iter().enumerate() {
+        misses += u64::from(!cached.remove(&(at as u32)));
+        if *next != NEVER && cached.insert(*next) && cached.len() > pages {
+            cached.pop_last();
+        }
+    }
+    misses
+}
