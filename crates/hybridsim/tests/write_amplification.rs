@@ -116,6 +116,18 @@ fn refused(args: &[&str], code: i32, word: &str) {
 const OVERWRITES: &str = "generator = { kind = \"uniform\", requests = 12000, read = 0.2 }";
 
 #[test]
+fn life_is_what_every_block_endures_divided_by_the_amplification() {
+    let load = "generator = { kind = \"uniform\", requests = 60000, read = 0.0 }";
+    let results =
+        counted(&text_of(load, "endurance = 700\nprecondition = \"steady\""), &[]).results;
+    let physical = 4.0 * 40.0 * 32.0 * 4096.0;
+    let amplification = results.write_amplification.expect("it writes");
+    let expected = 700.0 * physical / amplification;
+    let life = results.life_host_bytes.expect("it erases");
+    assert!((life / expected - 1.0).abs() < 0.01, "{life} and {expected}");
+}
+
+#[test]
 fn every_translation_layer_performs_the_operations_of_a_run() {
     let registry = standard();
     for entry in registry.descriptions("ftl").filter(|entry| entry.name != "raw") {

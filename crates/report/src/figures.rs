@@ -1,9 +1,10 @@
 //! The metrics of the summary table, with units and number of digits.
 
 use hybridsim_observe::RunResults;
-use hybridsim_observe::results::{Redundancy, TenantResult};
+use hybridsim_observe::results::{Component, Lifetime, Redundancy, TenantResult};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric of all runs, formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,25 @@ const BYTES_RATE: &[Unit] = &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, 
 const BYTES: &[Unit] = &[(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")];
 const ENERGY: &[Unit] = &[(1e-6, "µJ"), (1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")];
 const SHARE: &[Unit] = &[(0.01, "%")];
+/// Units of bytes that a device endures.
+pub(crate) const WRITTEN: &[Unit] = &[(1e9, "GB"), (1e12, "TB"), (1e15, "PB")];
+/// Units of days.
+pub(crate) const LIFE: &[Unit] = &[(1.0 / 24.0, "h"), (1.0, "days"), (365.25, "years")];
+
+/// Days of the warranty that drive writes per day are stated for: five years.
+const WARRANTY_DAYS: f64 = 5.0 * 365.25;
+
+/// Drive writes per day over five years of a drive with these constants that endures
+/// `host_bytes` of writes.
+pub fn drive_writes_per_day(constants: &BTreeMap<String, f64>, host_bytes: f64) -> Option<f64> {
+    let capacity = constants.get("exported_pages")? * constants.get("page_bytes")?;
+    (capacity > 0.0).then(|| host_bytes / capacity / WARRANTY_DAYS)
+}
+
+/// Bytes that a device endures, in words.
+pub fn written(bytes: f64) -> String {
+    one(WRITTEN, bytes)
+}
 
 /// A percentile, if at least ten requests exceed it.
 fn percentile(run: &RunResults, beyond: f64, value: Option<u64>) -> Option<f64> {
@@ -50,6 +70,15 @@ fn has_warmup(run: &RunResults) -> bool {
 fn redundancy(run: &RunResults, value: fn(&Redundancy) -> Option<u64>) -> Option<f64> {
     let arrays = run.components.values().filter_map(|component| component.redundancy.as_ref());
     arrays.filter_map(value).max().map(|ns| ns as f64)
+}
+
+/// The flash device whose life ends first.
+fn shortest_life<'a>(run: &'a RunResults) -> Option<(&'a Lifetime, &'a BTreeMap<String, f64>)> {
+    let life = |component: &'a Component| {
+        component.flash.as_ref()?.lifetime.as_ref().filter(|life| life.days_even.is_some())
+    };
+    let all = run.components.values().filter_map(|it| Some((life(it)?, &it.constants)));
+    all.min_by(|(a, _), (b, _)| a.days_even.partial_cmp(&b.days_even).unwrap_or(Ordering::Equal))
 }
 
 const KINDS: &[Kind] = &[
@@ -86,6 +115,12 @@ const KINDS: &[Kind] = &[
     ("Flash", "Store amplification", COUNT, |run| run.application?.write_amplification),
     ("Flash", "Total amplification", COUNT, |run| run.application?.total_write_amplification),
     ("Flash", "Erases", COUNT, |run| run.totals.erases.map(|erases| erases as f64)),
+    ("Flash", "Host writes left (TBW)", WRITTEN, |run| shortest_life(run)?.0.host_bytes_left),
+    ("Flash", "Drive writes a day, 5 years", COUNT, |run| {
+        let (life, constants) = shortest_life(run)?;
+        drive_writes_per_day(constants, life.host_bytes_left?)
+    }),
+    ("Flash", "Life at this rate", LIFE, |run| shortest_life(run)?.0.days_even),
     ("Cache", "Hit ratio", SHARE, |run| run.totals.hit_ratio),
     ("Cache", "Read hit ratio", SHARE, |run| run.totals.read_hit_ratio),
     ("Cache", "Write hit ratio", SHARE, |run| run.totals.write_hit_ratio),

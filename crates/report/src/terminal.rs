@@ -1,7 +1,7 @@
 //! Results as a table for terminals.
 
 use crate::column::Numbers;
-use crate::figures::{Figure, NONE, Unit, figures, number, one};
+use crate::figures::{Figure, LIFE, NONE, WRITTEN, figures, number, one};
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::Lifetime;
 use std::fmt::Write;
@@ -11,11 +11,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const NAME_WIDTH_MAX: usize = 24;
 /// The widest table; with longer names of runs it has numbers and a legend above.
 const TABLE_WIDTH_MAX: usize = 120;
-
-/// Units of bytes that a device endures.
-const WRITTEN: &[Unit] = &[(1e9, "GB"), (1e12, "TB"), (1e15, "PB")];
-/// Units of days.
-const LIFE: &[Unit] = &[(1.0 / 24.0, "h"), (1.0, "days"), (365.25, "years")];
 
 /// Formatting of terminal output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Source, prepare};
-use hybridsim_flash::Cause;
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::ops::OpCounts;
+use hybridsim_flash::{Cause, SLC_ENDURANCE};
 use hybridsim_observe::Label;
 use hybridsim_observe::results::{Application, EraseCount, ratio};
 use hybridsim_ssd::device::{Served, Untimed};
@@ -83,6 +83,9 @@ pub struct WriteAmplification {
     pub host_bytes: u64,
     /// Bytes programmed in all.
     pub programmed_bytes: u64,
+    /// Bytes of the host that erase every block as often as it endures, at the erases per byte of
+    /// this run; `null` when nothing was erased.
+    pub life_host_bytes: Option<f64>,
     /// Pages programmed for the host.
     pub host_programs: u64,
     /// Pages programmed by garbage collection.
@@ -179,6 +182,7 @@ pub fn count(
     results.component.clone_from(&path);
     let component = &scenario.components[scenario.system];
     let small_spare = warnings::small_spare(component, &constants);
+    results.life_host_bytes = life_host_bytes(&results, &constants);
     results.constants = constants.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     let mut notes = warnings::without_effect_untimed(scenario, registry);
     notes.extend(warnings.list());
@@ -387,6 +391,16 @@ impl Counting<'_> {
             ..WriteAmplification::default()
         }
     }
+}
+
+fn life_host_bytes(results: &WriteAmplification, constants: &[(&str, f64)]) -> Option<f64> {
+    let constant = |wanted: &str| constants.iter().find(|it| it.0 == wanted).map(|it| it.1);
+    // Blocks in SLC mode endure more, and are not erased as often.
+    if constant(SLC_ENDURANCE).is_some() {
+        return None;
+    }
+    let erases = constant("endurance")? * constant("blocks")?;
+    ratio(erases * results.host_bytes as f64, results.erases as f64)
 }
 
 /// Erases in each plane below which there is no mean of them.

@@ -6,7 +6,7 @@ use super::progress::{Progress, Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
 use hybridsim_report::chart;
-use hybridsim_report::figures::number;
+use hybridsim_report::figures::{drive_writes_per_day, number, written};
 use hybridsim_report::json::pretty;
 use hybridsim_report::study::{Axis, Curve, Plot};
 use hybridsim_simulation::memory;
@@ -194,6 +194,7 @@ fn points_table(keys: &[String], rows: &[(&Point, &Outcome)]) -> String {
         "other programs",
         "erases",
         "erases/block max",
+        "life",
     ]);
     let mut lines: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
     let (mut errors, mut warnings) = (Vec::new(), Vec::<String>::new());
@@ -214,7 +215,7 @@ fn points_table(keys: &[String], rows: &[(&Point, &Outcome)]) -> String {
     aligned(&lines) + &warnings + &errors.concat()
 }
 
-fn cells(results: &WriteAmplification) -> [String; 5] {
+fn cells(results: &WriteAmplification) -> [String; 6] {
     let wear = results.erase_count.map_or(0, |count| count.max);
     [
         results.write_amplification.map_or_else(|| "-".to_owned(), number),
@@ -222,6 +223,7 @@ fn cells(results: &WriteAmplification) -> [String; 5] {
         number((results.programs - results.host_programs) as f64),
         number(results.erases as f64),
         number(wear as f64),
+        results.life_host_bytes.map_or_else(|| "-".to_owned(), written),
     ]
 }
 
@@ -281,6 +283,12 @@ fn table(results: &WriteAmplification) -> String {
         let (mean, deviation) = (number(count.mean), number(count.stddev));
         let text = format!("min {min}, mean {mean}, max {max}, standard deviation {deviation}");
         rows.push(("erases of a block", text));
+    }
+    if let Some(bytes) = results.life_host_bytes {
+        let daily = drive_writes_per_day(&results.constants, bytes).map_or_else(none, number);
+        let text =
+            format!("{} of host writes, {daily} drive writes a day for 5 years", written(bytes));
+        rows.push(("life, evenly worn", text));
     }
     rows.push(("free blocks at the end", whole(results.free_blocks_end)));
     let label = &results.label;
