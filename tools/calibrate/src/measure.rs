@@ -3,8 +3,7 @@
 use super::{CalibrateError, Kind, Reading};
 use hybridsim_engine::Stream;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -73,15 +72,40 @@ pub fn measure(what: &Measure) -> Result<(u64, Vec<Reading>), CalibrateError> {
 fn open(what: &Measure) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(what.write);
-    if !what.buffered {
-        options.custom_flags(libc::O_DIRECT | if what.write { libc::O_DSYNC } else { 0 });
-    }
-    options.open(&what.path)
+    if what.buffered { options.open(&what.path) } else { open_direct(options, what) }
+}
+
+/// Opens past the page cache; writes return when they are on the medium.
+#[cfg(not(any(windows, target_vendor = "apple")))]
+fn open_direct(mut options: OpenOptions, what: &Measure) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = OFlags::DIRECT | if what.write { OFlags::DSYNC } else { OFlags::empty() };
+    options.custom_flags(flags.bits() as i32).open(&what.path)
+}
+
+#[cfg(target_vendor = "apple")]
+fn open_direct(mut options: OpenOptions, what: &Measure) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_nocache};
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = if what.write { OFlags::DSYNC } else { OFlags::empty() };
+    let file = options.custom_flags(flags.bits() as i32).open(&what.path)?;
+    fcntl_nocache(&file, true)?;
+    Ok(file)
+}
+
+#[cfg(windows)]
+fn open_direct(mut options: OpenOptions, what: &Measure) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    const FILE_FLAG_NO_BUFFERING: u32 = 0x2000_0000;
+    const FILE_FLAG_WRITE_THROUGH: u32 = 0x8000_0000;
+    let through = if what.write { FILE_FLAG_WRITE_THROUGH } else { 0 };
+    options.custom_flags(FILE_FLAG_NO_BUFFERING | through).open(&what.path)
 }
 
 fn hint(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EINVAL) => format!(
+    match error.kind() {
+        io::ErrorKind::InvalidInput => format!(
             "{error}: its file system has no direct I/O; measure a device or a file elsewhere, or \
              add --buffered, which measures the page cache as well"
         ),
@@ -91,16 +115,16 @@ fn hint(error: &io::Error) -> String {
 
 /// Size of a file or a block device, whose metadata say zero.
 fn size(file: &File) -> io::Result<u64> {
-    use std::io::{Seek, SeekFrom};
     let mut file = file;
     file.seek(SeekFrom::End(0))
 }
 
-fn one(file: &File, kind: Kind, buffer: &mut [u8], at: u64) -> io::Result<f64> {
+fn one(mut file: &File, kind: Kind, buffer: &mut [u8], at: u64) -> io::Result<f64> {
+    file.seek(SeekFrom::Start(at))?;
     let began = Instant::now();
     match kind {
-        Kind::Read => file.read_exact_at(buffer, at)?,
-        Kind::Write | Kind::ScatteredWrite => file.write_all_at(buffer, at)?,
+        Kind::Read => file.read_exact(buffer)?,
+        Kind::Write | Kind::ScatteredWrite => file.write_all(buffer)?,
     }
     Ok(began.elapsed().as_nanos() as f64)
 }
