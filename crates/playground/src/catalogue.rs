@@ -1,10 +1,9 @@
 //! The scenarios and presets that the program contains.
 
+use hybridsim_data::EXAMPLES;
 use hybridsim_simulation::{presets, state};
-use include_dir::{Dir, File, include_dir};
+use include_dir::{Dir, File};
 use serde_json::{Value, json};
-
-static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// Version, examples and presets.
 pub fn catalogue() -> Value {

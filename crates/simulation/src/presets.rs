@@ -5,10 +5,9 @@
 
 use crate::text;
 use hybridsim_config::diagnostic::SourceText;
-use include_dir::{Dir, include_dir};
+use hybridsim_data::PRESETS;
+use include_dir::Dir;
 use std::path::Path;
-
-static PRESETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Names of all embedded presets with the first comment line of each, sorted by name.
 pub fn list() -> Vec<(String, String)> {

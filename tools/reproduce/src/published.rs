@@ -2,15 +2,13 @@
 
 use crate::claim::Order;
 use crate::variants::Setting;
+use hybridsim_data::PAPERS;
 use hybridsim_report::study::{Axis, Curve, Plot};
-use include_dir::{Dir, include_dir};
+use include_dir::Dir;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-
-/// The scenarios and claims of all sources.
-pub static PAPERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
 
 /// The claims of one source.
 #[derive(Debug, Deserialize)]

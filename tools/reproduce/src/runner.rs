@@ -1,9 +1,9 @@
 //! Runs the scenarios of an experiment in parallel, profiles workloads, finds measured data.
 
 use crate::Setting;
-use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
+use hybridsim_data::PAPERS;
 use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
 use hybridsim_observe::results::TenantResult;
 use hybridsim_observe::{Detail, LatencyFold, Pictures, RunResults};

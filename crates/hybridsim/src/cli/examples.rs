@@ -2,12 +2,10 @@
 
 use super::output::{Failure, note};
 use clap::Args;
-use include_dir::{Dir, File, include_dir};
+use hybridsim_data::{EXAMPLES, WORKLOADS};
+use include_dir::{Dir, File};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
-static WORKLOADS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
 
 #[derive(Args)]
 pub struct ExamplesArgs {

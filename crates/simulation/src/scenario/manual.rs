@@ -1,12 +1,14 @@
 //! Words that the manual defines in tables: result keys, the glossary, what other tools call
 //! things, and the keys of the papers.
 
+use hybridsim_data::{BIBLIOGRAPHY, GLOSSARY, RESULTS, WORDS};
+
 /// Each page with what its words are.
 const PAGES: [(&str, &str); 4] = [
-    ("key of results", include_str!("../../../../docs/reference/results.md")),
-    ("glossary", include_str!("../../../../docs/reference/glossary.md")),
-    ("other tools", include_str!("../../../../docs/reference/words.md")),
-    ("source", include_str!("../../../../docs/papers/bibliography.md")),
+    ("key of results", RESULTS),
+    ("glossary", GLOSSARY),
+    ("other tools", WORDS),
+    ("source", BIBLIOGRAPHY),
 ];
 
 /// A row of a table: the words it defines, and where and how.

@@ -10,13 +10,11 @@ use super::amplification::page_us;
 use crate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
+use hybridsim_data::DRIVE_SCENARIO;
 use hybridsim_observe::{Detail, Pictures};
 use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
-
-/// The scenario that [`SaturatedDrive::settings`] completes.
-pub const SCENARIO: &str = include_str!("../../../../papers/ssd/drive.toml");
 
 /// Bytes of a gibibyte.
 pub(super) const GIB: f64 = (1_u64 << 30) as f64;
@@ -159,7 +157,7 @@ impl SaturatedDrive {
         (blocks - SPARE_BLOCKS) / blocks * self.hidden_gib > self.user_gib
     }
 
-    /// Settings that complete [`SCENARIO`] to the drive under `load`, which goes to a share `range`
+    /// Settings that complete [`DRIVE_SCENARIO`] to the drive under `load`, which goes to a share `range`
     /// of the exported capacity and writes that share `writes` times.
     pub fn settings(&self, load: Load, range: f64, writes: f64) -> Vec<Setting> {
         // Two pages more, as the simulator rounds the exported capacity down.
@@ -212,7 +210,7 @@ impl SaturatedDrive {
         shapes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap_or((blocks, of_chip))
     }
 
-    /// The outcome of a run of [`SCENARIO`] with [`SaturatedDrive::settings`].
+    /// The outcome of a run of [`DRIVE_SCENARIO`] with [`SaturatedDrive::settings`].
     pub fn outcome(&self, pictures: &Pictures) -> Outcome {
         let series = &pictures.series;
         let end = pictures.end_ns as f64;
@@ -255,7 +253,7 @@ impl SaturatedDrive {
         (load, range, writes): (Load, f64, f64),
     ) -> Result<Outcome, CalibrateError> {
         let failed = |message: String| CalibrateError::Fit(format!("{name}: {message}"));
-        let source = SourceText { name: name.to_owned(), text: SCENARIO.to_owned() };
+        let source = SourceText { name: name.to_owned(), text: DRIVE_SCENARIO.to_owned() };
         let sets = self.settings(load, range, writes);
         let sets = sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let input = Input { source, base: PathBuf::new(), sets, trace: None };

@@ -16,7 +16,7 @@ mod series;
 mod tests;
 
 pub use amplification::{golden, page_us, residual, two_times};
-pub use drive::{Collector, Load, Outcome, SCENARIO, SaturatedDrive, Setting, simulated_us};
+pub use drive::{Collector, Load, Outcome, SaturatedDrive, Setting, simulated_us};
 pub use log::{CounterLog, CounterReading, Window};
 pub use series::{CounterSeries, Quantity, Series};
 
@@ -24,6 +24,7 @@ use crate::CalibrateError;
 use crate::start::{CalibratedKind, Start};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
+use hybridsim_data::DRIVE_SCENARIO;
 use search::Search;
 use serde::Serialize;
 use std::path::Path;
@@ -336,9 +337,9 @@ impl CounterCalibration<'_> {
         ))
     }
 
-    /// [`SCENARIO`] with the fitted drive in place of its own.
+    /// [`DRIVE_SCENARIO`] with the fitted drive in place of its own.
     fn scenario(&self) -> String {
-        let mut root: Table = SCENARIO.parse().expect("the scenario of the program is TOML");
+        let mut root: Table = DRIVE_SCENARIO.parse().expect("the scenario of the program is TOML");
         let settings = self.drive.settings(Load::Uniform, 1.0, 1.0);
         for (key, value) in settings.iter().filter(|(key, _)| key.starts_with("component.")) {
             let value: Table = format!("it = {value}").parse().expect("settings are TOML");

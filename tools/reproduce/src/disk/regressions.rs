@@ -2,6 +2,7 @@
 
 use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use hybridsim_data::OPEN_REGRESSION;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{FileSource, Request, Trace, disksim};
 use serde::Deserialize;
@@ -35,7 +36,6 @@ struct Regression {
 /// The scenario whose parameter file is part of the program: written for this project, as the data
 /// folder does not have it.
 const OPEN: &str = "synthopen";
-const OPEN_FILE: &str = include_str!("../../../../papers/disk/synthopen.parv");
 
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let folder = runner.data("disksim")?;
@@ -81,7 +81,7 @@ struct WithOpen(SearchPath);
 impl FileSource for WithOpen {
     fn read(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
         match Path::new(name).file_stem().and_then(|stem| stem.to_str()) {
-            Some(OPEN) => Ok((name.to_owned(), OPEN_FILE.to_owned())),
+            Some(OPEN) => Ok((name.to_owned(), OPEN_REGRESSION.to_owned())),
             _ => self.0.read(name, from),
         }
     }
