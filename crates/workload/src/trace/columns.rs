@@ -106,6 +106,17 @@ const NAMES: [(&str, &[&str]); 4] = [
     ("size", &["size", "length", "len", "bytes", "sectors", "count", "io_size", "nbytes"]),
 ];
 
+/// Whether the first line names the columns that are needed.
+pub(super) fn is_named(head: &FileHead<'_>) -> bool {
+    NAMES.iter().all(|(_, names)| named(first_line(head), names).is_some())
+}
+
+/// The column of the line that has one of the names, as it is written there.
+fn named<'a>(line: &'a [u8], names: &[&str]) -> Option<&'a [u8]> {
+    let called = |text: &&[u8]| names.iter().any(|it| text.eq_ignore_ascii_case(it.as_bytes()));
+    split(line, separator(line)).find(called)
+}
+
 /// A description of the columns that the first line names, or of numbers alone, for the user to
 /// complete with units.
 pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
@@ -115,18 +126,15 @@ pub(super) fn suggestion(head: &FileHead<'_>) -> Option<String> {
         let numbers = "time = \"\", op = \"\", offset = \"1\", size = \"\", unit = \"4KiB\"";
         return Some(format!("{{ kind = \"columns\", {numbers} }}"));
     }
-    let first = first_line(head);
-    let separator = separator(first);
     let mut out = "{ kind = \"columns\"".to_owned();
     let (mut time_unit, mut unit) = ("s", "1B");
     for (key, names) in NAMES {
-        let called = |text: &&[u8]| names.iter().any(|it| text.eq_ignore_ascii_case(it.as_bytes()));
-        let name = split(first, separator).find(called)?;
-        let name = String::from_utf8_lossy(name);
+        let name = String::from_utf8_lossy(named(first_line(head), names)?);
         out += &format!(", {key} = \"{name}\"");
         match (key, &*name.to_lowercase()) {
             ("time", suffixed) if suffixed.contains('_') => {
-                time_unit = ["ms", "us", "ns"].into_iter().find(|it| suffixed.ends_with(it))?;
+                let mut units = ["ms", "us", "ns"].into_iter();
+                time_unit = units.find(|it| suffixed.ends_with(it)).unwrap_or("s");
             }
             ("offset", "lba" | "sector") => unit = "512B",
             _ => {}
@@ -476,6 +484,9 @@ mod tests {
                       unit = \"4KiB\" }";
         assert_eq!(suggestion(&head("0x10\n17\n")).as_deref(), Some(expect));
         assert_eq!(suggestion(&head("0x10\nx\n")), None);
+        let expect = "{ kind = \"columns\", time = \"time_s\", op = \"RW\", offset = \"lba\", size = \
+                      \"size\", time_unit = \"s\", unit = \"512B\" }";
+        assert_eq!(suggestion(&head("size,time_s,lba,RW\n8,0.1,64,R\n")).as_deref(), Some(expect));
         assert_eq!(suggestion(&head("\n")), None);
     }
 

@@ -73,7 +73,8 @@ pub(super) fn choose<'a>(
 ) -> Result<Choice<'a>, String> {
     let candidates: Vec<_> = entries.iter().map(|entry| ((entry.sniff)(head), entry)).collect();
     let best = candidates.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
-    if best == Confidence::No {
+    // Names of columns outweigh lines that might be read as something else.
+    if best == Confidence::No || (best < Confidence::Likely && columns::is_named(head)) {
         const NUMBERS: &str =
             "{ kind = \"columns\", time = \"1\", op = \"2\", offset = \"3\", size = \"4\" }";
         let columns = match columns::suggestion(head) {

@@ -330,6 +330,9 @@ fn nothing_to_read() {
         assert!(records.is_empty() && end.is_err());
     }
     check(&folder.file(b"hello world\n"), None, "matches no known trace format");
+    // Two records of oracleGeneral could have these bytes.
+    let named = b"size,ts,lba,rw\n4096,0.1,100,R\n4096,0.2,108,W\n";
+    check(&folder.file(named), None, "time = \"ts\", op = \"rw\", offset = \"lba\"");
     check(&folder.file(b"hello world\n"), Some("spcc"), "there is no trace format \"spcc\"");
     check(&folder.file(&gzip(b"")), None, "decompresses to nothing");
     check(&folder.file(&gzip(b"")), Some("spc"), "decompresses to nothing");
