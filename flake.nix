@@ -25,7 +25,7 @@
             "--package"
             "hybridsim"
           ];
-          # They take an hour and a browser.
+          # The tests take an hour and need a browser.
           doCheck = false;
           meta = {
             license = with pkgs.lib.licenses; [

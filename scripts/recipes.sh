@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# Writes the recipes of conda-forge and Homebrew for a release.
+# Prints a recipe of packaging/ for a release.
 #
-#   scripts/recipes.sh ARCHIVE URL HOMEPAGE OUT
+#   scripts/recipes.sh RECIPE ARCHIVE URL HOMEPAGE
 #
-# ARCHIVE is the source distribution that users will download from URL.
+# RECIPE is conda/recipe.yaml or homebrew/hybridsim.rb; ARCHIVE is what users will download from
+# URL: the source distribution for conda, the archive of the tag for Homebrew.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-[ $# = 4 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-archive=$1 url=$2 homepage=$3 out=$4
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-hash=$(sha256sum "$archive" | cut -d ' ' -f 1)
-for recipe in conda/recipe.yaml homebrew/hybridsim.rb; do
-    mkdir -p "$out/$(dirname "$recipe")"
-    sed -e "s|@VERSION@|$version|; s|@URL@|$url|; s|@SHA256@|$hash|; s|@HOMEPAGE@|$homepage|" \
-        "packaging/$recipe" >"$out/$recipe"
-    if grep '@[A-Z0-9]*@' "$out/$recipe"; then
-        echo "$out/$recipe: a value is missing" >&2
-        exit 1
-    fi
-done
+if [ $# != 4 ]; then
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+root=$(dirname "$0")/..
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+hash=$(sha256sum "$2" | cut -d ' ' -f 1)
+filled=$(sed "s|@VERSION@|$version|; s|@URL@|$3|; s|@SHA256@|$hash|; s|@HOMEPAGE@|$4|" \
+    "$root/packaging/$1")
+if grep '@[A-Z0-9]*@' <<<"$filled" >&2; then
+    echo "$1: a value is missing" >&2
+    exit 1
+fi
+echo "$filled"

@@ -30,6 +30,8 @@ VERDICTS = ("reproduced", "differs", "undecided", "not-comparable", "given")
 DEMERITS = re.compile(
     r"^\| ([A-Z][^|]+?) \| \**([\d.]+)\** \| ([\d.]+) \| ([\d.]+) \|", re.MULTILINE
 )
+# Fill levels that the drive was fitted to, in per cent (docs/models/measured-ssds.md).
+FITTED = (50, 80, 100)
 FILL = re.compile(r"^Micron 7450 MAX 800GB: uniform writes to (\d+) % of it, write amplification$")
 
 
@@ -55,9 +57,6 @@ def claims(rows):
 
 def demerits(rows, picture):
     """The demerit of each disk, beside DiskSim's and the floor."""
-    page = (Path(__file__).parent.parent / "docs" / "models" / "disk.md").read_text()
-    table = page.split("| drive | hybridsim | DiskSim | floor")[1].split("\n\n")[0]
-    others = {it[0]: (float(it[2]), float(it[3])) for it in DEMERITS.findall(table)}
     ours = {
         row["claim"].split(":")[0]: row["ours"]
         for row in rows
@@ -65,6 +64,9 @@ def demerits(rows, picture):
     }
     if not ours:
         return
+    page = (Path(__file__).parent.parent / "docs" / "models" / "disk.md").read_text()
+    table = page.split("| drive | hybridsim | DiskSim | floor")[1].split("\n\n")[0]
+    others = {it[0]: (float(it[2]), float(it[3])) for it in DEMERITS.findall(table)}
     figure, axes = pyplot.subplots(figsize=(6.4, 3), layout="constrained")
     places = range(len(ours))
     disksim, floor = ([others[name][at] for name in ours] for at in (0, 1))
@@ -81,7 +83,7 @@ def demerits(rows, picture):
 def amplification(rows, picture):
     """Write amplification by fill level, measured and simulated."""
     found = [
-        (int(match[1]), row["published"], row["ours"], row["verdict"] == "given")
+        (int(match[1]), row["published"], row["ours"], int(match[1]) in FITTED)
         for row in rows
         if (match := FILL.match(row["claim"]))
     ]

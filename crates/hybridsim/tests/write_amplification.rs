@@ -125,6 +125,9 @@ fn life_is_what_every_block_endures_divided_by_the_amplification() {
     let expected = 700.0 * physical / amplification;
     let life = results.life_host_bytes.expect("it erases");
     assert!((life / expected - 1.0).abs() < 0.01, "{life} and {expected}");
+    let worn = text_of(load, "endurance = 700\nprecondition = \"steady\"\ninitial_wear = 0.9");
+    let worn = counted(&worn, &[]).results.life_host_bytes.expect("it erases");
+    assert!((worn / life - 0.1).abs() < 0.001, "{worn} of {life}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_engine::{Arrival, Component, Fault, PreparedStates, SimTime, Source, prepare};
 use hybridsim_flash::ftl::EXPECTED_MAX;
 use hybridsim_flash::ops::OpCounts;
-use hybridsim_flash::{Cause, SLC_ENDURANCE};
+use hybridsim_flash::{Cause, INITIAL_ERASES, SLC_ENDURANCE};
 use hybridsim_observe::Label;
 use hybridsim_observe::results::{Application, EraseCount, ratio};
 use hybridsim_ssd::device::{Served, Untimed};
@@ -83,8 +83,8 @@ pub struct WriteAmplification {
     pub host_bytes: u64,
     /// Bytes programmed in all.
     pub programmed_bytes: u64,
-    /// Bytes of the host that erase every block as often as it endures, at the erases per byte of
-    /// this run; `null` when nothing was erased.
+    /// Bytes of the host that a drive with `initial_wear`, evenly worn, endures in all: at the erases
+    /// per byte of this run; `null` when nothing was erased.
     pub life_host_bytes: Option<f64>,
     /// Pages programmed for the host.
     pub host_programs: u64,
@@ -399,7 +399,8 @@ fn life_host_bytes(results: &WriteAmplification, constants: &[(&str, f64)]) -> O
     if constant(SLC_ENDURANCE).is_some() {
         return None;
     }
-    let erases = constant("endurance")? * constant("blocks")?;
+    let endurance = constant("endurance")? - constant(INITIAL_ERASES).unwrap_or(0.0);
+    let erases = endurance * constant("blocks")?;
     ratio(erases * results.host_bytes as f64, results.erases as f64)
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A cache that evicts the page, the new one included, whose next access is farthest away (L. A.
 //! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal,
-//! 1966; with bypass). It needs the whole sample in memory.
+//! 1966; with bypass). It needs all accesses to the sample in memory.
 
-use super::simulate::{MINIATURE_PAGES_MIN, PARTS, Sample, error};
+use super::simulate::{GATHERED_MAX, MINIATURE_PAGES_MIN, PARTS, Sample, THREADS_MAX, error};
 use super::{Ask, Curve, Curves, MrcError, OnProgress, Point, each};
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use hybridsim_simulation::parallel::{parallel_map, processors};
@@ -14,18 +14,22 @@ use std::collections::BTreeSet;
 
 const NEVER: u32 = u32::MAX;
 
-/// The curve for the sizes of `found`, on a sample of the pages of the trace that `open` opens.
+/// The curve for the sizes of `found`, on a sample of the pages of the trace that `open` opens, and
+/// the share of pages in it.
 pub fn curve<R: RecordReader>(
     mut open: impl FnMut() -> Result<R, TraceError>,
     ask: &Ask,
     found: &Curves,
     progress: &mut OnProgress<'_>,
-) -> Result<Curve, MrcError> {
+) -> Result<(Curve, f64), MrcError> {
     let page_sectors = found.page_bytes / SECTOR_BYTES;
-    let mut level = 0;
-    while found.pages >> level > ask.pages_max as u64 {
-        level += 1;
-    }
+    // Popular pages may add more accesses than the sampling rate suggests.
+    let is_too_large = |level: u32| {
+        found.pages >> level > ask.pages_max as u64
+            || (level > 0 && found.accesses >> level > GATHERED_MAX as u64 / 2)
+            || found.accesses >> level > GATHERED_MAX as u64
+    };
+    let mut level = (0..u64::BITS - 1).find(|level| !is_too_large(*level)).unwrap_or(0);
     let sample = loop {
         let mut sample = Sample::new(level);
         each(&mut open()?, progress, |record| {
@@ -41,23 +45,23 @@ pub fn curve<R: RecordReader>(
         level += 1;
     };
     let sizes = found.curves.first().map_or(&[][..], |curve| &curve.points);
-    let parts: &[Option<u32>] =
-        if level == 0 { &[None] } else { &[None, Some(0), Some(1), Some(2), Some(3)] };
+    let parts = (0..PARTS).map(Some).filter(|_| level > 0);
     let mut ratios = vec![Vec::new(); sizes.len()];
-    for part in parts {
+    for part in [None].into_iter().chain(parts) {
         let level = level + if part.is_some() { PARTS.ilog2() } else { 0 };
-        let next = next_accesses(&sample, *part);
+        let next = next_accesses(&sample, part);
         let ratio = |point: &Point| {
-            let pages = (point.cache_bytes / found.page_bytes >> level).max(1);
+            let pages = ((point.cache_bytes / found.page_bytes) >> level).max(1);
             let misses = misses(&next, pages as usize) << level;
             (misses as f64 / found.accesses as f64).clamp(0.0, 1.0)
         };
-        let simulated = parallel_map(sizes.iter().collect(), processors(), ratio, |_, _| ());
+        let threads = processors().min(THREADS_MAX);
+        let simulated = parallel_map(sizes.iter().collect(), threads, ratio, |_, _| ());
         ratios.iter_mut().zip(simulated).for_each(|(list, ratio)| list.push(ratio));
     }
     let point = |(point, ratios): (&Point, Vec<f64>)| {
-        let is_small = point.cache_bytes / found.page_bytes >> level < MINIATURE_PAGES_MIN;
-        let known = found.accesses > 0 && (level == 0 || !is_small);
+        let pages = (point.cache_bytes / found.page_bytes) >> level;
+        let known = found.accesses > 0 && (level == 0 || pages >= MINIATURE_PAGES_MIN);
         Point {
             cache_bytes: point.cache_bytes,
             miss_ratio: ratios.first().copied().filter(|_| known),
@@ -65,16 +69,20 @@ pub fn curve<R: RecordReader>(
         }
     };
     let points = sizes.iter().zip(ratios).map(point).collect();
-    Ok(Curve { policy: "belady".to_owned(), method: "simulation", points })
+    let curve = Curve { policy: "belady".to_owned(), method: "simulation", points };
+    Ok((curve, 1.0 / (1_u64 << level) as f64))
 }
 
 /// Of each access to `part` of the sample, the number of the next one to the same page.
 fn next_accesses(sample: &Sample, part: Option<u32>) -> Vec<u32> {
-    let ids: Vec<u32> = sample.ids_of(part).collect();
-    let mut later = vec![NEVER; sample.pages()];
-    let mut next = vec![NEVER; ids.len()];
-    for (at, id) in ids.iter().enumerate().rev() {
-        next[at] = std::mem::replace(&mut later[*id as usize], at as u32);
+    let mut latest = vec![NEVER; sample.pages()];
+    let mut next = Vec::new();
+    for id in sample.ids_of(part) {
+        let before = std::mem::replace(&mut latest[id as usize], next.len() as u32);
+        if before != NEVER {
+            next[before as usize] = next.len() as u32;
+        }
+        next.push(NEVER);
     }
     next
 }

@@ -87,7 +87,7 @@ pub struct Curves {
     pub footprint_bytes: u64,
     /// Share of the distinct pages that was counted to estimate their number; 1 is exact.
     pub footprint_sampled_fraction: f64,
-    /// Share of pages in the sample; 1 is exact.
+    /// Share of pages in the smallest sample of a curve; 1 is exact.
     pub sampled_fraction: f64,
     /// One curve per policy.
     pub curves: Vec<Curve>,
@@ -155,7 +155,7 @@ impl Reports {
 }
 
 /// The curves of the trace `open` opens, which is read once if it fits into memory, otherwise
-/// several times.
+/// several times, and at least once more for the optimum.
 ///
 /// # Errors
 /// Fails when the trace cannot be read, or a policy refuses its parameters.
@@ -166,8 +166,9 @@ pub fn curves<R: RecordReader>(
 ) -> Result<Curves, MrcError> {
     let mut found = curves_of_policies(&mut open, ask, progress)?;
     if ask.belady {
-        let optimum = belady::curve(&mut open, ask, &found, progress)?;
+        let (optimum, fraction) = belady::curve(&mut open, ask, &found, progress)?;
         found.curves.push(optimum);
+        found.sampled_fraction = found.sampled_fraction.min(fraction);
     }
     Ok(found)
 }

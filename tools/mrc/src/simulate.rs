@@ -16,9 +16,9 @@ pub const MINIATURE_PAGES_MIN: u64 = 32;
 /// Disjoint parts of the sample that are also simulated, to estimate the error.
 pub const PARTS: u32 = 4;
 /// Limits the memory of caches that run in parallel.
-const THREADS_MAX: usize = 8;
+pub const THREADS_MAX: usize = 8;
 /// Accesses collected before the caches process them: 256 MiB.
-const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 26 };
+pub const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 26 };
 /// Memory of the caches in one pass, when the accesses do not fit into one collection.
 pub const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
 /// Upper bound, as measured, of a policy and a cache per cached page.

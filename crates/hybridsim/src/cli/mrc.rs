@@ -202,7 +202,9 @@ fn table(found: &Curves) -> String {
     let modelled = found.curves.iter().any(|curve| curve.method == "aet");
     let mut how = if modelled { "by average eviction time" } else { "exact" }.to_owned();
     if sampled {
-        how = format!("a sample of 1 page in {}", 1.0 / found.sampled_fraction);
+        let belady =
+            if found.curves.iter().any(|it| it.policy == "belady") { " or more" } else { "" };
+        how = format!("a sample of 1 page in {}{belady}", 1.0 / found.sampled_fraction);
         how += if modelled { " by average eviction time" } else { "" };
     }
     let about = if found.footprint_sampled_fraction < 1.0 { "about " } else { "" };

@@ -157,8 +157,8 @@ impl SaturatedDrive {
         (blocks - SPARE_BLOCKS) / blocks * self.hidden_gib > self.user_gib
     }
 
-    /// Settings that complete [`DRIVE_SCENARIO`] to the drive under `load`, which goes to a share `range`
-    /// of the exported capacity and writes that share `writes` times.
+    /// Settings that complete [`DRIVE_SCENARIO`] to the drive under `load`, which goes to a share
+    /// `range` of the exported capacity and writes that share `writes` times.
     pub fn settings(&self, load: Load, range: f64, writes: f64) -> Vec<Setting> {
         // Two pages more, as the simulator rounds the exported capacity down.
         let exported = whole_pages(self.user_gib / self.scale) + 2 * PAGE as u64;
