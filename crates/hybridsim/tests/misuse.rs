@@ -385,5 +385,6 @@ fn the_life_of_a_drive_is_in_the_summary() {
     let left = ssd["lifetime"]["host_bytes_left"].as_f64().expect("it erases");
     assert!(left < 1e12, "{ssd}");
     assert!(shown.contains("GB of host writes left to an endurance of 3,000 erases"), "{shown}");
-    assert!(shown.contains("at this rate") && !shown.contains("years"), "{shown}");
+    assert!(shown.contains("at this rate") && !shown.contains("years at"), "{shown}");
+    assert!(shown.contains("Drive writes a day, 5 years"), "{shown}");
 }

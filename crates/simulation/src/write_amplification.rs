@@ -83,8 +83,8 @@ pub struct WriteAmplification {
     pub host_bytes: u64,
     /// Bytes programmed in all.
     pub programmed_bytes: u64,
-    /// Bytes of the host that a drive with `initial_wear`, evenly worn, endures in all: at the erases
-    /// per byte of this run; `null` when nothing was erased.
+    /// Bytes of the host that a drive with its `initial_wear` endures in all, evenly worn, at the
+    /// erases per byte of this run; `null` when nothing was erased.
     pub life_host_bytes: Option<f64>,
     /// Pages programmed for the host.
     pub host_programs: u64,

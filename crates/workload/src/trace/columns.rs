@@ -484,8 +484,8 @@ mod tests {
                       unit = \"4KiB\" }";
         assert_eq!(suggestion(&head("0x10\n17\n")).as_deref(), Some(expect));
         assert_eq!(suggestion(&head("0x10\nx\n")), None);
-        let expect = "{ kind = \"columns\", time = \"time_s\", op = \"RW\", offset = \"lba\", size = \
-                      \"size\", time_unit = \"s\", unit = \"512B\" }";
+        let expect = "{ kind = \"columns\", time = \"time_s\", op = \"RW\", offset = \"lba\", \
+                      size = \"size\", time_unit = \"s\", unit = \"512B\" }";
         let table = head("size,time_s,lba,RW\n8,0.1,64,R\n");
         assert_eq!(suggestion(&table).as_deref(), Some(expect));
         assert_eq!(suggestion(&head("\n")), None);
