@@ -38,7 +38,7 @@ def curves(options, trace, sample, sizes=None, method="auto"):
 
 def sampled_pages(found):
     """Whether the curves are those of a sample."""
-    return found["sampled_fraction"] < 1
+    return any(curve["sampled_fraction"] < 1 for curve in found["curves"])
 
 
 def compare(exact, sampled):

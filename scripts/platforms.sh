@@ -5,8 +5,8 @@
 #   scripts/platforms.sh [TARGET...]
 #
 # Needs the standard library of each target (rustup target add TARGET), and from Debian:
-# qemu-user-static and libc6-{arm64,armhf,s390x}-cross for processors, wine64 (and wine) for Windows. macOS is
-# built and not run.
+# qemu-user-static and libc6-{arm64,armhf,s390x}-cross for processors, wine and wine64 for Windows.
+# macOS is built and not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 targets=("$@")
@@ -42,8 +42,8 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE buffer, SIZE_T length) {
     return SystemFunction036(buffer, (ULONG)length);
 }
 END
-    "$work/venv/bin/python" -m ziglang cc -target x86_64-windows-gnu -shared -o "$work/bcryptprimitives.dll" \
-        "$work/random.c" -ladvapi32
+    "$work/venv/bin/python" -m ziglang cc -target x86_64-windows-gnu -shared \
+        -o "$work/bcryptprimitives.dll" "$work/random.c" -ladvapi32
     export WINEPATH="Z:${work//\//\\}" WINEPREFIX="$work/wine" WINEDEBUG=-all
 }
 

@@ -376,6 +376,14 @@ fn keys_of_another_entry_and_of_the_table_around_are_named_without_a_path() {
 }
 
 #[test]
+fn the_optimum_needs_a_file_that_can_be_read_twice() {
+    let message = fails(2, &["trace", "mrc", "/dev/null", "--belady"]);
+    assert!(message.contains("/dev/null has to be a file"), "{message}");
+    let message = fails(3, &["trace", "mrc", "nowhere.csv", "--belady"]);
+    assert!(message.contains("cannot be opened"), "{message}");
+}
+
+#[test]
 fn the_life_of_a_drive_is_in_the_summary() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = scenario(&folder, "ssd.toml", &small_ssd(64, "fill"));

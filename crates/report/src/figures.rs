@@ -3,7 +3,6 @@
 use hybridsim_observe::RunResults;
 use hybridsim_observe::results::{Component, Lifetime, Redundancy, TenantResult};
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric of all runs, formatted.
@@ -78,7 +77,8 @@ fn shortest_life<'a>(run: &'a RunResults) -> Option<(&'a Lifetime, &'a BTreeMap<
         component.flash.as_ref()?.lifetime.as_ref().filter(|life| life.days_even.is_some())
     };
     let all = run.components.values().filter_map(|it| Some((life(it)?, &it.constants)));
-    all.min_by(|(a, _), (b, _)| a.days_even.partial_cmp(&b.days_even).unwrap_or(Ordering::Equal))
+    let days = |life: &Lifetime| life.days_even.unwrap_or(f64::INFINITY);
+    all.min_by(|(a, _), (b, _)| days(a).total_cmp(&days(b)))
 }
 
 const KINDS: &[Kind] = &[

@@ -14,36 +14,14 @@ use std::collections::BTreeSet;
 
 const NEVER: u32 = u32::MAX;
 
-/// The curve for the sizes of `found`, on a sample of the pages of the trace that `open` opens, and
-/// the share of pages in it.
+/// The curve for the sizes of `found`, on a sample of the pages of the trace that `open` opens.
 pub fn curve<R: RecordReader>(
-    mut open: impl FnMut() -> Result<R, TraceError>,
+    open: impl FnMut() -> Result<R, TraceError>,
     ask: &Ask,
     found: &Curves,
     progress: &mut OnProgress<'_>,
-) -> Result<(Curve, f64), MrcError> {
-    let page_sectors = found.page_bytes / SECTOR_BYTES;
-    // Popular pages may add more accesses than the sampling rate suggests.
-    let is_too_large = |level: u32| {
-        found.pages >> level > ask.pages_max as u64
-            || (level > 0 && found.accesses >> level > GATHERED_MAX as u64 / 2)
-            || found.accesses >> level > GATHERED_MAX as u64
-    };
-    let mut level = (0..u64::BITS - 1).find(|level| !is_too_large(*level)).unwrap_or(0);
-    let sample = loop {
-        let mut sample = Sample::new(level);
-        each(&mut open()?, progress, |record| {
-            let is_write = record.request.op == Op::Write;
-            if !sample.is_full() {
-                blocks(&record.request, page_sectors).for_each(|page| sample.note(page, is_write));
-            }
-        })?;
-        sample.finish();
-        if !sample.is_full() {
-            break sample;
-        }
-        level += 1;
-    };
+) -> Result<Curve, MrcError> {
+    let (sample, level) = sample(open, ask, found, progress)?;
     let sizes = found.curves.first().map_or(&[][..], |curve| &curve.points);
     let parts = (0..PARTS).map(Some).filter(|_| level > 0);
     let mut ratios = vec![Vec::new(); sizes.len()];
@@ -69,11 +47,42 @@ pub fn curve<R: RecordReader>(
         }
     };
     let points = sizes.iter().zip(ratios).map(point).collect();
-    let curve = Curve { policy: "belady".to_owned(), method: "simulation", points };
-    Ok((curve, 1.0 / (1_u64 << level) as f64))
+    let sampled_fraction = 1.0 / (1_u64 << level) as f64;
+    Ok(Curve { policy: "belady".to_owned(), method: "simulation", sampled_fraction, points })
 }
 
-/// Of each access to `part` of the sample, the number of the next one to the same page.
+/// The largest sample of one page in a power of two that fits into memory, and the exponent.
+fn sample<R: RecordReader>(
+    mut open: impl FnMut() -> Result<R, TraceError>,
+    ask: &Ask,
+    found: &Curves,
+    progress: &mut OnProgress<'_>,
+) -> Result<(Sample, u32), MrcError> {
+    let page_sectors = found.page_bytes / SECTOR_BYTES;
+    let mut level = 0;
+    while found.pages >> level > ask.pages_max as u64
+        || found.accesses >> level >= GATHERED_MAX as u64
+    {
+        level += 1;
+    }
+    loop {
+        let mut sample = Sample::new(level);
+        each(&mut open()?, progress, |record| {
+            let is_write = record.request.op == Op::Write;
+            if !sample.is_full() {
+                blocks(&record.request, page_sectors).for_each(|page| sample.note(page, is_write));
+            }
+        })?;
+        sample.finish();
+        if !sample.is_full() {
+            return Ok((sample, level));
+        }
+        // Popular pages add more accesses than the share of pages suggests.
+        level += 1;
+    }
+}
+
+/// The number of the next access to the same page, for each access to `part` of the sample.
 fn next_accesses(sample: &Sample, part: Option<u32>) -> Vec<u32> {
     let mut latest = vec![NEVER; sample.pages()];
     let mut next = Vec::new();
@@ -88,7 +97,7 @@ fn next_accesses(sample: &Sample, part: Option<u32>) -> Vec<u32> {
 }
 
 /// Misses of a cache of `pages` pages.
-fn misses(next: &[u32], pages: usize) -> u64 {
+pub(super) fn misses(next: &[u32], pages: usize) -> u64 {
     // Next accesses of the cached pages.
     let mut cached = BTreeSet::new();
     let mut misses = 0;

@@ -123,6 +123,7 @@ impl Caches {
         let curve = |policy: &Policy| Curve {
             policy: policy.entry.description.name.to_owned(),
             method: "simulation",
+            sampled_fraction: 1.0,
             points: sizes.iter().map(&mut point).collect(),
         };
         ask.policies.iter().map(curve).collect()
@@ -184,7 +185,6 @@ pub fn curves<R: RecordReader>(
         pages,
         footprint_bytes: pages.saturating_mul(page_bytes),
         footprint_sampled_fraction: 1.0 / (1u64 << caches.distinct.level) as f64,
-        sampled_fraction: 1.0,
         curves: caches.curves(ask, &sizes, page_bytes),
         warnings: reader.warnings().to_vec(),
     }))

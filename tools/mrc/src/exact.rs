@@ -36,7 +36,7 @@ impl<'a> Caches<'a> {
     /// Runs all caches on the collected accesses.
     fn work(&mut self, sample: &mut Sample, last: bool, progress: &mut OnProgress<'_>) {
         if let Some(distances) = &mut self.distances {
-            distances.add(sample.ids(), sample.pages());
+            distances.add(sample.ids_of(None), sample.pages());
         }
         simulate::work(&mut self.points, sample, last, &mut |share| progress(Some(share)));
     }
@@ -61,7 +61,7 @@ impl<'a> Caches<'a> {
             }
             let method = if hits.is_some() { "stack-distances" } else { "simulation" };
             let policy = policy.entry.description.name.to_owned();
-            curves.push(Curve { policy, method, points: list });
+            curves.push(Curve { policy, method, sampled_fraction: 1.0, points: list });
         }
         Ok(curves)
     }
@@ -137,7 +137,6 @@ pub fn curves<R: RecordReader>(
         pages: all,
         footprint_bytes: all.saturating_mul(page_bytes),
         footprint_sampled_fraction: 1.0,
-        sampled_fraction: 1.0,
         curves: caches.curves(ask, accesses, page_bytes)?,
         warnings: reader.warnings().to_vec(),
     }))

@@ -87,8 +87,6 @@ pub struct Curves {
     pub footprint_bytes: u64,
     /// Share of the distinct pages that was counted to estimate their number; 1 is exact.
     pub footprint_sampled_fraction: f64,
-    /// Share of pages in the smallest sample of a curve; 1 is exact.
-    pub sampled_fraction: f64,
     /// One curve per policy.
     pub curves: Vec<Curve>,
     /// Warnings about the trace.
@@ -103,6 +101,8 @@ pub struct Curve {
     pub policy: String,
     /// The method: `stack-distances`, `simulation` or `aet`.
     pub method: &'static str,
+    /// Share of pages in the sample; 1 is exact, except by `aet`.
+    pub sampled_fraction: f64,
     /// In ascending order of size.
     pub points: Vec<Point>,
 }
@@ -166,9 +166,8 @@ pub fn curves<R: RecordReader>(
 ) -> Result<Curves, MrcError> {
     let mut found = curves_of_policies(&mut open, ask, progress)?;
     if ask.belady {
-        let (optimum, fraction) = belady::curve(&mut open, ask, &found, progress)?;
+        let optimum = belady::curve(&mut open, ask, &found, progress)?;
         found.curves.push(optimum);
-        found.sampled_fraction = found.sampled_fraction.min(fraction);
     }
     Ok(found)
 }
@@ -212,6 +211,7 @@ fn curves_of_policies<R: RecordReader>(
         places.push(sizes.iter().map(place).collect());
     }
     run_all(&mut open, page_sectors, &distances, &mut caches, progress)?;
+    let sampled_fraction = 1.0 / (1u64 << level) as f64;
     let mut curves = Vec::with_capacity(ask.policies.len());
     for (policy, places) in ask.policies.iter().zip(&places) {
         let points = sizes.iter().zip(places).map(|(&pages, place)| {
@@ -221,15 +221,14 @@ fn curves_of_policies<R: RecordReader>(
         let points = points.collect::<Result<Vec<Point>, MrcError>>()?;
         let method = if is_lru(policy) { "stack-distances" } else { "simulation" };
         let policy = policy.entry.description.name.to_owned();
-        curves.push(Curve { policy, method, points });
+        curves.push(Curve { policy, method, sampled_fraction, points });
     }
     Ok(Curves {
         page_bytes,
         accesses: distances.accesses(),
         pages: all,
         footprint_bytes: all.saturating_mul(page_bytes),
-        footprint_sampled_fraction: 1.0 / (1u64 << level) as f64,
-        sampled_fraction: 1.0 / (1u64 << level) as f64,
+        footprint_sampled_fraction: sampled_fraction,
         curves,
         warnings: reader.warnings().to_vec(),
     })
@@ -260,19 +259,19 @@ fn aet_curves<R: RecordReader>(
         }
     };
     let points: Vec<Point> = sizes.iter().enumerate().map(point).collect();
+    let sampled_fraction = 1.0 / (1u64 << level) as f64;
     let curve = |policy: &Policy| Curve {
         policy: policy.entry.description.name.to_owned(),
         method: "aet",
+        sampled_fraction,
         points: points.clone(),
     };
-    let fraction = 1.0 / (1u64 << level) as f64;
     Ok(Curves {
         page_bytes,
         accesses: times.accesses(),
         pages: all,
         footprint_bytes: all.saturating_mul(page_bytes),
-        footprint_sampled_fraction: fraction,
-        sampled_fraction: fraction,
+        footprint_sampled_fraction: sampled_fraction,
         curves: ask.policies.iter().map(curve).collect(),
         warnings: reader.warnings().to_vec(),
     })

@@ -119,11 +119,6 @@ impl Sample {
         self.count
     }
 
-    /// The pages of the collected accesses.
-    pub fn ids(&self) -> impl Iterator<Item = u32> {
-        self.accesses.iter().map(|access| access.id())
-    }
-
     /// The pages of the collected accesses to one part of the sample, or to all.
     pub fn ids_of(&self, part: Option<u32>) -> impl Iterator<Item = u32> {
         let is_in = move |access: &&Packed| part.is_none_or(|part| part == access.part());

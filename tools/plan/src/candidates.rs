@@ -366,7 +366,12 @@ mod tests {
             miss_ratio: Some(*miss),
             error: None,
         });
-        Curve { policy: policy.to_owned(), method: "simulation", points: points.collect() }
+        Curve {
+            policy: policy.to_owned(),
+            method: "simulation",
+            sampled_fraction: 1.0,
+            points: points.collect(),
+        }
     }
 
     fn curves(all: Vec<Curve>) -> Curves {
@@ -376,7 +381,6 @@ mod tests {
             pages: 1,
             footprint_bytes: 4096,
             footprint_sampled_fraction: 1.0,
-            sampled_fraction: 1.0,
             curves: all,
             warnings: Vec::new(),
         }
@@ -422,7 +426,12 @@ mod tests {
             miss_ratio: Some(miss),
             error: None,
         });
-        let lru = Curve { policy: "lru".to_owned(), method: "simulation", points: points.to_vec() };
+        let lru = Curve {
+            policy: "lru".to_owned(),
+            method: "simulation",
+            sampled_fraction: 1.0,
+            points: points.to_vec(),
+        };
         let (prices, caches) = (Prices::standard(), ["dm-cache".to_owned()]);
         let cut =
             first_cut(&prices, &demand(), &curves(vec![lru]), &caches, &Bounds::default()).unwrap();

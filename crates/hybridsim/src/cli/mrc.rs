@@ -152,6 +152,12 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         method,
         belady: args.belady,
     };
+    if args.belady && args.open.file.exists() && !args.open.file.is_file() {
+        return Err(Failure::usage(format!(
+            "--belady reads the trace more than once: {} has to be a file",
+            args.open.file.display()
+        )));
+    }
     let options = args.open.options(registry)?;
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let progress = Progress::new(args.open.progress, "reading");
@@ -196,17 +202,29 @@ fn plot(args: &MrcArgs, found: &Curves) -> Plot {
     }
 }
 
+/// How the curves were computed: once if all the same way.
+fn how(curves: &[hybridsim_mrc::Curve]) -> String {
+    let of = |curve: &hybridsim_mrc::Curve| {
+        let is_sampled = curve.sampled_fraction < 1.0;
+        let sample =
+            is_sampled.then(|| format!("a sample of 1 page in {}", 1.0 / curve.sampled_fraction));
+        let model = (curve.method == "aet").then(|| "by average eviction time".to_owned());
+        let words: Vec<String> = sample.into_iter().chain(model).collect();
+        if words.is_empty() { "exact".to_owned() } else { words.join(" ") }
+    };
+    let first = curves.first().map(of).unwrap_or_default();
+    if curves.iter().all(|curve| of(curve) == first) {
+        return first;
+    }
+    let each = curves.iter().map(|curve| format!("{}: {}", curve.policy, of(curve)));
+    each.collect::<Vec<_>>().join("; ")
+}
+
 /// One row per size, one column per policy, miss ratios in percent.
 fn table(found: &Curves) -> String {
-    let sampled = found.sampled_fraction < 1.0;
+    let sampled = found.curves.iter().any(|curve| curve.sampled_fraction < 1.0);
     let modelled = found.curves.iter().any(|curve| curve.method == "aet");
-    let mut how = if modelled { "by average eviction time" } else { "exact" }.to_owned();
-    if sampled {
-        let belady =
-            if found.curves.iter().any(|it| it.policy == "belady") { " or more" } else { "" };
-        how = format!("a sample of 1 page in {}{belady}", 1.0 / found.sampled_fraction);
-        how += if modelled { " by average eviction time" } else { "" };
-    }
+    let how = how(&found.curves);
     let about = if found.footprint_sampled_fraction < 1.0 { "about " } else { "" };
     let mut out = format!(
         "{} accesses to {about}{} pages of {}, footprint {about}{}, {how}\n\n\
