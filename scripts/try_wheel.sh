@@ -19,10 +19,15 @@ begin=$(date +%s)
 venv/bin/pip install --quiet --disable-pip-version-check "$wheel"
 installed=$(date +%s)
 hybridsim --version
+if head --bytes 2 venv/bin/hybridsim | grep --quiet '#!'; then
+    echo "the command is a script, not the program" >&2
+    exit 1
+fi
 hybridsim examples .
 hybridsim run examples/hybrid.toml --progress never > /dev/null
 hybridsim run examples/ssd.toml --out out --progress never
 test -s out/report.html
 python -c "import hybridsim; print(len(hybridsim.list('ftl')), 'FTLs')"
+python -m hybridsim --version
 end=$(date +%s)
 echo "installed in $((installed - begin)) s, first results after $((end - begin)) s"

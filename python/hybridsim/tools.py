@@ -148,8 +148,7 @@ def reproduce(*ids: str) -> dict[str, Any]:
 
 def _command(*arguments: str) -> Any:
     """The JSON document that the command prints."""
-    start = "import sys; from hybridsim._cli import main; sys.exit(main())"
-    words = [sys.executable, "-c", start, *arguments, "--json"]
+    words = [sys.executable, "-m", "hybridsim", *arguments, "--json"]
     done = subprocess.run(words, capture_output=True, text=True)
     try:
         document = json.loads(done.stdout)

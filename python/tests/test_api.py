@@ -101,7 +101,7 @@ def test_optional_packages_are_imported_lazily():
 
 
 def test_the_command_starts_without_numpy():
-    code = "import sys, hybridsim._cli; print('numpy' in sys.modules)"
+    code = "import sys, hybridsim.__main__; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

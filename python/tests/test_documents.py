@@ -13,18 +13,19 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "policy-python.md"
 BLOCK = re.compile(r'^```(sh|python)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
-COMMAND = "import sys; from hybridsim._cli import main; sys.exit(main())"
+COMMAND = "import sys; from hybridsim.__main__ import main; sys.exit(main())"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the commands are for a shell")
 def test_the_page_about_policies_runs(tmp_path):
     for folder in ("examples", "workloads"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    program = tmp_path / "bin" / "hybridsim"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{COMMAND}' \"$@\"\n")
-    program.chmod(0o755)
-    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, words in (("hybridsim", f"-c '{COMMAND}'"), ("python", "")):
+        (programs / name).write_text(f"#!/bin/sh\nexec '{sys.executable}' {words} \"$@\"\n")
+        (programs / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
     blocks = BLOCK.findall(PAGE.read_text())
     assert [language for language, *_ in blocks] == ["python", "sh", "python"]
     for language, title, text in blocks:

@@ -45,7 +45,11 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     ssd["component"]["ssd"]["ftl"] = {"kind": "python", "class": "own:PageFtl"}
     (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
     shutil.copy(policies.__file__, tmp_path / "own.py")
-    command = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
+    program = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, "a scenario alone does not make the program run code"
+    assert "`python -m hybridsim` runs classes" in done.stderr
+    command = [sys.executable, "-m", "hybridsim", *program[1:]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     ours = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl})
     assert ours.fingerprint in done.stdout
@@ -85,7 +89,7 @@ def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, command):
     head = "time_ns,op,volume,lba,sectors,flags,response_ns"
     (tmp_path / "trace.csv").write_text(f"{head}\n0,read,0,0,8,0,\n9,write,0,8,8,0,\n")
     arguments = [word.format(policy=_toml.inline(policy)) for word in command]
-    command = [sysconfig.get_path("scripts") + "/hybridsim", *arguments]
+    command = [sys.executable, "-m", "hybridsim", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout
     assert "error: " in done.stderr

@@ -275,6 +275,11 @@ impl Checker<'_> {
         if found.is_none() {
             let names: Vec<&str> = self.registry.descriptions(category).map(|e| e.name).collect();
             let help = match near(name, names.iter().copied()) {
+                _ if name == "python" => {
+                    "`python -m hybridsim` runs classes in Python; give it only scenarios that you \
+                     trust"
+                        .to_owned()
+                }
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", names.join(", ")),
             };

@@ -30,6 +30,20 @@ fn an_fqueue_unlike_the_nv_cache_is_refused_by_check() {
 }
 
 #[test]
+fn classes_in_python_are_not_run_by_the_program() {
+    let example = root().join("examples/hybrid.toml").display().to_string();
+    let class = "{ kind = \"python\", class = \"own:Mru\" }";
+    let set = format!("component.hybrid.replacement={class}");
+    let trace = root().join("workloads/mail.hst").display().to_string();
+    for words in
+        [["run", &example, "--set", &set].as_slice(), &["trace", "mrc", &trace, "--policy", class]]
+    {
+        let message = fails(2, words);
+        assert!(message.contains("`python -m hybridsim` runs classes in Python"), "{message}");
+    }
+}
+
+#[test]
 fn a_run_beyond_584_years_is_one_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let slow = "[workload]\ngenerator = { kind = \"uniform\", requests = 70 }\n\

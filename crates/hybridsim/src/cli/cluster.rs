@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Names the Python interpreter; the command of the wheel sets it.
+/// Names the Python interpreter, in place of the one beside the program or on the path.
 const PYTHON: &str = "HYBRIDSIM_PYTHON";
 
 /// A program in Python that fails if the package is not there.
@@ -132,8 +132,14 @@ pub(super) fn python(module: &str, what: &str, extra: &str) -> Result<Command, F
     Ok(command)
 }
 
+/// The interpreter of the environment that a wheel has put this program into, unless named.
 fn interpreter() -> OsString {
-    std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into())
+    let beside = || {
+        let name = if cfg!(windows) { "python.exe" } else { "python3" };
+        let path = std::env::current_exe().ok()?.with_file_name(name);
+        path.is_file().then(|| path.into_os_string())
+    };
+    std::env::var_os(PYTHON).or_else(beside).unwrap_or_else(|| "python3".into())
 }
 
 /// The failure when the interpreter cannot be started.
