@@ -160,6 +160,9 @@ impl<K: Ord + Copy, V: Copy> SortedMap<K, V> {
         self.len -= 1;
         let few = |chunk: Option<&Vec<(K, V)>>| chunk.map_or(CHUNK, Vec::len);
         let left = self.chunks[chunk].len();
+        if self.chunks.len() == 1 && left > 0 {
+            return Some(value);
+        }
         if left == 0 {
             let empty = self.chunks.remove(chunk);
             self.spare.push(empty);

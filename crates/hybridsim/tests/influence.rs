@@ -466,6 +466,9 @@ fn a_policy_that_made_no_decision_is_reported() {
             .replace("requests = 6000", "requests = 20")
             .replace("\"randrw\"", "\"randread\"");
     check(&few, &["component.it.admission", "component.it.cleanup"]);
+    let unmarked = hybrid("admission = \"metadata\"\ncleanup = \"on-demand-complete\"\n")
+        .replace("requests = 6000", "requests = 200");
+    check(&unmarked, &["component.it.cleanup", "component.it.admission: the policy `metadata`"]);
     let ssd = |rw: &str| {
         let load = LOAD.replace("randwrite", rw).replace("requests = 10", "requests = 5000");
         let gc = "ftl = { kind = \"page\", gc = \"fifo\" }\n";

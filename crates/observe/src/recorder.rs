@@ -36,6 +36,8 @@ const PROGRAM: u8 = kind_of::<FlashEvent>("flash_program");
 const DIE_BUSY: u8 = kind_of::<FlashEvent>("die_busy");
 const CHANNEL_BUSY: u8 = kind_of::<FlashEvent>("channel_busy");
 const CACHE_LOOKUP: u8 = kind_of::<CacheEvent>("cache_lookup");
+const DESTAGED: u8 = kind_of::<CacheEvent>("destaged");
+const DIRTY_PAGES: u8 = kind_of::<CacheEvent>("dirty_pages");
 
 /// The level of observation. The fingerprint is the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -297,6 +299,8 @@ impl Recorder<'_> {
                 DISK_CACHE => self.add_kind::<DISK_CACHE, DRAWN>(record),
                 QUEUE_DEPTH => self.add_kind::<QUEUE_DEPTH, DRAWN>(record),
                 CACHE_LOOKUP => self.add_kind::<CACHE_LOOKUP, DRAWN>(record),
+                DESTAGED => self.add_kind::<DESTAGED, DRAWN>(record),
+                DIRTY_PAGES => self.add_kind::<DIRTY_PAGES, DRAWN>(record),
                 DIE_BUSY => self.add_busy::<DIE_BUSY>(record),
                 CHANNEL_BUSY => self.add_busy::<CHANNEL_BUSY>(record),
                 _ => self.add_rare(record),

@@ -163,10 +163,7 @@ fn idle_policy(key: &str, settings: &Settings, param: &str, why: &str) -> Option
         within = &choice?.settings;
     }
     let name = settings.is_given(param).then_some(&choice?.name)?;
-    Some(format!(
-        "{key}.{param}: the policy `{name}` made no decision in this run, and another would \
-         give the same results: {why}"
-    ))
+    Some(format!("{key}.{param}: the policy `{name}` made no decision in this run: {why}"))
 }
 
 fn idle_policies(scenario: &Scenario, components: &[(String, ComponentInfo)]) -> Vec<String> {

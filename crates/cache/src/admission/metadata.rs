@@ -17,16 +17,25 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
         origin: "konanki, chapter 3 (configuration 1) and section 5.6",
         params: &[],
     },
-    build: |_| Ok(Box::new(Metadata)),
+    build: |_| Ok(Box::new(Metadata::default())),
 };
 
 /// Admits metadata.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Metadata;
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Metadata {
+    /// A write was marked.
+    marked: bool,
+}
 
 impl Admission for Metadata {
     fn admit(&mut self, request: &Request, _pages: u64, cached: u64) -> bool {
-        request.flags.contains(Flags::META) || cached > 0
+        let marked = request.flags.contains(Flags::META);
+        self.marked |= marked;
+        marked || cached > 0
+    }
+
+    fn idle(&self) -> Option<&'static str> {
+        (!self.marked).then_some("no write is marked as file system metadata in the workload")
     }
 }
 
@@ -39,8 +48,11 @@ mod tests {
     fn only_marked_writes_and_rewrites_are_admitted() {
         let plain = Request::new(Op::Write, Lba(0), 8);
         let marked = Request { flags: Flags::META.with(Flags::SYNC), ..plain };
-        assert!(Metadata.admit(&marked, 1, 0));
-        assert!(!Metadata.admit(&plain, 1, 0));
-        assert!(Metadata.admit(&plain, 1, 1), "the cache keeps the newest data");
+        let mut policy = Metadata::default();
+        assert!(!policy.admit(&plain, 1, 0));
+        assert!(policy.admit(&plain, 1, 1), "the cache keeps the newest data");
+        assert!(policy.idle().is_some());
+        assert!(policy.admit(&marked, 1, 0));
+        assert!(policy.idle().is_none());
     }
 }

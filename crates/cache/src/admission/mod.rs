@@ -19,6 +19,11 @@ pub trait Admission: PolicyState {
     /// Whether `request`, which touches `pages` pages of which `cached` are in the cache, goes to
     /// the cache. Called once for every write without [`hybridsim_engine::Flags::PIN`].
     fn admit(&mut self, request: &Request, pages: u64, cached: u64) -> bool;
+
+    /// The reason why it could not tell writes apart so far, where that is so.
+    fn idle(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Builds a policy from its parameters.

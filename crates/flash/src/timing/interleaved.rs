@@ -229,6 +229,17 @@ impl Interleaved {
         if op.retries > 0 { usual + self.slow.retries(op, &self.times) } else { usual }
     }
 
+    /// Reserves the channel of `op` for `length` from `earliest` on, or later. Returns the start.
+    #[inline]
+    fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+        if self.one_at_a_time {
+            let channel = self.geometry.channel_of(op.die);
+            self.interconnect.busy.channel(channel, op, earliest, length);
+            return earliest;
+        }
+        self.interconnect.reserve(op, earliest, length)
+    }
+
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
     // Always inlined: most operations are copies within the chip, for which little of it is left.
     #[inline(always)]
@@ -248,27 +259,27 @@ impl Interleaved {
         let mut waited = SimDuration::ZERO;
         let (begin, at) = match op.kind {
             OpKind::Read => {
-                let begin = self.interconnect.reserve(op, free, command);
+                let begin = self.reserve(op, free, command);
                 let sensed = self.sensed(op, begin + command + read);
                 let transfer = data_command + self.times.read_transfer(op);
-                let out = self.interconnect.reserve(op, sensed, transfer);
+                let out = self.reserve(op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer)
             }
             OpKind::Program => {
-                let begin = self.interconnect.reserve(op, free, command + page_transfer);
+                let begin = self.reserve(op, free, command + page_transfer);
                 (begin, begin + command + page_transfer + program)
             }
             OpKind::Erase => {
-                let begin = self.interconnect.reserve(op, free, command);
+                let begin = self.reserve(op, free, command);
                 (begin, begin + command + erase)
             }
             OpKind::Copy => {
                 // One slot for both transfers: the page register is not free in between.
                 let transfer = data_command + page_transfer + command + page_transfer;
-                let begin = self.interconnect.reserve(op, free, command);
+                let begin = self.reserve(op, free, command);
                 let sensed = self.sensed(op, begin + command + read);
-                let out = self.interconnect.reserve(op, sensed, transfer);
+                let out = self.reserve(op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer + program)
             }

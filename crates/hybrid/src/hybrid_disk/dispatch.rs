@@ -13,6 +13,15 @@ pub enum DispatchOrder {
     Scheduled(Box<dyn Scheduler>, Option<Rc<dyn Positioner>>),
 }
 
+impl DispatchOrder {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Fifo(queue) => queue.is_empty(),
+            Self::Scheduled(scheduler, _) => scheduler.is_empty(),
+        }
+    }
+}
+
 /// A dispatch queue.
 pub struct DispatchQueue {
     medium: Medium,
@@ -79,7 +88,7 @@ impl DispatchQueue {
 
     /// Issues requests up to the queue depth. The tag of a request is its slot.
     pub fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
-        while self.outstanding < self.queue_depth {
+        while self.outstanding < self.queue_depth && !self.order.is_empty() {
             let item = match &mut self.order {
                 DispatchOrder::Fifo(queue) => queue.pop_front(),
                 DispatchOrder::Scheduled(scheduler, positioner) => {
