@@ -124,7 +124,9 @@ fn a_warm_up_changes_neither_wear_nor_power() {
 #[test]
 fn bounds_decide_and_are_reported() {
     let folder = folder();
-    let out = plan(folder.path(), &["--p99", "1ms", "--caches", "open-cas"]);
+    let out = plan(folder.path(), &["--p99", "1ms", "--caches", "open-cas", "--out", "out"]);
+    let page = fs::read_to_string(folder.path().join("out/plan.html")).expect("the page");
+    assert_eq!(page.matches("\"bound\":1000.0").count(), 1, "in microseconds, of one column");
     let text = String::from_utf8(out.stdout).expect("UTF-8");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("disk alone")).collect();
     assert!(rows[0].ends_with("p99 too long"), "{text}");

@@ -45,14 +45,16 @@ const colourFor = line => runColour(line.tint ?? line.run);
 const pointKey = colour => svg("svg", { class: "line-key point-key", viewBox: "0 0 30 8", width: 30, height: 8, "aria-hidden": "true" }, svg("circle", { cx: 15, cy: 4, r: 4, fill: colour }));
 
 // series: [{run, label, x: [], y: [], tint, dash, width, alpha, fill, stepped, unjoined, best: []}]
-function lines(place, { series, x, y, marks = [] }) {
+// A bound is a value of y, drawn across the chart. Where the page has a legend for several charts (`shared`), that of a
+// chart names the line at the pointer only.
+function lines(place, { series, x, y, marks = [], bound = null, shared = false }) {
   const host = place.chart;
   let plot = null, hidden = new Set();
   const table = () => uPlot.join(series.map(line => [line.x, line.y]));
   const options = width => ({
     width, height: HEIGHT, padding: [10, 26, 0, 0],
     legend: { live: true, markers: { show: true, width: 0, fill: () => "none" } },
-    cursor: { drag: { x: true, y: false }, points: { size: 6 } },
+    cursor: { drag: { x: true, y: false }, points: { size: 6 }, focus: { prox: shared ? 24 : -1 } },
     scales: { x: { time: false, ...x.scale }, y: y.scale || { range: zeroed } },
     axes: [axis(x.label, x.format, x.axis), yAxis(y.label, y.format, y.axis)],
     series: [
@@ -71,8 +73,12 @@ function lines(place, { series, x, y, marks = [] }) {
         value: (u, value) => value === null || value === undefined ? NONE : y.exact(value),
       })),
     ],
-    hooks: { draw: [u => drawMarks(u, marks, hidden), u => drawIntervals(u, series, hidden), u => drawBest(u, series, hidden)] },
+    hooks: {
+      draw: [u => drawMarks(u, marks, hidden), u => drawBound(u, bound), u => drawIntervals(u, series, hidden), u => drawBest(u, series, hidden)],
+      setSeries: [(u, near) => u.root.querySelectorAll(".u-legend .u-series").forEach((row, at) => row.classList.toggle("near", at === near))],
+    },
   });
+  host.classList.toggle("shared", shared);
   const build = () => {
     if (plot) plot.destroy();
     plot = new uPlot(options(Math.max(240, host.clientWidth)), table(), host);
@@ -132,6 +138,21 @@ function drawIntervals(u, series, hidden) {
     }
     ctx.stroke();
   }));
+  ctx.restore();
+}
+
+// A line across at the bound.
+function drawBound(u, bound) {
+  if (bound === null) return;
+  const { ctx, bbox } = u, ratio = window.devicePixelRatio || 1, y = Math.round(u.valToPos(bound, "y", true));
+  ctx.save();
+  ctx.lineWidth = 1.5 * ratio;
+  ctx.strokeStyle = css("--broken");
+  ctx.setLineDash([6 * ratio, 4 * ratio]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(bbox.left + bbox.width, y);
+  ctx.stroke();
   ctx.restore();
 }
 

@@ -3,6 +3,8 @@ const SWEEP = JSON.parse(document.getElementById("data").textContent);
 const MANY = true;
 // More panels than this are not drawn for one statistic.
 const PANELS_MAX = 24;
+// Charts with more lines than this share a legend.
+const LEGEND_MAX = 8;
 
 const short = name => SWEEP.keys.filter(key => key.name.split(".").at(-1) === name.split(".").at(-1)).length > 1 ? name : name.split(".").at(-1);
 const bare = value => value.replace(/^"|"$/g, "");
@@ -98,8 +100,28 @@ function xSide(key) {
   return { x: at => numbers[at], side: { label: short(name), name: short(name), format, exact: format, scale: isLog ? logScale : linear, axis: isLog ? logAxis({}) : tickAxis("") } };
 }
 
+const lineLabel = (key, value) => `${short(SWEEP.keys[key].name)} ${bare(SWEEP.keys[key].values[value])}`;
+
+// Whether the charts share a legend.
+const isShared = ({ line }) => line !== undefined && SWEEP.keys[line].values.length > LEGEND_MAX;
+
+const legend = element("ul", { className: "keys" });
+
+function drawLegend() {
+  if (!isShared(layout())) return;
+  const { x, line } = layout(), used = [...new Set(done.map(row => row.at[line]))];
+  legend.replaceChildren(...used.map(value => element("li", {}, named(x) ? pointKey(runColour(value)) : runKey(value), lineLabel(line, value))));
+}
+
+function sharedLegend() {
+  if (!isShared(layout())) return;
+  const words = named(layout().x) ? "points" : "line";
+  section("legend", "Legend", `For all charts below; each names the ${words} at the pointer.`).replaceWith(legend);
+  drawLegend();
+}
+
 function multiples(at) {
-  const column = SWEEP.columns[at], { x, line, panels } = layout(), { x: place, side } = xSide(x);
+  const column = SWEEP.columns[at], { bound } = column, { x, line, panels } = layout(), { x: place, side } = xSide(x);
   const rows = done.filter(row => row.cells[at] !== null);
   const groups = new Map();
   rows.forEach(row => {
@@ -108,7 +130,7 @@ function multiples(at) {
   });
   const cut = groups.size > PANELS_MAX ? ` The first ${PANELS_MAX} of ${groups.size} panels.` : "";
   const grid = section("statistic" + at, title(at), (SWEEP.seeds > 1 ? "Bars are 95 % confidence intervals." : "") + cut);
-  const write = writer(column.name), most = Math.max(...rows.map(row => row.cells[at].mean + (row.cells[at].half || 0)));
+  const write = writer(column.name), most = Math.max(bound ?? 0, ...rows.map(row => row.cells[at].mean + (row.cells[at].half || 0)));
   const low = Math.min(0, ...rows.map(row => row.cells[at].mean));
   [...groups].slice(0, PANELS_MAX).forEach(([name, members], panel) => {
     const lineValues = line === undefined ? [0] : [...new Set(members.map(row => row.at[line]))];
@@ -118,17 +140,18 @@ function multiples(at) {
       const own = members.filter(row => line === undefined || row.at[line] === value).sort((one, other) => place(one.at[x]) - place(other.at[x]));
       return {
         run: line === undefined ? 0 : value, points: true, unjoined: named(x), best: own.map(row => row.best),
-        label: line === undefined ? title(at) : `${short(SWEEP.keys[line].name)} ${bare(SWEEP.keys[line].values[value])}`,
+        label: line === undefined ? title(at) : lineLabel(line, value),
         x: own.map(row => place(row.at[x]) + aside), y: own.map(row => row.cells[at].mean), half: own.map(row => row.cells[at].half),
       };
     });
     const drawn = figure(grid, {
       id: `multiple${at}-${panel}`, title: name || title(at), wide: groups.size === 1,
-      caption: `${title(at)} by ${short(SWEEP.keys[x].name)}` + (line === undefined ? "." : `, one ${named(x) ? "colour" : "line"} per ${short(SWEEP.keys[line].name)}.`),
+      caption: `${title(at)} by ${short(SWEEP.keys[x].name)}` + (line === undefined ? "." : `, one ${named(x) ? "colour" : "line"} per ${short(SWEEP.keys[line].name)}.`)
+        + (bound === null ? "" : ` The line across is the bound: at ${column.more_is_better ? "least" : "most"} ${write(bound)}.`),
       table: () => ({ head: [...SWEEP.keys.map(key => short(key.name)), title(at)], rows: members.map(row => [...SWEEP.keys.map((_, key) => valueOf(row, key)), write(row.cells[at].mean)]) }),
     });
     const y = { label: title(at), format: writer(column.name, 3), exact: write, axis: tickAxis(column.name), scale: { range: () => [low, most > low ? low + (most - low) * 1.06 : low + 1] } };
-    lines(drawn, { series, x: side, y });
+    lines(drawn, { series, x: side, y, bound, shared: isShared({ line }) });
   });
 }
 
@@ -191,6 +214,12 @@ function drawFront(host, axes) {
     drawing.append(svg("line", { class: "grid-line", x1: box.left, x2: box.right, y1: toY(value), y2: toY(value) }));
     text(label, { x: box.left - 8, y: toY(value) + 4, "text-anchor": "end" });
   });
+  axes.forEach(({ at }, axis) => {
+    const { bound } = SWEEP.columns[at], [least, most] = [x, y][axis];
+    if (bound === null || bound < least || bound > most) return;
+    const ends = axis === 0 ? { x1: toX(bound), x2: toX(bound), y1: box.top, y2: box.bottom } : { x1: box.left, x2: box.right, y1: toY(bound), y2: toY(bound) };
+    drawing.append(svg("line", { class: "bound", ...ends }));
+  });
   const name = ({ at, more }) => `${title(at)} (${more ? "more" : "less"} is better)`;
   text(name(axes[0]), { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" });
   text(name(axes[1]), { x: 14, y: (box.top + box.bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(box.top + box.bottom) / 2})` });
@@ -214,7 +243,7 @@ function pareto() {
   const axes = [axis(shown[0]), axis(shown.find(at => at > shown[0] && SWEEP.columns[at].name !== "p99_us") ?? shown[1])];
   const place = figure(grid, {
     id: "front", title: "Trade-off of two statistics", wide: true,
-    caption: "Filled points are not beaten in both statistics by any other; the others are dominated. Which direction is better is guessed from the name" + (SWEEP.columns.some(column => column.is_objective) ? ", except for objectives." : "."),
+    caption: "Filled points are not beaten in both statistics by any other; the others are dominated. " + (SWEEP.columns.some(column => column.bound !== null) ? "Dashed lines are bounds. " : "") + "Which direction is better is guessed from the name" + (SWEEP.columns.some(column => column.is_objective) ? ", except for objectives." : "."),
     table: () => ({ head: [...SWEEP.keys.map(key => short(key.name)), ...axes.map(({ at }) => title(at))], rows: best.map(row => [...SWEEP.keys.map((_, key) => valueOf(row, key)), ...axes.map(({ at }) => writer(SWEEP.columns[at].name)(row.cells[at].mean))]) }),
   });
   let best = [];
@@ -247,10 +276,11 @@ function pareto() {
   charts.push({ figure: place.figure, redraw, show: () => {}, inked: () => place.chart.querySelectorAll("circle:not(.best)").length === done.filter(row => axes.every(({ at }) => row.cells[at] !== null)).length });
 }
 
-theme(() => {});
+theme(drawLegend);
 points();
 sensitivities();
 pareto();
+sharedLegend();
 shown.forEach(multiples);
 navigation();
 setTimeout(report, 60);

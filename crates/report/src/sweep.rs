@@ -56,6 +56,8 @@ pub struct Column {
     pub is_shown: bool,
     /// Whether more is better.
     pub more_is_better: bool,
+    /// The bound asked for: the most, or the least where more is better.
+    pub bound: Option<f64>,
     /// Change of the metric along each key.
     pub effects: Vec<Effect>,
 }

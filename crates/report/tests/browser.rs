@@ -310,6 +310,7 @@ fn the_page_of_a_sweep_is_drawn() {
         is_objective: name == "mean_us",
         is_shown: true,
         more_is_better,
+        bound: None,
         effects: vec![Effect {
             key: 0,
             least: Level { value: 0, mean: 2.0 },
@@ -375,9 +376,39 @@ fn front_texts(dom: &str) -> Vec<&str> {
     texts.filter_map(|rest| rest.split(['<', '>']).nth(1)).collect()
 }
 
+/// A sweep whose points are at `places` of the values of `keys`; their means are 1, 2 and so on.
+fn mean_of(keys: &[(&str, &[&str])], places: &[Vec<usize>]) -> hybridsim_report::sweep::Sweep {
+    use hybridsim_report::sweep::{Cell, Column, Key, Row, Sweep};
+    let key = |(name, values): &(&str, &[&str])| Key {
+        name: (*name).to_owned(),
+        values: values.iter().map(|&value| value.to_owned()).collect(),
+    };
+    let row = |(number, at): (usize, &Vec<usize>)| {
+        let cell = Cell { mean: number as f64 + 1.0, half: None, noise: false };
+        Row { at: at.clone(), cells: vec![Some(cell)], error: None, best: false }
+    };
+    Sweep {
+        title: "Sweep".to_owned(),
+        notes: Vec::new(),
+        data_file: String::new(),
+        seeds: 1,
+        keys: keys.iter().map(key).collect(),
+        columns: vec![Column {
+            name: "mean_us".to_owned(),
+            title: "Mean latency".to_owned(),
+            is_objective: false,
+            is_shown: true,
+            more_is_better: false,
+            bound: None,
+            effects: Vec::new(),
+        }],
+        rows: places.iter().enumerate().map(row).collect(),
+    }
+}
+
 #[test]
 fn names_of_a_sweep_are_not_joined_by_lines() {
-    use hybridsim_report::sweep::{Cell, Column, Key, Row, Sweep, page};
+    use hybridsim_report::sweep::page;
     /// Looks for the colour of the line between the first two values.
     const PROBE: &str = "setTimeout(report, 60);\nsetTimeout(() => {
         const over = document.querySelector('#multiple0-0 .u-over'), scale = devicePixelRatio;
@@ -389,29 +420,7 @@ fn names_of_a_sweep_are_not_joined_by_lines() {
     }, 60);";
     let Some(browser) = chromium() else { return };
     let joined = |values: [&str; 3]| {
-        let row = |at: usize| {
-            let cell = Cell { mean: at as f64 + 1.0, half: None, noise: false };
-            Row { at: vec![at], cells: vec![Some(cell)], error: None, best: false }
-        };
-        let page = page(&Sweep {
-            title: "Sweep".to_owned(),
-            notes: Vec::new(),
-            data_file: String::new(),
-            seeds: 1,
-            keys: vec![Key {
-                name: "component.d.key".to_owned(),
-                values: values.map(str::to_owned).to_vec(),
-            }],
-            columns: vec![Column {
-                name: "mean_us".to_owned(),
-                title: "Mean latency".to_owned(),
-                is_objective: false,
-                is_shown: true,
-                more_is_better: false,
-                effects: Vec::new(),
-            }],
-            rows: (0..3).map(row).collect(),
-        });
+        let page = page(&mean_of(&[("component.d.key", &values)], &[0, 1, 2].map(|at| vec![at])));
         let probed = page.replace("setTimeout(report, 60);", PROBE);
         assert_ne!(page, probed);
         let open = probed.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
@@ -430,4 +439,42 @@ fn names_of_a_sweep_are_not_joined_by_lines() {
     assert_eq!(joined(["1", "2", "3"]), "true");
     assert_eq!(joined(["4KiB", "8KiB", "1MiB"]), "true", "sizes have an order");
     assert_eq!(joined(["fifo", "2q", "s3-fifo"]), "false");
+}
+
+#[test]
+fn many_lines_share_a_legend_and_a_bound_is_drawn() {
+    use hybridsim_report::sweep::page;
+    /// Looks for the colour of bounds in the first chart, and for the entries of its legend.
+    const PROBE: &str = "setTimeout(report, 60);\nsetTimeout(() => {
+        const canvas = document.querySelector('#multiple0-0 canvas');
+        const box = { left: 0, top: 0, width: canvas.width, height: canvas.height };
+        const page = document.documentElement.dataset;
+        page.bound = inked(canvas, box, [css('--broken')]);
+        const rows = [...document.querySelectorAll('#multiple0-0 .u-legend .u-series')];
+        page.entries = rows.filter(row => row.offsetWidth > 0).length - 1;
+        page.shared = document.querySelectorAll('#legend .keys li').length;
+    }, 60);";
+    let Some(browser) = chromium() else { return };
+    let names: Vec<String> = (0..9).map(|number| format!("system {number}")).collect();
+    let drawn = |systems: usize, bound: Option<f64>| {
+        let names: Vec<&str> = names[..systems].iter().map(String::as_str).collect();
+        let sizes = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let places: Vec<Vec<usize>> = (0..systems).map(|at| vec![at, at]).collect();
+        let mut sweep = mean_of(&[("system", &names), ("flash, GiB", &sizes)], &places);
+        sweep.columns[0].bound = bound;
+        let page = page(&sweep);
+        let probed = page.replace("setTimeout(report, 60);", PROBE);
+        assert_ne!(page, probed);
+        let open = probed.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
+        let visit = visit(&browser, &open, "theme=light", 800);
+        let problems = problems(&visit, 1);
+        assert!(problems.iter().all(|it| it.contains("willReadFrequently")), "{problems:?}");
+        let words = visit.dom.contains("The line across is the bound: at most 20 µs.");
+        assert_eq!(words, bound.is_some());
+        ["bound", "entries", "shared"].map(|name| {
+            attribute(&visit.dom, &format!("data-{name}")).expect("the chart was looked at")
+        })
+    };
+    assert_eq!(drawn(9, Some(20.0)), ["true", "0", "9"]);
+    assert_eq!(drawn(8, None), ["false", "8", "0"]);
 }

@@ -154,6 +154,7 @@ pub fn html(rows: &[Row], options: &StudyOptions, trace: &str, currency: &str) -
         is_objective: false,
         is_shown: true,
         more_is_better: *more,
+        bound: None,
         effects: Vec::new(),
     });
     sweep::page(&Sweep {

@@ -51,6 +51,16 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// The bound on a column of the page, in its unit.
+    fn of_column(&self, name: &str) -> Option<f64> {
+        match name {
+            "cost_per_year" => self.budget,
+            "p99_us" => self.p99_ns.map(|ns| ns as f64 / 1e3),
+            "life_years" => self.life_years,
+            _ => None,
+        }
+    }
+
     /// The reason to drop a system without simulating it. `holds` has the capacity of each device
     /// that has one.
     fn rules_out(

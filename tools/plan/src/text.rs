@@ -100,6 +100,7 @@ impl Plan {
             is_objective: false,
             is_shown: *name != DRIVE,
             more_is_better: *more,
+            bound: self.bounds.of_column(name),
             effects: Vec::new(),
         });
         let row = |system: &System| Row {

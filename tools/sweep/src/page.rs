@@ -58,6 +58,7 @@ impl Table<'_> {
                 is_objective: objective.is_some(),
                 is_shown: column.is_shown,
                 more_is_better: objective.map_or(guess, |objective| objective.1),
+                bound: None,
                 // Elsewhere the change along a key would have in it that of other keys.
                 effects: (0..keys.len())
                     .filter(|_| is_grid)
