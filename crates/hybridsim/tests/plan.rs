@@ -127,6 +127,8 @@ fn bounds_decide_and_are_reported() {
     let out = plan(folder.path(), &["--p99", "1ms", "--caches", "open-cas", "--out", "out"]);
     let page = fs::read_to_string(folder.path().join("out/plan.html")).expect("the page");
     assert_eq!(page.matches("\"bound\":1000.0").count(), 1, "in microseconds, of one column");
+    assert!(page.contains("\"unmet\":[\"p99 too long\"]"), "beside the names of systems");
+    assert!(!page.contains("disk alone (p99 too long)"), "sizes of a system are one line");
     let text = String::from_utf8(out.stdout).expect("UTF-8");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("disk alone")).collect();
     assert!(rows[0].ends_with("p99 too long"), "{text}");

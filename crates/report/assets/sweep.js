@@ -55,12 +55,15 @@ const set = row => SWEEP.keys.map((key, at) => `${short(key.name)} ${valueOf(row
 
 function points() {
   const columns = SWEEP.columns.map((_, at) => at).filter(known).sort((one, other) => SWEEP.columns[other].is_shown - SWEEP.columns[one].is_shown);
+  const bounded = SWEEP.rows.some(row => row.unmet.length > 0);
   const head = element("tr", {},
     ...SWEEP.keys.map(key => element("th", { scope: "col", title: key.name }, short(key.name))),
+    ...bounded ? [element("th", { scope: "col" }, "Bounds not met")] : [],
     ...columns.map(at => element("th", { scope: "col", className: "statistic", title: SWEEP.columns[at].name }, title(at))));
   const body = SWEEP.rows.map(row => element("tr", row.best ? { className: "best" } : {},
     ...SWEEP.keys.map((_, key) => element("th", { scope: "row" }, (row.best && key === 0 ? "★ " : "") + valueOf(row, key))),
-    ...row.error !== null ? [element("td", { className: "failed", colSpan: columns.length }, row.error)] : columns.map(at => {
+    ...bounded && row.error === null ? [element("td", { className: "unmet" }, row.unmet.join(", "))] : [],
+    ...row.error !== null ? [element("td", { className: "failed", colSpan: columns.length + bounded }, row.error)] : columns.map(at => {
       const cell = row.cells[at], write = writer(SWEEP.columns[at].name);
       if (!cell) return element("td", {}, NONE);
       const text = write(cell.mean) + (cell.half === null ? "" : ` ± ${write(cell.half)}`) + (cell.noise ? " ~" : "");
@@ -110,13 +113,13 @@ const legend = element("ul", { className: "keys" });
 function drawLegend() {
   if (!isShared(layout())) return;
   const { x, line } = layout(), used = [...new Set(done.map(row => row.at[line]))];
-  legend.replaceChildren(...used.map(value => element("li", {}, named(x) ? pointKey(runColour(value)) : runKey(value), lineLabel(line, value))));
+  legend.replaceChildren(...used.map(value => element("li", {}, named(x) ? pointKey(runColour(value)) : runKey(value), bare(SWEEP.keys[line].values[value]))));
 }
 
 function sharedLegend() {
   if (!isShared(layout())) return;
-  const words = named(layout().x) ? "points" : "line";
-  section("legend", "Legend", `For all charts below; each names the ${words} at the pointer.`).replaceWith(legend);
+  const { x, line } = layout(), kind = named(x) ? "colour" : "line";
+  section("legend", "Legend", `One ${kind} per ${short(SWEEP.keys[line].name)} in all charts below, which name the one at the pointer.`).replaceWith(legend);
   drawLegend();
 }
 

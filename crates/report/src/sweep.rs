@@ -92,6 +92,8 @@ pub struct Row {
     /// By column.
     pub cells: Vec<Option<Cell>>,
     pub error: Option<String>,
+    /// Bounds that it does not meet.
+    pub unmet: Vec<String>,
     /// The mark of the best row of a search, or of those on its Pareto front.
     pub best: bool,
 }

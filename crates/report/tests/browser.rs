@@ -326,7 +326,13 @@ fn the_page_of_a_sweep_is_drawn() {
             let cell = |mean| Some(Cell { mean, half: Some(0.3), noise: at == 3 });
             // As close together as throughputs of a closed loop.
             let cells = vec![cell(mean), cell(15.8 - mean * 1e-7)];
-            Row { at: vec![size, kind, depth], cells, error: None, best: at == 4 }
+            Row {
+                at: vec![size, kind, depth],
+                cells,
+                error: None,
+                unmet: Vec::new(),
+                best: at == 4,
+            }
         })
         .collect();
     rows[5] = Row { cells: vec![None, None], error: Some(HOSTILE.to_owned()), ..rows[5].clone() };
@@ -385,7 +391,7 @@ fn mean_of(keys: &[(&str, &[&str])], places: &[Vec<usize>]) -> hybridsim_report:
     };
     let row = |(number, at): (usize, &Vec<usize>)| {
         let cell = Cell { mean: number as f64 + 1.0, half: None, noise: false };
-        Row { at: at.clone(), cells: vec![Some(cell)], error: None, best: false }
+        Row { at: at.clone(), cells: vec![Some(cell)], error: None, unmet: Vec::new(), best: false }
     };
     Sweep {
         title: "Sweep".to_owned(),

@@ -145,6 +145,7 @@ pub fn html(rows: &[Row], options: &StudyOptions, trace: &str, currency: &str) -
             at: (0..names.len()).map(|key| place(key, row)).collect(),
             cells: if row.error.is_some() { vec![None; COLUMNS.len()] } else { cells(row) },
             error: row.error.clone(),
+            unmet: Vec::new(),
             best: false,
         })
         .collect();

@@ -30,6 +30,7 @@ fn column_title(name: &str, heading: &str, currency: &str) -> String {
     match name {
         "cost_per_year" => format!("Cost/year, {currency}"),
         "life_years" => format!("Life, {heading}"),
+        "watts" => format!("Power, {heading}"),
         _ if sweep::title(name) == name => heading.to_owned(),
         _ => sweep::title(name),
     }
@@ -104,7 +105,7 @@ impl Plan {
             effects: Vec::new(),
         });
         let row = |system: &System| Row {
-            at: vec![place(&mut names, label(system)), place(&mut sizes, gibibytes(system))],
+            at: vec![place(&mut names, system.name.clone()), place(&mut sizes, gibibytes(system))],
             cells: COLUMNS[1..]
                 .iter()
                 .map(|(_, _, value, _)| {
@@ -112,6 +113,7 @@ impl Plan {
                 })
                 .collect(),
             error: system.cost_per_year.is_none().then(|| system.unmet.join(", ")),
+            unmet: system.unmet.clone(),
             best: false,
         };
         let rows = self.systems.iter().map(row).collect();
@@ -157,14 +159,6 @@ fn answer(best: &System, currency: &str) -> String {
         );
     }
     text + "."
-}
-
-/// The name of a row of the page; one that misses a bound says so.
-fn label(system: &System) -> String {
-    match system.unmet.is_empty() {
-        true => system.name.clone(),
-        false => format!("{} ({})", system.name, system.unmet.join(", ")),
-    }
 }
 
 fn gibibytes(system: &System) -> String {

@@ -151,6 +151,7 @@ fn page_row(row: &Row<'_>, keys: &[sweep::Key]) -> sweep::Row {
         at: keys.iter().zip(&row.point.values).map(index).collect(),
         cells: row.cells.iter().map(cell).collect(),
         error: row.error().map(str::to_owned),
+        unmet: Vec::new(),
         best: false,
     }
 }
@@ -170,6 +171,7 @@ mod tests {
                 at: at.to_vec(),
                 cells: Vec::new(),
                 error: None,
+                unmet: Vec::new(),
                 best: false,
             };
             places.iter().map(row).collect()
