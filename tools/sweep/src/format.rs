@@ -140,24 +140,25 @@ pub(crate) fn bare(value: &str) -> String {
 
 const WARNINGS_MAX: usize = 8;
 
-/// `text` without the numbers of percentages, which differ from point to point.
-fn without_percentages(text: &str) -> String {
-    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
-    let parts: Vec<&str> = text.split(" %").collect();
-    let (last, before) = parts.split_last().unwrap_or((&"", &[]));
-    let cut = before.iter().map(|part| part.trim_end_matches(is_number));
-    cut.chain([*last]).collect::<Vec<_>>().join(" %")
+/// The words of `text` but for its numbers, which differ from point to point. Names such as `d1`
+/// stay.
+fn without_numbers(text: &str) -> Vec<&str> {
+    let is_number = |word: &str| {
+        let number = word.trim_matches(['(', ')', ',', ';', ':']);
+        number.starts_with(|first: char| first.is_ascii_digit()) && number.parse::<f64>().is_ok()
+    };
+    text.split_whitespace().filter(|word| !is_number(word)).collect()
 }
 
 impl Table<'_> {
-    /// The warnings of all runs, each once, with the percentages of the first that has it.
+    /// The warnings of all runs, each once, with the numbers of the first that has it.
     fn warnings(&self) -> String {
         let runs = || self.rows.iter().flat_map(|row| row.results());
         let points: usize = self.rows.iter().map(|row| row.outcomes.len()).sum();
         let mut found: Vec<(&str, usize)> = Vec::new();
         for run in runs() {
             for warning in &run.warnings {
-                let same = |text: &str| without_percentages(text) == without_percentages(warning);
+                let same = |text: &str| without_numbers(text) == without_numbers(warning);
                 match found.iter_mut().find(|(text, _)| same(text)) {
                     Some((_, count)) => *count += 1,
                     None => found.push((warning, 1)),
@@ -215,8 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_differ_in_a_percentage_are_one() {
-        let same = |one: &str, other: &str| without_percentages(one) == without_percentages(other);
+    fn warnings_that_differ_in_a_number_are_one() {
+        let same = |one: &str, other: &str| without_numbers(one) == without_numbers(other);
+        assert!(same("only 30 requests (2 times): few", "only 2000 requests (1 times): few"));
         assert!(same("about 67 % of the data, 1.5 % more", "about 8 % of the data, 22 % more"));
         assert!(!same("67 % of the reads of d1", "67 % of the reads of d2"));
         assert!(!same("no number", "67 % of it"));
