@@ -1,12 +1,16 @@
 //! Checks of `--column` before anything runs.
 
 use super::output::Failure;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimTime;
 use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
+use hybridsim_simulation::build;
+use hybridsim_simulation::scenario::Scenario;
+use hybridsim_sweep::Point;
 use serde_json::Value;
 
-/// Refuses a path that no results can have. Keys below `components` and of optional tables depend
-/// on the run and are checked after it.
+/// Refuses a path that no results can have. Keys of a component and of optional tables depend on
+/// the run and are checked after it.
 pub fn check(paths: &[String]) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());
@@ -21,6 +25,34 @@ pub fn check(paths: &[String]) -> Result<(), Failure> {
         possible(&keys, path, "")
             .map_err(|known| Failure::usage(format!("--column: results have no `{path}`; {known}")))
     })
+}
+
+/// Refuses a path to a component that no point has.
+pub fn check_components(
+    registry: &Registry,
+    paths: &[String],
+    points: &[Point],
+) -> Result<(), Failure> {
+    for path in paths {
+        let component = path.strip_prefix("components.").and_then(|rest| rest.split('.').next());
+        let Some(component) = component else { continue };
+        let mut known = Vec::new();
+        let mut scenarios =
+            points.iter().filter_map(|it| Scenario::check(it.input.clone(), registry).ok());
+        let is_known = |scenario: Scenario| {
+            known = build::paths(&scenario);
+            known.push("host".to_owned());
+            known.iter().any(|name| name == component)
+        };
+        if !scenarios.any(is_known) {
+            let message = format!(
+                "--column: no component is called `{component}`; those of the last point: {}",
+                known.join(", ")
+            );
+            return Err(Failure::usage(message));
+        }
+    }
+    Ok(())
 }
 
 /// Follows `path` as far as the keys are known; else returns those at the place where it leaves

@@ -12,6 +12,7 @@ use hybridsim_sweep::{Outcome, Plan, Point, Seeds};
 pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> {
     columns::check(&args.simulate.columns)?;
     let points = points(registry, args)?;
+    columns::check_components(registry, &args.simulate.columns, &points)?;
     let force = args.simulate.force;
     let _folder = args.simulate.out.as_ref().map(|out| prepare(out, force)).transpose()?;
     let outcomes = run_all(registry, &points, args.simulate.progress, !args.simulate.no_cache);

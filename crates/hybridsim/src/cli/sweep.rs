@@ -98,6 +98,7 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     columns::check(&args.columns)?;
     let plan = plan(args)?;
     let all = plan.points(registry)?;
+    columns::check_components(registry, &args.columns, &all)?;
     let is_mine = |point: &Point| args.shard.is_none_or(|shard| shard.has(&point.key));
     let points: Vec<Point> = all.iter().filter(|point| is_mine(point)).cloned().collect();
     let store = match &args.out {
