@@ -415,3 +415,20 @@ fn the_life_of_a_drive_is_in_the_summary() {
     assert!(shown.contains("at this rate") && !shown.contains("years at"), "{shown}");
     assert!(shown.contains("Drive writes a day, 5 years"), "{shown}");
 }
+
+#[test]
+fn an_ssd_needs_times_where_there_is_a_clock() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ssd = "[component.d]\nkind = \"ssd\"\nblocks_per_plane = 64\nprogram_time = \"200us\"\n\
+               [workload]\ngenerator = { kind = \"uniform\", requests = 70 }\n";
+    let message = fails(2, &["check", &scenario(&folder, "clock.toml", ssd)]);
+    for key in ["read_time", "erase_time"] {
+        assert!(message.contains(&format!("component.d.{key}: is missing")), "{message}");
+    }
+    assert!(!message.contains("program_time"), "{message}");
+    let none = ssd.replace("program_time = \"200us\"", "timing = \"none\"");
+    for command in ["check", "run", "write-amplification"] {
+        let done = call(&[command, &scenario(&folder, "none.toml", &none)]);
+        assert!(done.status.success(), "{command}: {}", text(&done.stderr));
+    }
+}

@@ -22,8 +22,7 @@ fn text_of(workload: &str, ssd: &str) -> String {
         "[workload]\n{workload}\n[host]\nmode = \"closed\"\nqueue_depth = 4\n\
          [component.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
          planes_per_die = 2\nblocks_per_plane = 40\npages_per_block = 32\npage_size = \"4KiB\"\n\
-         over_provisioning = 0.4\ntiming.kind = \"none\"\nread_time = \"25us\"\n\
-         program_time = \"200us\"\nerase_time = \"1.5ms\"\n{ssd}\n"
+         over_provisioning = 0.4\ntiming.kind = \"none\"\n{ssd}\n"
     )
 }
 
@@ -255,7 +254,8 @@ fn worn_out_flash_ends_the_count_as_it_ends_a_run() {
 
 #[test]
 fn timing_has_no_effect_and_the_cache_of_states_none_either() {
-    let text = text_of(OVERWRITES, "precondition = \"steady\"");
+    let times = "read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"";
+    let text = text_of(OVERWRITES, &format!("precondition = \"steady\"\n{times}"));
     let plain = counted(&text, &[]);
     let mut timed = counted(&text, &["component.ssd.timing=\"queued\"", "host.mode=\"open\""]);
     timed.results.warnings.clone_from(&plain.results.warnings);

@@ -117,11 +117,12 @@ hybridsim_config::params! {
 hybridsim_config::params! {
     /// Times of the chip and of transfers over its channel, and the timing model of a device.
     pub struct TimingParams {
-        pub read_time: SimDuration = Kind::Duration, required,
-            "Page read (tR): cells to page register.";
-        program_time: SimDuration = Kind::Duration, required,
-            "Page program (tPROG): register to cells.";
-        erase_time: SimDuration = Kind::Duration, required, "Block erase (tBERS).";
+        pub read_time: Option<SimDuration> = Kind::Duration, optional,
+            "Page read (tR): cells to page register; required unless `timing` is `none`.";
+        program_time: Option<SimDuration> = Kind::Duration, optional,
+            "Page program (tPROG): register to cells; required unless `timing` is `none`.";
+        erase_time: Option<SimDuration> = Kind::Duration, optional,
+            "Block erase (tBERS); required unless `timing` is `none`.";
         command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
             "Command and address cycles on the channel, per operation.";
         channel_rate: u64 = Kind::Rate, default "0MB/s" needs TIMED,
@@ -141,6 +142,16 @@ hybridsim_config::params! {
 }
 
 impl TimingParams {
+    /// The times that are missing where operations take time.
+    pub fn missing(&self) -> impl Iterator<Item = &'static str> {
+        let times = [
+            ("read_time", self.read_time),
+            ("program_time", self.program_time),
+            ("erase_time", self.erase_time),
+        ];
+        times.into_iter().filter(|(_, time)| time.is_none()).map(|(name, _)| name)
+    }
+
     /// The times of operations on `geometry`; `slc` and `bits` per cell are those of a device that
     /// has blocks in SLC mode, `retry` that of a read that is repeated.
     pub fn operation_times(
@@ -152,13 +163,15 @@ impl TimingParams {
         let Self { copy_back, controller, .. } = self;
         let raw = u64::from(geometry.raw_page_bytes());
         let planes = u64::from(geometry.planes_per_page());
-        let read = self.read_time + self.register_time;
-        let program = self.program_time + self.register_time;
+        let [read_time, program_time, erase] =
+            [self.read_time, self.program_time, self.erase_time].map(Option::unwrap_or_default);
+        let read = read_time + self.register_time;
+        let program = program_time + self.register_time;
         let register = |time| time + self.register_time;
         let slc = slc.map_or(SlcTimes::NONE, |(mode, bits)| SlcTimes {
             read: mode.read_time.map_or(read, register),
             program: mode.program_time.map_or(program, register),
-            erase: mode.erase_time.unwrap_or(self.erase_time),
+            erase: mode.erase_time.unwrap_or(erase),
             bits,
         });
         let host_write_rate = match controller.host_rate {
@@ -172,8 +185,8 @@ impl TimingParams {
             program,
             copy_plane: copy_back.plane_time.unwrap_or(read + program),
             copy_die: copy_back.die_time.unwrap_or(read + program),
-            erase: self.erase_time,
-            retry: retry.unwrap_or(self.read_time),
+            erase,
+            retry: retry.unwrap_or(read_time),
             slc,
             command: self.command_time,
             data_command: self.data_command_time,

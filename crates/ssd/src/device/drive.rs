@@ -111,6 +111,7 @@ impl DriveParams {
         let retry = errors.as_ref().and_then(|it| it.retry_time());
         let times = self.timing.operation_times(&geometry, slc, retry);
         let (entry, settings) = input.registry.chosen::<TimingEntry>(&self.timing.timing);
+        self.check_times(&entry)?;
         self.check_units(&geometry, &entry)?;
         let timing = (entry.build)(&TimingInput { settings, geometry: &geometry, times })?;
         let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
@@ -157,6 +158,16 @@ impl DriveParams {
             throttled,
             ..FrontEnd::new(input, translation.name, (pages, back_end.sectors_per_page()), info)
         })
+    }
+
+    /// Flash operations have a duration, unless there is no clock.
+    fn check_times(&self, timing: &TimingEntry) -> Result<(), Vec<Problem>> {
+        let has_times = timing.provides.contains(&TIMES);
+        let missing = self.timing.missing().filter(|_| has_times);
+        let message = "is missing; only `timing = \"none\"` needs no times";
+        let problems: Vec<Problem> =
+            missing.map(|key| Problem::new(key, message.to_owned())).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     /// Several mapping units in a page of the chip are programmed together, or they would take a

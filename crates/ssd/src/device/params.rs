@@ -268,7 +268,8 @@ impl SsdParams {
             Recovery::Blocks => u64::from(geometry.blocks()),
             Recovery::Pages => u64::from(geometry.pages()),
         };
-        self.drive.timing.read_time * reads.div_ceil(u64::from(geometry.dies()))
+        let read_time = self.drive.timing.read_time.unwrap_or_default();
+        read_time * reads.div_ceil(u64::from(geometry.dies()))
     }
 
     fn info(&self, mut constants: Vec<(&'static str, f64)>, ftl: &Properties) -> ComponentInfo {
