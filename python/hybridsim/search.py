@@ -52,6 +52,8 @@ class Objective:
     def read(cls, text: str) -> Objective:
         """Reads ``totals.hit_ratio:max`` or ``:0.9``; without an ending less is better."""
         path, _, direction = text.partition(":")
+        if "=" in path:  # The form of a bound.
+            path = ""
         if path and direction in ("", "min", "max"):
             return cls(path, direction == "max")
         try:

@@ -187,6 +187,8 @@ def test_what_a_search_refuses(ssd):
     vary = {SHARE: [0.5]}
     with pytest.raises(hybridsim.Error, match="path:min"):
         hybridsim.optimize(ssd, vary, "totals.erases:least")
+    with pytest.raises(hybridsim.Error, match="path:number"):
+        hybridsim.optimize(ssd, vary, "totals.erases=5")
     with pytest.raises(hybridsim.Error, match="path<=number"):
         hybridsim.optimize(ssd, vary, "totals.erases", constraints="totals.erases<many")
     with pytest.raises(hybridsim.Error, match="prices"):
