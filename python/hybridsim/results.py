@@ -8,10 +8,8 @@ not exist, such as the mean of nothing, is ``None``.
 
 from __future__ import annotations
 
-import csv
 import functools
 import html
-import io
 import json
 import os
 import pathlib
@@ -77,6 +75,7 @@ _TOOL_FILES = (
     "latency-read.hgrm",
     "latency-write.hgrm",
     "series.csv",
+    "series.json",
 )
 
 
@@ -167,7 +166,8 @@ class Result(Document):
         """Writes the files of ``hybridsim run --out``, the report only with full detail.
 
         These are ``results.json``, ``scenario.toml``, ``report.html``, and for other tools
-        ``fio.json``, ``latency-*.hgrm`` and ``series.csv``. `Result.load` reads them.
+        ``fio.json``, ``latency-*.hgrm``, ``series.csv`` and ``series.json``. `Result.load` reads
+        them.
         """
         base = pathlib.Path(path_text(folder))
         base.mkdir(parents=True, exist_ok=True)
@@ -196,14 +196,18 @@ class Result(Document):
         """The run over time, one row per interval, warm-up included.
 
         ``time_ns`` is the start of an interval; ``reads``, ``read_bytes``, ``programs`` and similar
-        columns are sums over it; levels have a mean, minimum and maximum, such as
-        ``free_blocks_mean[hybrid/flash]``. Columns that do not apply to the system are left out.
+        columns are sums over it, ``iops`` and ``read_bytes_per_s`` rates; levels have a mean,
+        minimum and maximum, such as ``free_blocks_mean[hybrid/flash]``. Columns that do not apply
+        to the system are left out. The table's ``units`` has the unit of each.
         """
-        text = self._files.get("series.csv")
+        text = self._files.get("series.json")
         if text is None:
             raise Error(_NOT_DRAWN)
-        head, *rows = csv.reader(io.StringIO(text, newline=""))
-        return Table({name: [_cell(row[at]) for row in rows] for at, name in enumerate(head)})
+        columns = {_title(column): column for column in json.loads(text)["columns"]}
+        return Table(
+            {title: column["values"] for title, column in columns.items()},
+            {title: column["unit"] for title, column in columns.items()},
+        )
 
     def latency_distribution(self, of: str = "all") -> Table:
         """Number of requests (``of`` all, read or write) with at most ``latency_ns``."""
@@ -276,8 +280,7 @@ def _write(path: pathlib.Path, text: str) -> None:
     partial.replace(path)
 
 
-def _cell(text: str) -> int | float | None:
-    """A cell of ``series.csv``."""
-    if not text:
-        return None
-    return float(text) if "." in text else int(text)
+def _title(column: Mapping[str, Any]) -> str:
+    """The name of a column of ``series.json``, as ``series.csv`` has it."""
+    name: str = column["name"]
+    return f"{name}[{column['component']}]" if "component" in column else name

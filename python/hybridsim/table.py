@@ -21,7 +21,8 @@ class Table(dict[str, "npt.NDArray[Any]"]):
     """Named columns of equal length, as numpy arrays.
 
     A dict, which the constructors of pandas, polars and Arrow tables take. Missing values are NaN,
-    and null in `to_arrow` and for whatever uses the Arrow interface, such as DuckDB.
+    and null in `to_arrow` and for whatever uses the Arrow interface, such as DuckDB. ``units``
+    has the units of columns, where they are known.
 
     >>> table = Table({"time_ns": [0, 1024], "reads": [3, None]})
     >>> table["reads"]
@@ -30,7 +31,10 @@ class Table(dict[str, "npt.NDArray[Any]"]):
     (2, 2)
     """
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    units: Mapping[str, str]
+
+    def __init__(self, columns: Mapping[str, Any], units: Mapping[str, str] | None = None) -> None:
+        self.units = dict(units or {})
         super().__init__({name: _array(values) for name, values in columns.items()})
         if len({len(values) for values in self.values()}) > 1:
             raise ValueError("the columns of a table have equal length")

@@ -74,6 +74,8 @@ def test_series_sum_to_the_totals(ssd):
     assert series["latency_ns_max"].max() == result.latency_ns.all.max
     assert {len(column) for column in series.values()} == {series.rows}
     assert "free_blocks_mean[ssd]" in series
+    assert list(series.units) == list(series)
+    assert (series.units["iops"], series.units["free_blocks_mean[ssd]"]) == ("requests/s", "blocks")
     points = result.latency_distribution("read")
     assert points["requests"][-1] == result.latency_ns.read.count
     assert (np.diff(points["latency_ns"].astype(np.int64)) > 0).all()

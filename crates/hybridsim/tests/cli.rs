@@ -96,6 +96,23 @@ fn a_results_folder_holds_what_other_tools_read() {
         let foot = format!("Total count    = {:12}]", ours["count"].as_u64().expect("a count"));
         assert!(read(&format!("latency-{op}.hgrm")).contains(&foot), "{foot}");
     }
+    let series = json("series.json");
+    let column = |name: &str| {
+        let all = series["columns"].as_array().expect("columns");
+        all.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    let sum = |name: &str| {
+        let values = column(name)["values"].as_array().expect("values").clone();
+        values.iter().map(|value| value.as_u64().expect("a count")).sum::<u64>()
+    };
+    assert_eq!(results["throughput"]["write_bytes"], sum("write_bytes"));
+    assert_eq!(results["latency_ns"]["all"]["count"], sum("requests"));
+    assert_eq!(series["end_ns"], results["simulated_ns"]);
+    assert_eq!(column("iops")["unit"], "requests/s");
+    let table = read("series.csv");
+    let names: Vec<&str> = table.lines().next().expect("a head").split(',').collect();
+    assert_eq!(series["columns"].as_array().map(Vec::len), Some(names.len()), "{names:?}");
+    assert!(names.contains(&"latency_ns_p99"), "{names:?}");
     let rows: Vec<Vec<u64>> = read("requests.csv")
         .lines()
         .skip(1)

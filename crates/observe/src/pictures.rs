@@ -90,6 +90,8 @@ pub struct ActivityRow {
 pub struct Series {
     /// Width of a bucket.
     pub bucket_ns: u64,
+    /// Requests of every kind completed.
+    pub requests: Vec<u64>,
     /// Reads completed.
     pub reads: Vec<u64>,
     /// Writes completed.

@@ -311,6 +311,7 @@ impl SeriesFold {
         let tracks = &self.tracks;
         Series {
             bucket_ns: clock.width_ns(),
+            requests: (0..columns).map(|at| requests(&self.latencies, at)).collect(),
             reads: tracks.reads.used(columns),
             writes: tracks.writes.used(columns),
             read_bytes: tracks.read_bytes.used(columns),
@@ -347,10 +348,15 @@ fn caches(lookups: &[Option<Box<Lookups>>], columns: usize, paths: &[String]) ->
     .collect()
 }
 
+/// Requests of a time bucket.
+fn requests(latencies: &Map, column: usize) -> u64 {
+    latencies.column(column).iter().map(|&count| u64::from(count)).sum()
+}
+
 fn means(map: &Map, sums: &Track, columns: usize) -> Vec<Option<f64>> {
     let sums = sums.used(columns);
     let mean = |(column, sum): (usize, u64)| {
-        let count: u64 = map.column(column).iter().map(|&count| u64::from(count)).sum();
+        let count = requests(map, column);
         (count > 0).then(|| sum as f64 / count as f64)
     };
     sums.into_iter().enumerate().map(mean).collect()
@@ -360,8 +366,7 @@ fn means(map: &Map, sums: &Track, columns: usize) -> Vec<Option<f64>> {
 fn quantiles(map: &Map, columns: usize, quantile: f64) -> Vec<Option<u64>> {
     let of = |column: usize| {
         let counts = map.column(column);
-        let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-        let rank = (total as f64 * quantile).ceil() as u64;
+        let rank = (requests(map, column) as f64 * quantile).ceil() as u64;
         let mut seen = 0;
         let at = counts.iter().position(|&count| {
             seen += u64::from(count);

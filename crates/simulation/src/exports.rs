@@ -4,6 +4,7 @@
 use crate::run::RunOutput;
 use hybridsim_engine::event::kind_of;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
+use hybridsim_observe::Pictures;
 use hybridsim_report::{fio, hgrm, series};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -29,20 +30,27 @@ const PAIRS: [[u8; 2]; 100] = {
 };
 
 /// The files [`for_tools`] may give.
-pub const NAMES: [&str; 5] =
-    ["fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm", "series.csv"];
+pub const NAMES: [&str; 6] = [
+    "fio.json",
+    "latency-all.hgrm",
+    "latency-read.hgrm",
+    "latency-write.hgrm",
+    "series.csv",
+    "series.json",
+];
 
-/// Files by name with their content, of the measured window; `series.csv` is of the whole run, and
-/// needs the data of charts. A kind of request of which there was none has no table.
+/// Files by name with their content, of the measured window; the series are of the whole run, and
+/// need the data of charts. A kind of request of which there was none has no table.
 pub fn for_tools(done: &RunOutput) -> Vec<(&'static str, String)> {
-    let [shape, all, read, write, over_time] = NAMES;
-    let pictures = done.pictures.as_ref();
+    let [shape, all, read, write, over_time, with_units] = NAMES;
+    let series = |of: fn(&Pictures) -> String| done.pictures.as_ref().map_or_else(String::new, of);
     let mut files = vec![
         (shape, format!("{:#}\n", fio::json(&done.results, &done.latencies))),
         (all, hgrm::table(&done.latencies.all())),
         (read, hgrm::table(done.latencies.of(Op::Read))),
         (write, hgrm::table(done.latencies.of(Op::Write))),
-        (over_time, pictures.map_or_else(String::new, |it| series::table(&it.series))),
+        (over_time, series(series::table)),
+        (with_units, series(series::json)),
     ];
     files.retain(|(_, text)| !text.is_empty());
     files

@@ -124,7 +124,7 @@ struct SimulateArgs {
     /// Also show this key of the results, such as components.ssd.erases; may be repeated
     #[arg(long = "column", value_name = "PATH")]
     columns: Vec<String>,
-    /// Write results, resolved scenario and report into this folder
+    /// Write results, the run over time, the resolved scenario and a report into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace existing results in the folder
