@@ -35,6 +35,13 @@ const EXPONENTS: [f64; 9] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0];
 /// Rounds in which all constants are fitted in turn.
 const ROUNDS: u32 = 2;
 
+/// The name of the constant.
+pub const COLLECTOR: &str = "collector and its age_exponent";
+/// The power of the age that comes closest to that of the Solidigm D7-P5520, which separates.
+pub const SEPARATES: f64 = 0.15;
+/// A load that shows the collector: 60 % of the data are static, the others written four times.
+const STATIC: (Load, f64, f64) = (Load::Hot { pages: 0.4, writes: 1.0 }, 1.0, 4.0);
+
 /// A drive of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterPoint {
@@ -222,6 +229,19 @@ impl<'a> Search<'a> {
         Ok((point, self.constants(point, (hidden, &blocks, &near), counter)))
     }
 
+    /// Write amplification with static data of the drive at `point`, which is greedy, and of one
+    /// that separates, with the hidden capacity that then comes closest.
+    pub fn by_collector(&mut self, point: CounterPoint) -> Result<[f64; 2], CalibrateError> {
+        let other = CounterPoint { exponent: SEPARATES, ..point };
+        let hidden =
+            golden(HIDDEN, STEPS, |hidden| self.distance(CounterPoint { hidden, ..other }))?;
+        let under = |point: CounterPoint| {
+            let ran = self.drive(point).simulate(self.registry, "static data", STATIC);
+            ran.map(|outcome| outcome.amplification)
+        };
+        Ok([under(point)?, under(CounterPoint { hidden, ..other })?])
+    }
+
     /// The neighbours of `value` among `values` whose distance is within [`TOLERANCE`] of its own.
     fn within(
         &mut self,
@@ -345,7 +365,7 @@ impl<'a> Search<'a> {
                 range: (blocks.len() < self.blocks_gib.len()).then(|| between(blocks, &gib)),
             },
             FittedCounter {
-                name: "collector and its age_exponent",
+                name: COLLECTOR,
                 value: collector(point.exponent),
                 range: (exponents.len() < EXPONENTS.len()).then(|| between(exponents, &collector)),
             },

@@ -107,11 +107,13 @@ fn the_counters_of_a_simulated_drive_give_its_constants_back() {
     let copy_us = drive.program_us + drive.read_us;
     assert!((copy_us / 4.5 - 1.0).abs() < 0.05, "{words}");
     assert!(found.constants.iter().all(|constant| constant.range.is_some()), "{words}");
+    assert_eq!(found.by_collector, None);
     let (held_out, trivial) = found.held_out.zip(found.trivial).expect("some are held out");
     assert!(held_out.series == 3 && held_out.worst < 0.03, "{words}");
     assert!(trivial.mean > 5.0 * held_out.mean, "{words}");
     assert_eq!(found.warnings(), Vec::<String>::new());
     let preset = found.preset().expect("a preset");
+    assert!(preset.contains("ranks_per_block = 1365"), "{preset}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("fitted.toml");
     fs::write(&path, &preset).expect("it can be written");
@@ -174,6 +176,10 @@ fn uniform_writes_alone_do_not_identify_the_collector() {
     };
     assert!(range("over_provisioning").is_some(), "{:#?}", found.constants);
     assert_eq!(range("collector"), None, "{:#?}", found.constants);
+    let [greedy, other] = found.by_collector.expect("the prediction of either");
+    assert!(other < 0.97 * greedy, "{greedy} {other}");
+    let warning = format!("would be {greedy:.2}, but {other:.2}");
+    assert!(found.warnings().iter().any(|it| it.contains(&warning)), "{:?}", found.warnings());
     // One series leaves the times of pages open; the drive can be built all the same.
     let found = fitted(&series, &[true, false, false], &registry, 4096.0).expect("a fit");
     let range = |words: &str| {

@@ -446,6 +446,7 @@ fn identify(
         Ok(FittedConstant {
             name: constant.name,
             from: words(start.constants[at]),
+            written: words(point.constants[at]),
             to: range.map(|_| words(point.constants[at])),
             range: range.map(|(low, high)| (words(low), words(high))),
         })

@@ -187,6 +187,9 @@ pub struct FittedConstant {
     pub name: &'static str,
     /// The value at the start.
     pub from: String,
+    /// The value in the preset. Where the jobs do not identify it, that of the start, or the one
+    /// at which other numbers of dies have the same bandwidth.
+    pub written: String,
     /// The fitted value; `None` where the jobs do not identify it.
     pub to: Option<String>,
     /// The values between which the distance from the measurements increases by at most
@@ -247,15 +250,14 @@ impl SsdCalibration<'_> {
 
     /// Where a constant comes from that is not identified.
     fn provenance(&self, constant: &FittedConstant) -> String {
-        let start = &self.start;
-        let at = CONSTANTS.iter().position(|it| it.name == constant.name);
-        let changed = at.map(|at| CONSTANTS[at].words(self.point.constants[at]));
-        match changed {
-            Some(now) if now != constant.from => format!(
-                "not identified: {} in {start}, changed with the dies at the same bandwidth",
-                constant.from
-            ),
-            _ => format!("from {start}: not identified"),
+        let (start, from) = (&self.start, &constant.from);
+        match constant.written == *from {
+            true => format!("from {start}: not identified"),
+            false => {
+                format!(
+                    "not identified: {from} in {start}, changed with the dies at the same bandwidth"
+                )
+            }
         }
     }
 

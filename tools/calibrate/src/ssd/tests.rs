@@ -502,4 +502,7 @@ fn a_constant_that_follows_the_dies_is_not_called_that_of_the_start() {
     let preset = found.preset();
     let line = preset.lines().find(|line| line.starts_with("program_time")).expect("the key");
     assert!(line.contains("not identified: 600.00 us in mine.toml, changed with"), "{line}");
+    let constant = found.constants.iter().find(|it| it.name == "program_time").expect("the key");
+    assert_eq!((constant.from.as_str(), &constant.to), ("600.00 us", &None));
+    assert_ne!(constant.written, constant.from);
 }

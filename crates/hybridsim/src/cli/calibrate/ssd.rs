@@ -128,7 +128,7 @@ fn errors(text: &mut String, found: &SsdCalibration<'_>) {
 fn constants(text: &mut String, found: &SsdCalibration<'_>) {
     let _ = writeln!(text, "\n{:<20} {:>14} {:>14}   range", "", "START", "fitted");
     let [from, to] = found.dies.map(|(channels, dies)| format!("{channels} x {dies}"));
-    let mut unidentified = Vec::new();
+    let (mut unidentified, mut scaled) = (Vec::new(), Vec::new());
     if found.are_dies_searched {
         let _ = writeln!(text, "{:<20} {from:>14} {to:>14}   powers of two", "channels x dies");
     } else {
@@ -136,7 +136,13 @@ fn constants(text: &mut String, found: &SsdCalibration<'_>) {
     }
     for constant in &found.constants {
         let (Some(to), Some((low, high))) = (&constant.to, &constant.range) else {
-            unidentified.push(constant.name);
+            match constant.written == constant.from {
+                true => unidentified.push(constant.name),
+                false => scaled.push(format!(
+                    "{} {} (START {})",
+                    constant.name, constant.written, constant.from
+                )),
+            }
             continue;
         };
         let _ = writeln!(
@@ -161,6 +167,13 @@ fn constants(text: &mut String, found: &SsdCalibration<'_>) {
     if !unidentified.is_empty() {
         let _ =
             writeln!(text, "as in START, not identified by the jobs: {}", unidentified.join(", "));
+    }
+    if !scaled.is_empty() {
+        let _ = writeln!(
+            text,
+            "not identified, changed with the dies at the same bandwidth: {}",
+            scaled.join(", ")
+        );
     }
 }
 
