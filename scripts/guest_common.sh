@@ -33,17 +33,18 @@ install_programs() {
     done
 }
 
-# Puts these kernel modules into the guest's root, with a program load_modules.
+# Puts these kernel modules into the guest's root, with a program load_modules that takes their
+# options from files MODULE.ko.options beside them.
 install_modules() {
     for module; do
         find "$modules" -name "$module.ko*" -exec cp {} "$root/modules/" \;
     done
+    find "$root/modules" -name "*.xz" -exec xz -d {} \;
     cat > "$root/bin/load_modules" << 'END'
 #!/bin/busybox sh
-for file in /modules/*.xz; do [ ! -e "$file" ] || xz -d "$file"; done
 # Dependencies load first: those that miss one are tried again.
 for round in 1 2 3 4 5; do
-    for file in /modules/*.ko; do insmod "$file" 2> /dev/null; done
+    for file in /modules/*.ko; do insmod "$file" $(cat "$file.options" 2> /dev/null) 2> /dev/null; done
 done
 END
     chmod +x "$root/bin/load_modules"

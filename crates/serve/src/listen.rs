@@ -4,7 +4,7 @@ use crate::client;
 use crate::control;
 use crate::drive::Drive;
 use crate::exports::Exports;
-use crate::nvme::{self, NQN, Subsystem};
+use crate::nvme::{self, Subsystem};
 use crate::server::{Limits, Server};
 use crate::stream::{Address, Listener};
 use std::io;
@@ -27,6 +27,8 @@ pub struct Options {
     /// Addresses for the network block device, and for NVMe over TCP.
     pub nbd: Vec<Address>,
     pub nvme: Vec<Address>,
+    /// The NVMe qualified name of the subsystem.
+    pub nqn: String,
     pub exports: Exports,
     /// Described to clients that list exports.
     pub description: String,
@@ -56,11 +58,10 @@ pub fn serve(drive: Drive, options: Options) -> io::Result<Drive> {
 }
 
 async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
-    let Options { nbd, nvme, exports, description, limits, once, control, stop, ready } = options;
-    let subsystem = match nvme.is_empty() {
-        false => Some(Subsystem::new(&drive, &exports, &description).map_err(io::Error::other)?),
-        true => None,
-    };
+    let Options { nbd, nvme, nqn, exports, description, limits, once, control, stop, ready } =
+        options;
+    let subsystem = (!nvme.is_empty()).then(|| Subsystem::new(&drive, &exports, &description, nqn));
+    let subsystem = subsystem.transpose().map_err(io::Error::other)?;
     let subsystem = subsystem.map(Rc::new);
     let server = Rc::new(Server::new(drive, exports, description, limits));
     let mut names = Vec::new();
@@ -70,9 +71,10 @@ async fn run(drive: Drive, options: Options) -> io::Result<Rc<Server>> {
         names.push(listener.nbd_address());
         listeners.push((listener, None));
     }
+    let nqn = subsystem.as_ref().map_or("", |it| &it.nqn);
     for address in &nvme {
         let listener = Listener::bind(address).await?;
-        names.push(format!("tcp://{}, subsystem {NQN}", listener.tcp_address()));
+        names.push(format!("tcp://{}, subsystem {nqn}", listener.tcp_address()));
         listeners.push((listener, subsystem.clone()));
     }
     if let Some(address) = &control {

@@ -38,6 +38,9 @@ pub struct ServeArgs {
     /// devices, are namespaces
     #[arg(long, value_name = "ADDRESS")]
     nvme: Vec<String>,
+    /// The NVMe qualified name: drives that one host uses at a time need different ones
+    #[arg(long, value_name = "NAME", requires = "nvme", default_value = hybridsim_serve::NQN)]
+    nqn: String,
     /// Allow addresses that other hosts reach: there is neither encryption nor a password
     #[arg(long)]
     listen_anywhere: bool,
@@ -178,6 +181,7 @@ pub fn serve(registry: &Registry, args: &ServeArgs) -> Result<(), Failure> {
     let options = hybridsim_serve::Options {
         nbd,
         nvme,
+        nqn: args.nqn.clone(),
         exports,
         description: scenario.title.clone(),
         limits: Limits { connections: args.connections, buffer_bytes: args.buffers },

@@ -6,7 +6,6 @@ use super::discovery;
 use super::pdu::u16_at;
 use super::queue::Queue;
 use super::status::{Done, Outcome, Status};
-use super::subsystem::NQN;
 use crate::drive::Kind;
 use hybridsim_engine::Flags;
 use std::rc::Rc;
@@ -77,7 +76,7 @@ impl Queue {
         let host = Host { id: host, nqn };
         let subsystem = name(&data[256..512]).unwrap_or_default();
         let is_discovery = subsystem == discovery::NQN;
-        if !is_discovery && subsystem != NQN {
+        if !is_discovery && subsystem != self.subsystem.nqn {
             return invalid(true, 256);
         }
         if entries == 0 || entries > ENTRIES_MAX - 1 {

@@ -5,7 +5,7 @@ use super::controller::{Controller, ENTRIES_MAX, ERRORS_MAX, EVENT_REQUESTS_MAX}
 use super::fabrics::VERSION;
 use super::queue::{CAPSULE_BYTES_MAX, Queue, TRANSFER_BYTES_MAX, TRANSFER_SHIFT};
 use super::status::{Done, Outcome, Status};
-use super::subsystem::{NQN, Namespace};
+use super::subsystem::Namespace;
 use super::{discovery, pdu};
 use hybridsim_engine::SECTOR_BYTES;
 
@@ -117,7 +117,12 @@ impl Queue {
         page.u16(520, 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8);
         // A volatile write cache, flushed for all namespaces too; copy descriptors of format 0.
         page.u8(525, 7).u16(534, 1);
-        page.u32(540, self.subsystem.namespaces.len() as u32).text(768, 256, NQN, 0);
+        page.u32(540, self.subsystem.namespaces.len() as u32).text(
+            768,
+            256,
+            &self.subsystem.nqn,
+            0,
+        );
         let capsule = (pdu::COMMAND_BYTES + CAPSULE_BYTES_MAX) as u32 / 16;
         page.u32(1792, capsule).u32(1796, 1).u8(1803, 1);
         page

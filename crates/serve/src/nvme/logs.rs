@@ -64,7 +64,9 @@ impl Queue {
         let page = match page {
             id::DISCOVERY if controller.is_discovery => {
                 let address = self.connection.local_address();
-                return address.map(discovery::log_page).ok_or(Status::INVALID_LOG_PAGE);
+                let nqn = &self.subsystem.nqn;
+                let page = address.map(|address| discovery::log_page(nqn, address));
+                return page.ok_or(Status::INVALID_LOG_PAGE);
             }
             _ if controller.is_discovery => return Err(Status::INVALID_LOG_PAGE),
             id::SUPPORTED => self.supported(),

@@ -11,12 +11,21 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The qualified name of the subsystem.
+/// The qualified name of the subsystem, unless it has another.
 pub const NQN: &str = "nqn.2026-11.local.hybridsim:drive";
+const NQN_BYTES_MAX: usize = 223;
 /// Controllers at a time.
 const CONTROLLERS_MAX: usize = 64;
 /// Sectors of a block of 4 KiB, as a power of two.
 const SHIFT_4KIB: u32 = 3;
+
+/// Whether `name` is an NVMe qualified name that no other standard defines.
+fn is_qualified(name: &str) -> bool {
+    name.starts_with("nqn.")
+        && name != super::discovery::NQN
+        && name.len() <= NQN_BYTES_MAX
+        && name.bytes().all(|byte| byte.is_ascii_graphic())
+}
 
 /// A namespace.
 pub struct Namespace {
@@ -61,6 +70,8 @@ pub fn count(cell: &Cell<u64>, more: u64) {
 
 pub struct Subsystem {
     pub title: String,
+    /// Its qualified name.
+    pub nqn: String,
     pub namespaces: Vec<Namespace>,
     pub controllers: RefCell<FxHashMap<u16, Rc<Controller>>>,
     pub counts: Counts,
@@ -77,8 +88,15 @@ impl Subsystem {
     /// The subsystem of `drive`: a namespace for each of `exports`, or for each zoned device.
     ///
     /// # Errors
-    /// An export that does not consist of whole zones, and zones of several devices.
-    pub fn new(drive: &Drive, exports: &Exports, title: &str) -> Result<Self, String> {
+    /// An export that does not consist of whole zones, zones of several devices, and a name that is
+    /// none.
+    pub fn new(drive: &Drive, exports: &Exports, title: &str, nqn: String) -> Result<Self, String> {
+        if !is_qualified(&nqn) {
+            return Err(format!(
+                "`{nqn}` is no NVMe qualified name: those have up to {NQN_BYTES_MAX} characters, \
+                 none of them a space, such as {NQN}"
+            ));
+        }
         let zoned = drive.zoned();
         if zoned.is_empty() && drive.has_zones() {
             return Err("zones that consist of zones of several devices, as those of a `stripe`, \
@@ -106,7 +124,7 @@ impl Subsystem {
                 None if first.is_multiple_of(8) && sectors.is_multiple_of(8) => SHIFT_4KIB,
                 None => 0,
             };
-            let identifier = [0, 1].map(|half| hash(&format!("{title}/{id}/{half}")));
+            let identifier = [0, 1].map(|half| hash(&format!("{nqn}/{title}/{id}/{half}")));
             namespaces.push(Namespace { id, first, sectors, shift, zones, identifier });
         }
         let handles = drive.placement_handles();
@@ -116,6 +134,7 @@ impl Subsystem {
         });
         Ok(Self {
             title: title.to_owned(),
+            nqn,
             namespaces,
             controllers: RefCell::default(),
             counts: Counts::default(),
@@ -124,9 +143,9 @@ impl Subsystem {
         })
     }
 
-    /// A number that is the same whenever the same system is served.
+    /// A number that is the same whenever the same system is served under the same name.
     pub fn identifier(&self) -> u64 {
-        hash(&self.title)
+        hash(&format!("{}/{}", self.nqn, self.title))
     }
 
     pub fn namespace(&self, id: u32) -> Option<&Namespace> {

@@ -158,6 +158,24 @@ fn data_are_written_read_compared_copied_and_deallocated() {
     assert_eq!((end.served.connections, end.served.dropped_connections), (8, 0));
 }
 
+/// Linux takes two subsystems of one name, or namespaces of one identifier, for one.
+#[test]
+fn drives_of_different_names_have_different_identifiers() {
+    let identify = |nqn: &str| {
+        let own = Some(nqn.to_owned());
+        let server = Server::with(Setup { system: SSD.to_owned(), nqn: own, ..Setup::default() });
+        let mut queue = Queue::initialize(server.address, 0);
+        assert_eq!(queue.connect(SUBSYSTEM, (0, 31, 0xFFFF), 0).0, 0x182);
+        assert_eq!(queue.connect(nqn, (0, 31, 0xFFFF), 0).0, 0);
+        queue.enable();
+        let controller = queue.identify(1, 0, 0).ok();
+        assert!(controller[768..].starts_with(nqn.as_bytes()));
+        (controller[4..24].to_vec(), queue.identify(0, 1, 0).ok()[104..120].to_vec())
+    };
+    let (one, other) = (identify("nqn.2026-11.local:a"), identify("nqn.2026-11.local:b"));
+    assert!(one.0 != other.0 && one.1 != other.1);
+}
+
 #[test]
 fn wrong_commands_fail_with_the_statuses_of_the_specification() {
     let server = Server::start(SSD);

@@ -4,7 +4,7 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::SECTOR_BYTES;
 use hybridsim_serve::contents::{Contents, History, Store};
 use hybridsim_serve::{
-    Address, Clock, Drive, Exports, Limits, Options, Served, TraceFile, save, serve, unpack,
+    Address, Clock, Drive, Exports, Limits, NQN, Options, Served, TraceFile, save, serve, unpack,
 };
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run;
@@ -32,6 +32,8 @@ pub struct Setup {
     /// Buffers of all connections, if not the usual.
     pub buffers: Option<usize>,
     pub is_paced: bool,
+    /// The qualified name of the subsystem, if not the usual.
+    pub nqn: Option<String>,
 }
 
 /// The end of serving.
@@ -136,6 +138,7 @@ fn run_server(setup: Setup, stop: Arc<AtomicBool>, sender: mpsc::Sender<SocketAd
     let options = Options {
         nbd: Vec::new(),
         nvme: vec![Address::parse_nvme("tcp://127.0.0.1:0", false).expect("an address")],
+        nqn: setup.nqn.clone().unwrap_or_else(|| NQN.to_owned()),
         exports,
         description: "a drive under test".to_owned(),
         limits: Limits { buffer_bytes: setup.buffers.unwrap_or(usual.buffer_bytes), ..usual },

@@ -1,0 +1,169 @@
+#!/bin/sh
+# Lets the power fail under a file system on a simulated zoned drive, and checks what is there
+# afterwards: scripts/zoned_power.sh btrfs|f2fs [FAILURES [SCENARIO]]
+#
+# In each round a guest under qemu connects to the drive by NVMe over TCP, mounts the file system,
+# compares all files that were synchronised with what it has, checks the file system, and writes and
+# synchronises further files until guest and drive lose power at once. f2fs has its metadata on a
+# conventional drive, CONVENTIONAL, which loses power too.
+#
+# Needs hybridsim (or HYBRIDSIM=path), python3 and, from Debian: qemu-system-x86 linux-image-amd64
+# busybox-static cpio nvme-cli btrfs-progs f2fs-tools. ACCEL=tcg emulates, as in nvme_guest.sh.
+set -eu
+
+file_system=${1:?usage: scripts/zoned_power.sh btrfs|f2fs [FAILURES [SCENARIO]]}
+failures=${2:-20}
+here=$(dirname "$0")
+scenario=${3:-$here/../examples/zns.toml}
+conventional=${CONVENTIONAL:-$here/../examples/ssd.toml}
+hybridsim=${HYBRIDSIM:-hybridsim}
+. "$here/guest_common.sh"
+case $file_system in
+    btrfs) programs="mkfs.btrfs btrfs" ;;
+    f2fs) programs="mkfs.f2fs fsck.f2fs" ;;
+    *) echo "no file system for zones: $file_system" >&2; exit 2 ;;
+esac
+# shellcheck disable=SC2086
+need qemu-system-x86_64 busybox cpio nvme python3 $programs "$kernel" \
+    "$modules/kernel/fs/$file_system"
+# shellcheck disable=SC2086
+install_programs nvme $programs
+mkdir -p "$root/etc/nvme" "$root/mnt"
+install_modules e1000 crc32_generic crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core \
+    nvme-fabrics nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi crc64-rocksoft \
+    crc64_rocksoft_generic zstd_compress lz4_compress lz4hc_compress raid6_pq xor \
+    blake2b_generic xxhash_generic "$file_system"
+# Linux 6.1 sends what btrfs appends through a device of the path, and then does not find its zone.
+echo multipath=N > "$root/modules/nvme-core.ko.options"
+cat > "$root/init" << 'END'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/opt
+mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
+load_modules
+ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+word() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
+echo "11111111-2222-3333-4444-555555555555" > /etc/nvme/hostid
+step() { "$@" > /tmp/step 2>&1 || { cat /tmp/step; echo "guest: failed: $*"; poweroff -f; }; }
+for drive in $(word drives | tr , ' '); do
+    step nvme connect -t tcp -a 10.0.2.2 -s "${drive#*:}" \
+        -n "nqn.2026-11.local.hybridsim:${drive%:*}" -i 1
+    sleep 1
+done
+for i in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+round=$(word round)
+case $(word fs) in
+    btrfs)
+        make() { mkfs.btrfs -f -q /dev/nvme0n1; }
+        check() { btrfs check --readonly /dev/nvme0n1; }
+        on=/dev/nvme0n1
+        ;;
+    f2fs)
+        make() { mkfs.f2fs -q -f -m -c /dev/nvme0n1 /dev/nvme1n1; }
+        # Of a new file system, too, f2fs-tools 1.15 counts other free segments than Linux 6.1.
+        check() {
+            fsck.f2fs --dry-run -f /dev/nvme1n1 | tee /tmp/check
+            ! grep "\[Fail\]" /tmp/check | grep -v "free segment_count"
+        }
+        on=/dev/nvme1n1
+        ;;
+esac
+[ "$round" != 0 ] || step make
+step mount -t "$(word fs)" "$on" /mnt
+cd /mnt
+for file in *; do [ ! -f "$file" ] || echo "have $(md5sum "$file")"; done
+cd /
+step umount /mnt
+step check
+step mount -t "$(word fs)" "$on" /mnt
+echo "guest: ready"
+cd /mnt
+# Written, but not synchronised.
+head -c 300000 /dev/urandom > open
+file=0
+while :; do
+    file=$((file + 1))
+    head -c 20000 /dev/urandom > /tmp/new
+    step dd if=/tmp/new of="/mnt/$round.$file" bs=4096 conv=fsync
+    echo "kept $(cd /tmp; md5sum < new | cut -c1-32)  $round.$file"
+done
+END
+pack
+
+# The port at which the server of this log listens.
+port() { sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\),.*/\1/p' "$1"; }
+servers=
+trap 'kill $servers $guest 2> /dev/null || true; rm -rf "$folder"' EXIT
+guest=
+# A drive that keeps no time: a host without think time leaves it none to empty its buffer.
+start() {
+    "$hybridsim" serve "$2" --nvme tcp://127.0.0.1:0 --control "unix:$folder/$1.sock" \
+        --nqn "nqn.2026-11.local.hybridsim:$1" --time-scale 0 --json > "$folder/$1.json" 2> "$folder/$1.log" &
+    servers="$servers $!"
+    for _ in $(seq 600); do
+        [ -z "$(port "$folder/$1.log")" ] || return 0
+        kill -0 $! 2> /dev/null || break
+        sleep 0.2
+    done
+    cat "$folder/$1.log" >&2
+    exit 1
+}
+start zoned "$scenario"
+drives=zoned:$(port "$folder/zoned.log")
+if [ "$file_system" = f2fs ]; then
+    start conventional "$conventional"
+    drives=$drives,conventional:$(port "$folder/conventional.log")
+fi
+
+cut_power() {
+    for socket in "$folder"/*.sock; do
+        python3 - "$socket" << 'END'
+import socket, sys
+with socket.socket(socket.AF_UNIX) as control:
+    control.connect(sys.argv[1])
+    control.sendall(b'{"do": "cut-power"}\n')
+    assert b"time_ns" in control.recv(4096)
+END
+    done
+}
+
+: > "$folder/kept"
+lost=0 written=0
+for round in $(seq 0 "$failures"); do
+    console=$folder/console
+    qemu-system-x86_64 -machine "pc,accel=${ACCEL:-kvm:tcg}" -m 1024 -nographic -no-reboot \
+        -nodefaults -serial stdio -kernel "$kernel" -initrd "$folder/initrd" \
+        -netdev user,id=net -device e1000,netdev=net \
+        -append "console=ttyS0 quiet panic=-1 fs=$file_system round=$round drives=$drives" \
+        < /dev/null > "$console" 2>&1 &
+    guest=$!
+    # Another number of files in each round; in the last, none.
+    files=$((3 + round * 7 % 11))
+    [ "$round" != "$failures" ] || files=0
+    for _ in $(seq "${GUEST_TIMEOUT:-600}"); do
+        ! grep -q "guest: ready" "$console" || [ "$(grep -c '^kept' "$console")" -lt $files ] || break
+        kill -0 "$guest" 2> /dev/null || break
+        sleep 0.5
+    done
+    kill -KILL "$guest" 2> /dev/null || true
+    wait "$guest" 2> /dev/null || true
+    cut_power
+    tr -d '\r' < "$console" > "$console.text"
+    if ! grep -q "guest: ready" "$console.text"; then
+        cat "$console.text" >&2
+        echo "round $round: the guest did not get to writing" >&2
+        exit 1
+    fi
+    sed -n 's/^have //p' "$console.text" | sort > "$folder/have"
+    gone=$(sort "$folder/kept" | comm -23 - "$folder/have" | tee -a "$folder/gone" | wc -l)
+    lost=$((lost + gone))
+    # What is lost is counted once.
+    sort "$folder/kept" | comm -12 - "$folder/have" > "$folder/next"
+    sed -n 's/^kept //p' "$console.text" >> "$folder/next"
+    written=$((written + $(grep -c '^kept' "$console.text" || true)))
+    mv "$folder/next" "$folder/kept"
+done
+[ ! -s "$folder/gone" ] || cat "$folder/gone" >&2
+echo "$file_system: $failures power failures, $lost of $written synchronised files lost"
+[ "$lost" = 0 ]
