@@ -72,6 +72,7 @@ esac
 [ "$round" != 0 ] || step make
 step mount -t "$(word fs)" "$on" /mnt
 cd /mnt
+echo # The firmware leaves a line unfinished.
 for file in *; do [ ! -f "$file" ] || echo "have $(md5sum "$file")"; done
 cd /
 step umount /mnt
@@ -156,14 +157,14 @@ for round in $(seq 0 "$failures"); do
         exit 1
     fi
     sed -n 's/^have //p' "$console.text" | sort > "$folder/have"
-    gone=$(sort "$folder/kept" | comm -23 - "$folder/have" | tee -a "$folder/gone" | wc -l)
-    lost=$((lost + gone))
+    sort "$folder/kept" | comm -23 - "$folder/have" > "$folder/gone"
+    [ ! -s "$folder/gone" ] || { echo "gone in round $round:"; cat "$folder/gone" "$console.text"; } >&2
+    lost=$((lost + $(wc -l < "$folder/gone")))
     # What is lost is counted once.
     sort "$folder/kept" | comm -12 - "$folder/have" > "$folder/next"
     sed -n 's/^kept //p' "$console.text" >> "$folder/next"
     written=$((written + $(grep -c '^kept' "$console.text" || true)))
     mv "$folder/next" "$folder/kept"
 done
-[ ! -s "$folder/gone" ] || cat "$folder/gone" >&2
 echo "$file_system: $failures power failures, $lost of $written synchronised files lost"
 [ "$lost" = 0 ]

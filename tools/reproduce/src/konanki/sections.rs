@@ -18,7 +18,7 @@ fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
     let policies = settings("konanki/cleanup-policies", &[]);
     let job = |policy: &Setting| Job::paper("konanki/cleanup.toml").named(&policy.name).at(policy);
     let jobs: Vec<Job> = policies.iter().map(job).collect();
-    let ran = Variants::run(runner, &jobs, seeds("K13"), &settings("konanki/cleanup", &[]))?;
+    let ran = Variants::run(runner, &jobs, seeds("K27"), &settings("konanki/cleanup", &[]))?;
     let mut findings = Findings::default();
     let mut order = |id: &str, other: usize, value: fn(&JobOutput) -> f64| {
         let claim = Claim::of(id).with("other", &policies[other].name);
@@ -105,7 +105,7 @@ fn erases_per_write(runner: &Runner, findings: &mut Findings) -> Result<(), Expe
     let job =
         Job::paper("konanki/stick.toml").named("k").set("workload.generator.mix", "\"postmark\"");
     let settings = settings("konanki/erases-per-write", &[]);
-    let ran = Variants::run(runner, &[job], seeds("K34"), &settings)?;
+    let ran = Variants::run(runner, &[job], seeds("K32"), &settings)?;
     for (formula, overhead_us) in
         [("(L - n W - C) / E", OVERHEAD_US), ("(L - n W) / E, as printed", 0.0)]
     {
