@@ -20,7 +20,7 @@ pub trait Admission: PolicyState {
     /// the cache. Called once for every write without [`hybridsim_engine::Flags::PIN`].
     fn admit(&mut self, request: &Request, pages: u64, cached: u64) -> bool;
 
-    /// The reason why it could not tell writes apart so far, where that is so.
+    /// The reason why it could not distinguish writes so far, where that is so.
     fn idle(&self) -> Option<&'static str> {
         None
     }

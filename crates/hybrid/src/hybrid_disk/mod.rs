@@ -200,8 +200,8 @@ struct Policies {
 #[derive(Default)]
 struct Decided {
     admission: bool,
-    /// The admission policy that a power failure ended could tell writes apart.
-    told_apart: bool,
+    /// The admission policy that a power failure ended had distinguished writes.
+    distinguished: bool,
     replacement: bool,
     cleanup: bool,
 }
@@ -289,7 +289,7 @@ impl Component for HybridDisk {
             ],
             idle_policies: {
                 let mut idle = self.decided.idle_policies();
-                if self.decided.admission && !self.decided.told_apart {
+                if self.decided.admission && !self.decided.distinguished {
                     idle.extend(self.policies.admission.idle().map(|why| ("admission", why)));
                 }
                 idle.extend(idle_scheduler("disk_scheduler", self.queues[1].chose()));
@@ -317,7 +317,7 @@ impl Component for HybridDisk {
 impl PowerFailure for HybridDisk {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         // Policies hold their state in memory: they start again with the pages that remain.
-        self.decided.told_apart |= self.policies.admission.idle().is_none();
+        self.decided.distinguished |= self.policies.admission.idle().is_none();
         self.policies = rebuild(&self.build_policies)?;
         self.core.lose_power();
         let mut trimmed = Vec::new();
