@@ -44,16 +44,6 @@ attach() {
     loop=$(losetup --find --show "$folder/nbd/nbd")
 }
 
-cut_power() {
-    python3 - "$folder/control.sock" << 'END'
-import socket, sys
-with socket.socket(socket.AF_UNIX) as control:
-    control.connect(sys.argv[1])
-    control.sendall(b'{"do": "cut-power"}\n')
-    assert b"time_ns" in control.recv(4096)
-END
-}
-
 mkdir "$folder/nbd" "$folder/mnt"
 # Without think time, in which a drive would empty its buffer.
 "$hybridsim" serve "$scenario" --nbd "unix:$folder/drive.sock" --time-scale 0 \
@@ -82,7 +72,7 @@ for round in $(seq "$failures"); do
     done
     # Written, but not synchronised.
     head -c 300000 /dev/urandom > "$folder/mnt/open"
-    cut_power
+    python3 "$(dirname "$0")/cut_power.py" "$folder/control.sock"
     detach
     attach
     # The journal is replayed, as at a boot; 0 and 1: nothing is left to mend.

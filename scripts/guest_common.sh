@@ -50,6 +50,23 @@ END
     chmod +x "$root/bin/load_modules"
 }
 
+# Puts what connects to drives by NVMe over TCP into the guest's root, with a program nvme_host that
+# brings up the network and names the host.
+install_nvme_host() {
+    install_programs nvme
+    mkdir -p "$root/etc/nvme"
+    install_modules e1000 crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core \
+        nvme-fabrics nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi \
+        crc64-rocksoft crc64_rocksoft_generic "$@"
+    cat > "$root/bin/nvme_host" << 'END'
+#!/bin/busybox sh
+ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
+echo "11111111-2222-3333-4444-555555555555" > /etc/nvme/hostid
+END
+    chmod +x "$root/bin/nvme_host"
+}
+
 # Packs the root.
 pack() {
     chmod +x "$root/init"

@@ -12,21 +12,16 @@ scenario=${1:-$(dirname "$0")/../examples/zns.toml}
 [ $# -eq 0 ] || shift
 . "$(dirname "$0")/guest_common.sh"
 need qemu-system-x86_64 busybox cpio fio nvme "$kernel" "$modules/kernel/drivers/nvme"
-install_programs fio nvme
-mkdir -p "$root/etc/nvme"
-install_modules e1000 crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core nvme-fabrics \
-    nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi crc64-rocksoft \
-    crc64_rocksoft_generic
+install_programs fio
+install_nvme_host
 cat > "$root/init" <<'END'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin:/opt
 mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
 load_modules
-ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+nvme_host
 port=$(sed -n 's/.*nvme_port=\([0-9]*\).*/\1/p' /proc/cmdline)
-echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
-echo "11111111-2222-3333-4444-555555555555" > /etc/nvme/hostid
 step() {
     echo "guest: $*"
     "$@" || { echo "guest: failed: $*"; exit 1; }

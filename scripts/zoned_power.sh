@@ -5,7 +5,8 @@
 # In each round a guest under qemu connects to the drive by NVMe over TCP, mounts the file system,
 # compares all files that were synchronised with what it has, checks the file system, and writes and
 # synchronises further files until guest and drive lose power at once. f2fs has its metadata on a
-# conventional drive, CONVENTIONAL, which loses power too.
+# conventional drive, CONVENTIONAL, which loses power too. Write buffers of
+# simulated SSDs survive, so what is tested is writes in flight, and what zones hold after them.
 #
 # Needs hybridsim (or HYBRIDSIM=path), python3 and, from Debian: qemu-system-x86 linux-image-amd64
 # busybox-static cpio nvme-cli btrfs-progs f2fs-tools. ACCEL=tcg emulates, as in nvme_guest.sh.
@@ -27,11 +28,9 @@ esac
 need qemu-system-x86_64 busybox cpio nvme python3 $programs "$kernel" \
     "$modules/kernel/fs/$file_system"
 # shellcheck disable=SC2086
-install_programs nvme $programs
-mkdir -p "$root/etc/nvme" "$root/mnt"
-install_modules e1000 crc32_generic crc32c_generic crc32c-intel libcrc32c nvme-common nvme-core \
-    nvme-fabrics nvme-tcp crc64 crc-t10dif crct10dif_common crct10dif_generic t10-pi crc64-rocksoft \
-    crc64_rocksoft_generic zstd_compress lz4_compress lz4hc_compress raid6_pq xor \
+install_programs $programs
+mkdir "$root/mnt"
+install_nvme_host crc32_generic zstd_compress lz4_compress lz4hc_compress raid6_pq xor \
     blake2b_generic xxhash_generic "$file_system"
 # Linux 6.1 sends what btrfs appends through a device of the path, and then does not find its zone.
 echo multipath=N > "$root/modules/nvme-core.ko.options"
@@ -41,10 +40,8 @@ cat > "$root/init" << 'END'
 export PATH=/bin:/opt
 mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
 load_modules
-ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+nvme_host
 word() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
-echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" > /etc/nvme/hostnqn
-echo "11111111-2222-3333-4444-555555555555" > /etc/nvme/hostid
 step() { "$@" > /tmp/step 2>&1 || { cat /tmp/step; echo "guest: failed: $*"; poweroff -f; }; }
 for drive in $(word drives | tr , ' '); do
     step nvme connect -t tcp -a 10.0.2.2 -s "${drive#*:}" \
@@ -80,6 +77,7 @@ cd /
 step umount /mnt
 step check
 step mount -t "$(word fs)" "$on" /mnt
+echo "guest: $(nvme zns report-zones /dev/nvme0n1 | grep -c "State: 0x[2-4E]") zones written"
 echo "guest: ready"
 cd /mnt
 # Written, but not synchronised.
@@ -101,35 +99,27 @@ trap 'kill $servers $guest 2> /dev/null || true; rm -rf "$folder"' EXIT
 guest=
 # A drive that keeps no time: a host without think time leaves it none to empty its buffer.
 start() {
-    "$hybridsim" serve "$2" --nvme tcp://127.0.0.1:0 --control "unix:$folder/$1.sock" \
-        --nqn "nqn.2026-11.local.hybridsim:$1" --time-scale 0 --json > "$folder/$1.json" 2> "$folder/$1.log" &
+    name=$1
+    shift
+    "$hybridsim" serve "$@" --nvme tcp://127.0.0.1:0 --nqn "nqn.2026-11.local.hybridsim:$name" \
+        --control "unix:$folder/$name.sock" --time-scale 0 > "$folder/$name.out" \
+        2> "$folder/$name.log" &
     servers="$servers $!"
     for _ in $(seq 600); do
-        [ -z "$(port "$folder/$1.log")" ] || return 0
+        [ -z "$(port "$folder/$name.log")" ] || return 0
         kill -0 $! 2> /dev/null || break
         sleep 0.2
     done
-    cat "$folder/$1.log" >&2
+    cat "$folder/$name.log" >&2
     exit 1
 }
 start zoned "$scenario"
 drives=zoned:$(port "$folder/zoned.log")
 if [ "$file_system" = f2fs ]; then
-    start conventional "$conventional"
+    # Little more than the metadata take, so that data are in zones.
+    start conventional "$conventional" --export "metadata=${METADATA:-32MiB}"
     drives=$drives,conventional:$(port "$folder/conventional.log")
 fi
-
-cut_power() {
-    for socket in "$folder"/*.sock; do
-        python3 - "$socket" << 'END'
-import socket, sys
-with socket.socket(socket.AF_UNIX) as control:
-    control.connect(sys.argv[1])
-    control.sendall(b'{"do": "cut-power"}\n')
-    assert b"time_ns" in control.recv(4096)
-END
-    done
-}
 
 : > "$folder/kept"
 lost=0 written=0
@@ -151,13 +141,14 @@ for round in $(seq 0 "$failures"); do
     done
     kill -KILL "$guest" 2> /dev/null || true
     wait "$guest" 2> /dev/null || true
-    cut_power
+    python3 "$here/cut_power.py" "$folder"/*.sock
     tr -d '\r' < "$console" > "$console.text"
     if ! grep -q "guest: ready" "$console.text"; then
         cat "$console.text" >&2
         echo "round $round: the guest did not get to writing" >&2
         exit 1
     fi
+    grep "zones written" "$console.text" | tail -n 1
     sed -n 's/^have //p' "$console.text" | sort > "$folder/have"
     sort "$folder/kept" | comm -23 - "$folder/have" > "$folder/gone"
     [ ! -s "$folder/gone" ] || { echo "gone in round $round:"; cat "$folder/gone" "$console.text"; } >&2

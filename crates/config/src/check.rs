@@ -274,15 +274,12 @@ impl Checker<'_> {
         let found = self.registry.descriptions(category).find(|entry| entry.name == name);
         if found.is_none() {
             let names: Vec<&str> = self.registry.descriptions(category).map(|e| e.name).collect();
-            let help = match near(name, names.iter().copied()) {
-                _ if name == "python" => {
-                    "`python -m hybridsim` runs classes in Python; give it only scenarios that you \
-                     trust"
-                        .to_owned()
-                }
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", names.join(", ")),
-            };
+            let help =
+                match (self.registry.absent(category, name), near(name, names.iter().copied())) {
+                    (Some(help), _) => help.to_owned(),
+                    (None, Some(near)) => format!("did you mean `{near}`?"),
+                    (None, None) => format!("there are: {}", names.join(", ")),
+                };
             self.problem(span, key, format!("there is no {category} called `{name}`"), Some(help));
         }
         found

@@ -78,6 +78,8 @@ pub struct Registry {
     types: BTreeMap<&'static str, TypeId>,
     plugin_error: Option<PluginError>,
     samples: BTreeMap<String, Table>,
+    /// By category and name, what to do instead.
+    absent: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
 impl fmt::Debug for Registry {
@@ -173,6 +175,16 @@ impl Registry {
     /// All samples: kind of component and key.
     pub fn sampled(&self) -> impl Iterator<Item = (&str, &str)> {
         self.samples.iter().flat_map(|(kind, keys)| keys.keys().map(|key| (&**kind, &**key)))
+    }
+
+    /// Notes that `category` has an entry `name` in other programs only, with `help` on them.
+    pub fn add_absent(&mut self, category: &'static str, name: &'static str, help: &'static str) {
+        self.absent.insert((category, name), help);
+    }
+
+    /// The help on an entry that this program does not have and others do.
+    pub fn absent(&self, category: &str, name: &str) -> Option<&'static str> {
+        self.absent.get(&(category, name)).copied()
     }
 
     /// Asks `take` for errors of entries whose interfaces cannot return one, such as policies

@@ -160,6 +160,7 @@ impl<K: Ord + Copy, V: Copy> SortedMap<K, V> {
         self.len -= 1;
         let few = |chunk: Option<&Vec<(K, V)>>| chunk.map_or(CHUNK, Vec::len);
         let left = self.chunks[chunk].len();
+        // The usual case of a lock: one chunk, with none to join.
         if self.chunks.len() == 1 && left > 0 {
             return Some(value);
         }

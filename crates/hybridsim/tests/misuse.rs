@@ -44,6 +44,24 @@ fn classes_in_python_are_not_run_by_the_program() {
 }
 
 #[test]
+fn only_policies_are_written_in_python() {
+    let example = root().join("examples/ssd.toml").display().to_string();
+    let set = "component.ssd.timing={ kind = \"python\", class = \"own:Clock\" }";
+    let message = fails(2, &["check", &example, "--set", set]);
+    assert!(!message.contains("runs classes") && message.contains("there are: "), "{message}");
+}
+
+#[test]
+fn a_drive_without_a_qualified_name_is_refused_at_once() {
+    let example = root().join("examples/zns.toml").display().to_string();
+    for name in ["a b", "drive", "nqn.2014-08.org.nvmexpress.discovery"] {
+        let words = ["serve", &example, "--nvme", "tcp://127.0.0.1:0", "--nqn", name];
+        let message = fails(2, &words);
+        assert!(message.contains("a qualified name has up to 223 characters"), "{message}");
+    }
+}
+
+#[test]
 fn a_run_beyond_584_years_is_one_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let slow = "[workload]\ngenerator = { kind = \"uniform\", requests = 70 }\n\

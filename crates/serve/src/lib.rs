@@ -29,7 +29,7 @@ pub use drive::{Drive, Ended, Finished, Job, Kind, Served};
 pub use exports::{Export, Exports};
 pub use listen::{Options, serve};
 pub use lock::{Lock, hold};
-pub use nvme::NQN;
+pub use nvme::{NQN, qualified_name};
 pub use record::{TraceFile, faults_beside};
 pub use server::Limits;
 pub use state::{save, unpack};

@@ -27,7 +27,7 @@ pub struct Options {
     /// Addresses for the network block device, and for NVMe over TCP.
     pub nbd: Vec<Address>,
     pub nvme: Vec<Address>,
-    /// The NVMe qualified name of the subsystem.
+    /// The NVMe qualified name of the subsystem, as [`crate::qualified_name`] takes it.
     pub nqn: String,
     pub exports: Exports,
     /// Described to clients that list exports.

@@ -2,9 +2,23 @@
 
 use hybridsim_config::registry::Registry;
 
+/// Categories of which the Python package has an entry `python`, a class named by its path, with
+/// the summary of that entry.
+pub const IN_PYTHON: [(&str, &str); 6] = [
+    ("ftl", "A translation layer written in Python."),
+    ("replacement", "A replacement policy written in Python."),
+    ("admission", "An admission policy written in Python."),
+    ("cleanup", "A cleanup policy written in Python."),
+    ("gc-policy", "A garbage collection policy written in Python."),
+    ("scheduler", "A scheduler written in Python."),
+];
+
 /// All entries that ship with the program.
 pub fn standard() -> Registry {
     let mut registry = Registry::default();
+    let help =
+        "`python -m hybridsim` runs classes in Python; give it only scenarios that you trust";
+    IN_PYTHON.iter().for_each(|(category, _)| registry.add_absent(category, "python", help));
     registry.add_all(hybridsim_disk::ENTRIES);
     registry.add_all(hybridsim_disk::seek::ENTRIES);
     registry.add_all(hybridsim_disk::smr::ENTRIES);

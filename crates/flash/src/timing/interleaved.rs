@@ -232,6 +232,7 @@ impl Interleaved {
     /// Reserves the channel of `op` for `length` from `earliest` on, or later. Returns the start.
     #[inline]
     fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+        // No other operation can have the channel.
         if self.one_at_a_time {
             let channel = self.geometry.channel_of(op.die);
             self.interconnect.busy.channel(channel, op, earliest, length);

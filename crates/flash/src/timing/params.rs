@@ -119,9 +119,9 @@ hybridsim_config::params! {
     pub struct TimingParams {
         pub read_time: Option<SimDuration> = Kind::Duration, optional,
             "Page read (tR): cells to page register; required unless `timing` is `none`.";
-        program_time: Option<SimDuration> = Kind::Duration, optional,
+        program_time: Option<SimDuration> = Kind::Duration, optional needs TIMED,
             "Page program (tPROG): register to cells; required unless `timing` is `none`.";
-        erase_time: Option<SimDuration> = Kind::Duration, optional,
+        erase_time: Option<SimDuration> = Kind::Duration, optional needs TIMED,
             "Block erase (tBERS); required unless `timing` is `none`.";
         command_time: SimDuration = Kind::Duration, default "0ns" needs TIMED,
             "Command and address cycles on the channel, per operation.";

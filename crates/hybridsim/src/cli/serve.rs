@@ -39,7 +39,13 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     nvme: Vec<String>,
     /// The NVMe qualified name: drives that one host uses at a time need different ones
-    #[arg(long, value_name = "NAME", requires = "nvme", default_value = hybridsim_serve::NQN)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "nvme",
+        default_value = hybridsim_serve::NQN,
+        value_parser = hybridsim_serve::qualified_name
+    )]
     nqn: String,
     /// Allow addresses that other hosts reach: there is neither encryption nor a password
     #[arg(long)]

@@ -20,7 +20,7 @@ use crate::failure;
 use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings, Value};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::{Description, Registry};
-use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::registry::{IN_PYTHON, standard};
 use hybridsim_simulation::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ const fn by_path(summary: &'static str) -> Description {
 /// Everything that ships with the program, and everything registered from Python.
 pub fn registry() -> Registry {
     let mut registry = standard();
-    for (category, summary) in CATEGORIES {
+    for (category, summary) in IN_PYTHON {
         add(&mut registry, category, by_path(summary));
     }
     for class in registered().iter() {
@@ -67,16 +67,6 @@ pub fn registry() -> Registry {
     }
     registry
 }
-
-/// The categories of which entries may be written in Python.
-const CATEGORIES: [(&str, &str); 6] = [
-    ("ftl", "A translation layer written in Python."),
-    ("replacement", "A replacement policy written in Python."),
-    ("admission", "An admission policy written in Python."),
-    ("cleanup", "A cleanup policy written in Python."),
-    ("gc-policy", "A garbage collection policy written in Python."),
-    ("scheduler", "A scheduler written in Python."),
-];
 
 fn add(registry: &mut Registry, category: &str, description: Description) {
     match category {

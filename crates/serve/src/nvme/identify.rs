@@ -117,12 +117,8 @@ impl Queue {
         page.u16(520, 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8);
         // A volatile write cache, flushed for all namespaces too; copy descriptors of format 0.
         page.u8(525, 7).u16(534, 1);
-        page.u32(540, self.subsystem.namespaces.len() as u32).text(
-            768,
-            256,
-            &self.subsystem.nqn,
-            0,
-        );
+        page.u32(540, self.subsystem.namespaces.len() as u32);
+        page.text(768, 256, &self.subsystem.nqn, 0);
         let capsule = (pdu::COMMAND_BYTES + CAPSULE_BYTES_MAX) as u32 / 16;
         page.u32(1792, capsule).u32(1796, 1).u8(1803, 1);
         page

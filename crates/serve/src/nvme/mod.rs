@@ -25,4 +25,4 @@ mod subsystem;
 mod zoned;
 
 pub use queue::serve;
-pub use subsystem::{NQN, Subsystem};
+pub use subsystem::{NQN, Subsystem, qualified_name};

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The qualified name of the subsystem, unless it has another.
+/// The qualified name of a subsystem that is not given another.
 pub const NQN: &str = "nqn.2026-11.local.hybridsim:drive";
 const NQN_BYTES_MAX: usize = 223;
 /// Controllers at a time.
@@ -19,12 +19,18 @@ const CONTROLLERS_MAX: usize = 64;
 /// Sectors of a block of 4 KiB, as a power of two.
 const SHIFT_4KIB: u32 = 3;
 
-/// Whether `name` is an NVMe qualified name that no other standard defines.
-fn is_qualified(name: &str) -> bool {
-    name.starts_with("nqn.")
+/// `name`, if a subsystem may have it as its NVMe qualified name.
+///
+/// # Errors
+/// The form of such a name, in words.
+pub fn qualified_name(name: &str) -> Result<String, String> {
+    let is_qualified = name.starts_with("nqn.")
         && name != super::discovery::NQN
         && name.len() <= NQN_BYTES_MAX
-        && name.bytes().all(|byte| byte.is_ascii_graphic())
+        && name.bytes().all(|byte| byte.is_ascii_graphic());
+    is_qualified.then(|| name.to_owned()).ok_or_else(|| {
+        format!("a qualified name has up to {NQN_BYTES_MAX} characters and no space, such as {NQN}")
+    })
 }
 
 /// A namespace.
@@ -70,7 +76,7 @@ pub fn count(cell: &Cell<u64>, more: u64) {
 
 pub struct Subsystem {
     pub title: String,
-    /// Its qualified name.
+    /// The NVMe qualified name of the subsystem, as [`qualified_name`] takes it.
     pub nqn: String,
     pub namespaces: Vec<Namespace>,
     pub controllers: RefCell<FxHashMap<u16, Rc<Controller>>>,
@@ -88,15 +94,8 @@ impl Subsystem {
     /// The subsystem of `drive`: a namespace for each of `exports`, or for each zoned device.
     ///
     /// # Errors
-    /// An export that does not consist of whole zones, zones of several devices, and a name that is
-    /// none.
+    /// An export that does not consist of whole zones, and zones of several devices.
     pub fn new(drive: &Drive, exports: &Exports, title: &str, nqn: String) -> Result<Self, String> {
-        if !is_qualified(&nqn) {
-            return Err(format!(
-                "`{nqn}` is no NVMe qualified name: those have up to {NQN_BYTES_MAX} characters, \
-                 none of them a space, such as {NQN}"
-            ));
-        }
         let zoned = drive.zoned();
         if zoned.is_empty() && drive.has_zones() {
             return Err("zones that consist of zones of several devices, as those of a `stripe`, \
