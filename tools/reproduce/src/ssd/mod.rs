@@ -7,6 +7,7 @@ mod fit;
 mod grids;
 mod interference;
 mod lsm;
+mod median_drive;
 mod offered;
 mod sata;
 mod saturated;
@@ -24,6 +25,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     separating::LEFT_OUT,
     offered::CM7R,
     offered::P5520,
+    offered::WD,
+    offered::MEDIAN,
     grids::ZN540,
     grids::S980_PRO,
     grids::NVME_A,

@@ -1,8 +1,8 @@
 //! Latency against the offered rate: reads beside uniform writes on drives in the steady state.
 
 use super::fit::solve;
-use super::percent_off;
 use super::tables::{self, MeasuredValue, median};
+use super::{median_drive, percent_off};
 use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::Curve;
@@ -18,12 +18,24 @@ pub const P5520: Experiment = Experiment {
     run: |runner| judged_at_rates(runner, "ssd/solidigm-p5520-rates"),
 };
 
+pub const MEDIAN: Experiment = Experiment {
+    id: "ssd/median-drive",
+    run: |runner| judged_at_rates(runner, "ssd/median-drive"),
+};
+
+pub const WD: Experiment = Experiment {
+    id: "ssd/wd-data-centre-rates",
+    run: |runner| judged_at_rates(runner, "ssd/wd-data-centre-rates"),
+};
+
 /// The measured drives of an experiment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// A piece that is fitted, and a second one that is judged only.
-    pieces: [String; 2],
+    /// A piece that is fitted, and others that are judged only.
+    pieces: Vec<String>,
+    /// Whether its writes are judged, and not its reads alone.
+    judges_writes: bool,
     /// The constants before the fit.
     start: LatencyConstants,
 }
@@ -46,6 +58,8 @@ const JUDGED_READS: f64 = 20_000.0;
 /// Requests offered to a saturated drive, as a part of those it delivers, and those it completes.
 const SATURATING: f64 = 1.5;
 const SATURATED_REQUESTS: f64 = 250_000.0;
+/// Requests outstanding at a saturated drive: seven threads with 64 each.
+const OUTSTANDING: f64 = 448.0;
 /// Writes whose percentile exceeds this, in microseconds, wait; others take the host's time.
 const WAITS_US: f64 = 100.0;
 /// Requests before those that count, in the steady state.
@@ -126,6 +140,11 @@ impl<'a> Ladder<'a> {
 #[serde(deny_unknown_fields)]
 struct LatencyConstants {
     dies_per_channel: u32,
+    /// Commands that the drive executes at a time, while others wait in order of arrival; all of
+    /// them if `None`.
+    commands: Option<u32>,
+    /// Time until a write is in the buffer, less its transfer.
+    write_us: f64,
     read_us: f64,
     program_us: f64,
     erase_us: f64,
@@ -176,7 +195,15 @@ impl LatencyConstants {
             .set(&ssd("read_time"), time(self.read_us))
             .set(&ssd("program_time"), time(self.program_us))
             .set(&ssd("erase_time"), time(self.erase_us))
+            .set(&ssd("controller.write_overhead"), time(self.write_us))
             .set(&ssd("over_provisioning"), self.over_provisioning);
+        let job = match self.commands {
+            Some(commands) => job
+                .set("component.commands.kind", "\"io-queue\"")
+                .set("component.commands.device", "\"ssd\"")
+                .set("component.commands.device_queue_depth", commands),
+            None => job,
+        };
         let Some(pauses) = self.pauses else { return job };
         let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = pauses;
         job.set(&ssd("timing.write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
@@ -205,15 +232,9 @@ fn percentile(ran: &JobOutput, kind: &str, percentile: &str) -> f64 {
     ns.map_or(f64::NAN, |ns| ns as f64 / 1e3)
 }
 
-/// The requests per second delivered when more are offered than were delivered at `rate`.
-fn most(
-    runner: &Runner,
-    name: &str,
-    with: LatencyConstants,
-    rate: &OfferedRate,
-) -> Result<f64, ExperimentError> {
-    let ran = runner.run(&[with.saturating(name, rate)])?;
-    Ok(ran[0].results.throughput.iops.unwrap_or(f64::NAN))
+/// The requests per second delivered.
+fn delivered(ran: &JobOutput) -> f64 {
+    ran.results.throughput.iops.unwrap_or(f64::NAN)
 }
 
 /// Reads by their median at the lowest rate, programs and erases by how long reads wait at a middle
@@ -249,12 +270,8 @@ fn fitted(
             (0.12, 0.8),
             saturated.total(),
             |over_provisioning| {
-                most(
-                    runner,
-                    ladder.name,
-                    LatencyConstants { over_provisioning, ..found },
-                    saturated,
-                )
+                let with = LatencyConstants { over_provisioning, ..found };
+                Ok(delivered(&runner.run(&[with.saturating(ladder.name, saturated)])?[0]))
             },
         )?;
         found.pauses = match found.pauses {
@@ -301,32 +318,36 @@ fn fitted_pauses(
 }
 
 fn judged_at_rates(runner: &Runner, id: &str) -> Result<Findings, ExperimentError> {
-    let Parameters { pieces: [first, twin], start } = parameters(id);
+    let Parameters { pieces, judges_writes, start } = parameters(id);
+    let kinds: &[&str] = if judges_writes { &["read", "write"] } else { &["read"] };
     let mut rows: Vec<MeasuredValue> = tables::read(runner, "latency_rate")?;
     tables::name_percentiles(&mut rows);
-    let ladders = [Ladder::new(&first, &rows), Ladder::new(&twin, &rows)];
+    rows.extend(median_drive::rows(&rows));
+    let ladders: Vec<Ladder<'_>> = pieces.iter().map(|name| Ladder::new(name, &rows)).collect();
     let constants = fitted(runner, &ladders[0], start)?;
     let mut findings = Findings::default();
     let used: &[f64] = match start.pauses.is_some() {
         true => &[LOW, MIDDLE, WAITING, LONGER, LONGEST],
         false => &[LOW, MIDDLE],
     };
-    for (ladder, is_fitted) in ladders.iter().zip([true, false]) {
+    for (at, ladder) in ladders.iter().enumerate() {
+        let is_fitted = at == 0;
         let used = if is_fitted { used } else { &[] };
-        knee(runner, &mut findings, (ladder, is_fitted), constants)?;
+        saturated(runner, &mut findings, (ladder, is_fitted), constants)?;
         let below: Vec<&OfferedRate> =
             ladder.rates.iter().filter(|rate| rate.is_below_the_knee()).collect();
         let job = |rate: &&OfferedRate| constants.job(ladder.name, rate, JUDGED_READS);
         let ran = runner.run(&below.iter().map(job).collect::<Vec<_>>())?;
-        for kind in ["read", "write"] {
+        for kind in kinds {
             percentiles(&mut findings, (ladder, used), kind, (&below, &ran));
         }
     }
     Ok(findings)
 }
 
-/// The row of the saturated rate, with the constants.
-fn knee(
+/// The rows of the saturated drive: its rate, with the constants, and how long reads take beside
+/// the writes that wait.
+fn saturated(
     runner: &Runner,
     findings: &mut Findings,
     (ladder, is_fitted): (&Ladder<'_>, bool),
@@ -340,15 +361,29 @@ fn knee(
              it is full for {full_ms:.2} ms at most"
         )
     });
+    let ran = runner.run(&[with.saturating(ladder.name, saturated)])?;
     let claim = Claim::of("ssd/rate-when-saturated")
         .with("name", ladder.name)
         .published(saturated.total())
-        .ours(most(runner, ladder.name, with, saturated)?)
+        .ours(delivered(&ran[0]))
         .with("dies", 16 * with.dies_per_channel)
         .with("pauses", pauses)
         .with_figures(&[("read_us", with.read_us), ("program_us", with.program_us)])
         .with_figures(&[("erase_us", with.erase_us), ("spare", with.over_provisioning)]);
     findings.row(claim.given_if(is_fitted));
+    for which in ["p50", "p99"] {
+        // That commands wait in order was seen in the median.
+        let is_known = with.commands.is_some() && which == "p50";
+        findings.row(
+            Claim::of("ssd/reads-when-saturated")
+                .with("name", ladder.name)
+                .with("which", which)
+                .with("all", format!("{:.0}", 1e6 * OUTSTANDING / saturated.total()))
+                .published(ladder.value(saturated.offered, &format!("read {which}")))
+                .given_if(is_known)
+                .ours(percentile(&ran[0], "read", which)),
+        );
+    }
     Ok(())
 }
 

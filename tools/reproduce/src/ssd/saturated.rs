@@ -100,6 +100,35 @@ fn rate_claim(load: Load) -> Claim {
     })
 }
 
+/// Part of the hidden capacity by which that of a drive is uncertain.
+const UNCERTAIN: f64 = 0.01;
+
+/// Whether so much of the data is static that the rate jumps from one drive to a similar one.
+fn jumps(load: Load) -> bool {
+    matches!(load, Load::Hot { pages, writes } if pages <= 0.2 && writes == 1.0)
+}
+
+/// The rates under `one` with a little less and a little more hidden capacity, as words.
+fn interval(
+    runner: &Runner,
+    name: &str,
+    drive: &SaturatedDrive,
+    one: &LoadSeries,
+) -> Result<String, ExperimentError> {
+    let mut rates = [0.0; 2];
+    for (rate, factor) in rates.iter_mut().zip([1.0 - UNCERTAIN, 1.0 + UNCERTAIN]) {
+        let drive = SaturatedDrive { hidden_gib: factor * drive.hidden_gib, ..*drive };
+        let words = format!("{}, {factor} of the flash", one.words);
+        *rate = drive.run(runner, name, &[(words, one.load, one.writes)])?[0].host_mb_s;
+    }
+    Ok(format!(
+        "; {:.0} and {:.0} MB/s with {:.0} % less and more flash",
+        rates[0],
+        rates[1],
+        100.0 * UNCERTAIN
+    ))
+}
+
 /// Rows for `series` on `drive`: the rates of those in `fitted` are given.
 pub(super) fn judge(
     runner: &Runner,
@@ -113,8 +142,13 @@ pub(super) fn judge(
     let uniform = series.iter().find(|one| one.load == Load::Uniform).map(|one| one.measured);
     let (mut errors, mut trivial) = (Vec::new(), Vec::new());
     for (one, outcome) in series.iter().zip(&outcomes) {
+        let interval = match jumps(one.load) {
+            true => interval(runner, name, drive, one)?,
+            false => String::new(),
+        };
         findings.row(
             rate_claim(one.load)
+                .with("interval", interval)
                 .with("name", name)
                 .with("load", &one.words)
                 .with("amplification", outcome.amplification)

@@ -1,0 +1,173 @@
+//! The median of the measured data-centre drives, at the same shares of their saturated rates.
+
+use super::tables::{MeasuredValue, median};
+
+/// The device of the rows of the median.
+pub const NAME: &str = "median of the measured drives";
+
+/// Steps of the nominal offered rates, per second, and what is offered above the nominal.
+const STEP: f64 = 10_000.0;
+const ABOVE_NOMINAL: f64 = 5_000.0;
+/// Reads of the thread that is measured, per second, and the share of reads in the others.
+const READS: f64 = 5_000.0;
+const READ_SHARE: f64 = 0.01;
+/// A drive that delivers less of what is offered is saturated.
+const DELIVERED: f64 = 0.98;
+
+/// The measurements of one piece at one offered rate.
+struct Rate<'a> {
+    offered: f64,
+    delivered: f64,
+    rows: Vec<&'a MeasuredValue>,
+}
+
+impl Rate<'_> {
+    fn value(&self, metric: &str) -> f64 {
+        let found = self.rows.iter().find(|row| row.metric == metric);
+        found.map_or(f64::NAN, |row| row.value)
+    }
+}
+
+/// One piece of a drive, its rates in ascending order.
+struct Piece<'a> {
+    /// Without the number of the piece.
+    model: &'a str,
+    rates: Vec<Rate<'a>>,
+    saturated: f64,
+}
+
+impl<'a> Piece<'a> {
+    fn new(device: &'a str, all: &'a [MeasuredValue]) -> Self {
+        let mut rates: Vec<Rate<'a>> = Vec::new();
+        for row in all.iter().filter(|row| row.device == device) {
+            let offered = row.x.unwrap_or(f64::NAN);
+            match rates.iter_mut().find(|rate| rate.offered == offered) {
+                Some(rate) => rate.rows.push(row),
+                None => rates.push(Rate { offered, delivered: 0.0, rows: vec![row] }),
+            }
+        }
+        for rate in &mut rates {
+            rate.delivered = rate.value("achieved reads") + rate.value("achieved writes");
+        }
+        rates.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+        let saturated = rates.iter().map(|rate| rate.delivered).fold(0.0, f64::max);
+        Self { model: device.split(" #").next().unwrap_or(device), rates, saturated }
+    }
+
+    /// The `metric` where the piece delivers `share` of its saturated rate, by linear interpolation
+    /// of its logarithm; beyond the rates measured below saturation, that of the nearest.
+    fn at(&self, metric: &str, share: f64) -> f64 {
+        if share >= 1.0 {
+            return self.rates.last().map_or(f64::NAN, |rate| rate.value(metric));
+        }
+        let below = |rate: &&Rate<'_>| rate.delivered < DELIVERED * self.saturated;
+        let points: Vec<(f64, f64)> = (self.rates.iter().filter(below))
+            .map(|rate| (rate.delivered / self.saturated, libm::log(rate.value(metric))))
+            .collect();
+        let next = points.partition_point(|point| point.0 < share);
+        let (Some(from), Some(to)) = (points.get(next.saturating_sub(1)), points.get(next)) else {
+            return points.last().map_or(f64::NAN, |point| libm::exp(point.1));
+        };
+        let part = if to.0 > from.0 { (share - from.0) / (to.0 - from.0) } else { 1.0 };
+        libm::exp(from.1 + part.max(0.0) * (to.1 - from.1))
+    }
+}
+
+/// The rows of the median drive from those of all pieces in `rows`: each model counts once.
+pub fn rows(rows: &[MeasuredValue]) -> Vec<MeasuredValue> {
+    let mut names: Vec<&str> = rows.iter().map(|row| row.device.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let pieces: Vec<Piece<'_>> = names.into_iter().map(|name| Piece::new(name, rows)).collect();
+    let most = over_models(&pieces, |piece| piece.saturated);
+    let mut found = Vec::new();
+    let mut offered = STEP;
+    while offered + ABOVE_NOMINAL < 1.2 * most {
+        let total = offered + ABOVE_NOMINAL;
+        let share = total / most;
+        // Near saturation the drives differ too much.
+        if !(0.97..1.0 / 0.97).contains(&share) {
+            found.extend(at_rate(&pieces, offered, total.min(most), share));
+        }
+        offered += STEP;
+    }
+    found
+}
+
+fn at_rate(pieces: &[Piece<'_>], offered: f64, total: f64, share: f64) -> Vec<MeasuredValue> {
+    let reads = READS + READ_SHARE * offered;
+    let rates = [("achieved reads", reads), ("achieved writes", total - reads)];
+    let metrics = ["read", "write"].into_iter().flat_map(|kind| {
+        ["p50", "p99", "p99.9"].map(|which| {
+            let metric = format!("{kind} {which}");
+            let value = over_models(pieces, |piece| piece.at(&metric, share));
+            (metric, value)
+        })
+    });
+    let rates = rates.map(|(metric, value)| (metric.to_owned(), value));
+    let row = |(metric, value)| MeasuredValue {
+        device: NAME.to_owned(),
+        workload: String::new(),
+        condition: String::new(),
+        x: Some(offered),
+        metric,
+        value,
+    };
+    rates.into_iter().chain(metrics).map(row).collect()
+}
+
+/// The median over models of `value`; that of a model is the geometric mean over its pieces.
+fn over_models(pieces: &[Piece<'_>], value: impl Fn(&Piece<'_>) -> f64) -> f64 {
+    let mut models: Vec<&str> = pieces.iter().map(|piece| piece.model).collect();
+    models.dedup();
+    let of = |model: &str| {
+        let of_model = pieces.iter().filter(|piece| piece.model == model);
+        let values: Vec<f64> = of_model.map(|piece| libm::log(value(piece))).collect();
+        libm::exp(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    median(&models.into_iter().map(of).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_count_once_at_the_same_share_of_their_saturated_rates() {
+        let row = |device: &str, x: f64, metric: &str, value: f64| MeasuredValue {
+            device: device.to_owned(),
+            workload: String::new(),
+            condition: String::new(),
+            x: Some(x),
+            metric: metric.to_owned(),
+            value,
+        };
+        let mut all = Vec::new();
+        // Reads take 100 us per share of the saturated rate, twice that on the second model, which
+        // has two pieces, and ten times on the third.
+        for (device, saturated, us) in
+            [("a", 5e4, 100.0), ("b #0", 1e5, 200.0), ("b #1", 1e5, 200.0), ("c", 2e5, 1000.0)]
+        {
+            for share in [0.1, 0.5, 0.9, 1.0, 1.0] {
+                let x = share * saturated + all.len() as f64;
+                all.push(row(device, x, "achieved reads", 0.5 * share * saturated));
+                all.push(row(device, x, "achieved writes", 0.5 * share * saturated));
+                for metric in ["read p50", "read p99", "write p50"] {
+                    all.push(row(device, x, metric, us * share));
+                }
+            }
+        }
+        let found = rows(&all);
+        let at = |x: f64, metric: &str| {
+            let same = |row: &&MeasuredValue| row.x == Some(x) && row.metric == metric;
+            found.iter().find(same).expect("a row").value
+        };
+        // 45,000 of the 100,000/s of the middle model in all.
+        let halfway = (at(40_000.0, "achieved reads"), at(40_000.0, "achieved writes"));
+        assert!((halfway.0 + halfway.1 - 45_000.0).abs() < 1e-6, "{halfway:?}");
+        let expected = 20.0 * libm::pow(5.0, 0.35 / 0.4);
+        assert!((at(40_000.0, "read p50") - expected).abs() < 1e-6);
+        assert!((at(110_000.0, "read p50") - 200.0).abs() < 1e-6, "saturated");
+        assert!(found.iter().all(|row| row.x != Some(95_000.0)));
+    }
+}
