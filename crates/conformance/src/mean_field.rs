@@ -28,3 +28,46 @@ pub fn greedy(pages: u32, full: f64) -> f64 {
     }
     b / (b - low)
 }
+
+/// Cleaning of blocks drawn at random, which are as full as the device.
+pub fn random(full: f64) -> f64 {
+    1.0 / (1.0 - full)
+}
+
+/// Collecting the best of `d` blocks drawn at random, of very many blocks of `pages` pages, filled
+/// to `full`.
+///
+/// Let s(i) be the share of blocks with i or more valid pages. Per victim of each block on average
+/// one full block comes in, a share s(i)^d of the victims has i or more valid pages, and each of
+/// the i (s(i) - s(i + 1)) pages of blocks with exactly i is overwritten at a rate c that is the
+/// same for all pages. What comes into the blocks with i or more must leave them:
+///
+///     1 = s(i)^d + c i (s(i) - s(i + 1)),     s(pages + 1) = 0.
+///
+/// For a given c this gives s from the top down; c follows from the sum of s, the mean number of
+/// valid pages. Summed over i: c times that mean is the number of pages the host writes per
+/// victim. With d = 1 the sum of s(i)^d is the mean itself, so 1 / (1 - full), which is tested.
+pub fn choices(d: u32, pages: u32, full: f64) -> f64 {
+    let mean_valid = |c: f64| {
+        let (mut above, mut sum) = (0.0, 0.0);
+        for i in (1..=pages).rev() {
+            let rate = c * f64::from(i);
+            let (mut low, mut high) = (above, 1.0);
+            for _ in 0..60 {
+                let s: f64 = (low + high) / 2.0;
+                let out = s.powi(d as i32) + rate * (s - above);
+                if out < 1.0 { low = s } else { high = s }
+            }
+            above = (low + high) / 2.0;
+            sum += above;
+        }
+        sum
+    };
+    let wanted = full * f64::from(pages);
+    let (mut low, mut high) = (1e-6, 1e3f64);
+    for _ in 0..100 {
+        let c = (low * high).sqrt();
+        if mean_valid(c) > wanted { low = c } else { high = c }
+    }
+    f64::from(pages) / (low * wanted)
+}

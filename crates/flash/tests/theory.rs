@@ -75,44 +75,6 @@ fn exported_pages(ratio: f64) -> (u32, f64) {
     (exported, f64::from(exported) / f64::from(BLOCKS * PAGES))
 }
 
-/// Collecting the best of `d` blocks drawn at random, of very many blocks of `pages` pages, filled
-/// to `full`.
-///
-/// Let s(i) be the share of blocks with i or more valid pages. Per victim of each block on average
-/// one full block comes in, a share s(i)^d of the victims has i or more valid pages, and each of
-/// the i (s(i) - s(i + 1)) pages of blocks with exactly i is overwritten at a rate c that is the
-/// same for all pages. What comes into the blocks with i or more must leave them:
-///
-///     1 = s(i)^d + c i (s(i) - s(i + 1)),     s(pages + 1) = 0.
-///
-/// For a given c this gives s from the top down; c follows from the sum of s, the mean number of
-/// valid pages. Summed over i: c times that mean is the number of pages the host writes per
-/// victim. With d = 1 the sum of s(i)^d is the mean itself, so 1 / (1 - full), which is tested.
-fn choices_theory(d: u32, pages: u32, full: f64) -> f64 {
-    let mean_valid = |c: f64| {
-        let (mut above, mut sum) = (0.0, 0.0);
-        for i in (1..=pages).rev() {
-            let rate = c * f64::from(i);
-            let (mut low, mut high) = (above, 1.0);
-            for _ in 0..60 {
-                let s: f64 = (low + high) / 2.0;
-                let out = s.powi(d as i32) + rate * (s - above);
-                if out < 1.0 { low = s } else { high = s }
-            }
-            above = (low + high) / 2.0;
-            sum += above;
-        }
-        sum
-    };
-    let wanted = full * f64::from(pages);
-    let (mut low, mut high) = (1e-6, 1e3f64);
-    for _ in 0..100 {
-        let c = (low * high).sqrt();
-        if mean_valid(c) > wanted { low = c } else { high = c }
-    }
-    f64::from(pages) / (low * wanted)
-}
-
 fn assert_near(what: &str, measured: f64, theory: f64, tolerance: f64) {
     let error = measured / theory - 1.0;
     println!("{what}: measured {measured:.4}, theory {theory:.4}, {:+.2} %", error * 100.0);
@@ -130,12 +92,12 @@ fn the_formulas_meet_published_points() {
 fn the_mean_field_of_choices_lies_between_random_and_greedy() {
     for ratio in RATIOS {
         let full = 1.0 / (1.0 + ratio);
-        let one = choices_theory(1, 32, full);
+        let one = mean_field::choices(1, 32, full);
         assert!((one * (1.0 - full) - 1.0).abs() < 1e-6, "d = 1 at {ratio}: {one}");
         let greedy = mean_field::greedy(32, full);
-        let many = choices_theory(2_000, 32, full);
+        let many = mean_field::choices(2_000, 32, full);
         assert!((many / greedy - 1.0).abs() < 0.002, "many at {ratio}: {many}, greedy {greedy}");
-        let between = [2, 3, 10, 30].map(|d| choices_theory(d, 32, full));
+        let between = [2, 3, 10, 30].map(|d| mean_field::choices(d, 32, full));
         assert!(between.is_sorted_by(|few, more| few > more), "{between:?}");
         assert!(one > between[0] && between[3] > greedy);
     }
@@ -177,7 +139,7 @@ fn random_choices_meet_the_mean_field() {
         for d in [2, 3, 10, 30] {
             let choices = policy("d-choices", Some(("choices", Value::Count(d.into()))));
             let measured = measure(choices, false, u64::from(BLOCKS), u64::from(PAGES), exported);
-            let theory = choices_theory(d, PAGES, full);
+            let theory = mean_field::choices(d, PAGES, full);
             assert_near(&format!("{d} choices at {ratio}"), measured, theory, 0.03);
         }
     }
@@ -193,7 +155,7 @@ fn a_random_victim_is_as_full_as_the_device() {
         ];
         for random in both {
             let measured = measure(random, false, u64::from(BLOCKS), u64::from(PAGES), exported);
-            assert_near(&format!("random at {ratio}"), measured, 1.0 / (1.0 - full), 0.03);
+            assert_near(&format!("random at {ratio}"), measured, mean_field::random(full), 0.03);
         }
     }
 }
@@ -210,5 +172,5 @@ fn a_partial_search_comes_close_to_greedy_soon() {
     assert_near("full search", shares[4], mean_field::greedy(PAGES, full), 0.03);
     // Searching k of very many blocks equals k choices.
     let k = (f64::from(BLOCKS) * 0.001).ceil() as u32;
-    assert_near("0.1 % searched", shares[1], choices_theory(k, PAGES, full), 0.03);
+    assert_near("0.1 % searched", shares[1], mean_field::choices(k, PAGES, full), 0.03);
 }

@@ -28,6 +28,7 @@ mod serve;
 mod surrogate;
 mod sweep;
 mod trace;
+mod verify;
 mod write_amplification;
 
 use clap::error::ErrorKind;
@@ -95,6 +96,8 @@ enum Command {
     Schema,
     /// Run random systems under random workloads with all checks enabled
     Fuzz(FuzzArgs),
+    /// Check the installed program against closed forms and reference simulators
+    Verify(verify::VerifyArgs),
     /// Write a commented scenario to start from, and the schema for editors beside it
     New(new::NewArgs),
     /// Write the example scenarios and recorded traces into a folder
@@ -359,6 +362,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),
         Command::Fuzz(args) => run::fuzz(registry, args.seed, args.runs),
+        Command::Verify(args) => verify::verify(registry, &args),
         Command::New(args) => new::new(registry, &args),
         Command::Examples(args) => examples::examples(&args),
         Command::Cache(args) => cache::cache(&args),

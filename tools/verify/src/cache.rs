@@ -1,0 +1,241 @@
+//! Hits of caches against queues and sets, and against Che's approximation.
+
+use crate::{Bench, Pair};
+use hybridsim_engine::{Lba, Op, Request, Stream};
+use std::collections::{HashSet, VecDeque};
+
+/// Pages of the cached device and of the cache.
+const PAGES: u64 = 4096;
+const CACHED: usize = 256;
+const PAGE_SECTORS: u32 = 8;
+/// Exponent of the power law of popularity.
+const THETA: f64 = 0.9;
+const READS: u64 = 30_000;
+
+/// Counts the hits of reads of pages by a cache of [`CACHED`] pages.
+pub(crate) type Reference = fn(&[u64]) -> u64;
+
+fn lru(reads: &[u64]) -> u64 {
+    let (mut queue, mut hits) = (VecDeque::new(), 0);
+    for page in reads {
+        match queue.iter().position(|cached| cached == page) {
+            Some(at) => {
+                queue.remove(at);
+                hits += 1;
+            }
+            None if queue.len() == CACHED => drop(queue.pop_front()),
+            None => {}
+        }
+        queue.push_back(*page);
+    }
+    hits
+}
+
+fn fifo(reads: &[u64]) -> u64 {
+    let (mut queue, mut hits) = (VecDeque::new(), 0);
+    for page in reads {
+        if queue.contains(page) {
+            hits += 1;
+            continue;
+        }
+        if queue.len() == CACHED {
+            queue.pop_front();
+        }
+        queue.push_back(*page);
+    }
+    hits
+}
+
+/// A page that was referenced since it was added, or since it was spared, is spared.
+fn clock(reads: &[u64]) -> u64 {
+    let (mut queue, mut referenced, mut hits) = (VecDeque::new(), HashSet::new(), 0);
+    for page in reads {
+        if queue.contains(page) {
+            referenced.insert(*page);
+            hits += 1;
+            continue;
+        }
+        while queue.len() == CACHED {
+            let oldest = queue.pop_front().expect("the cache is full");
+            if referenced.remove(&oldest) {
+                queue.push_back(oldest);
+            }
+        }
+        queue.push_back(*page);
+    }
+    hits
+}
+
+/// The hand moves from old to new pages, and leaves those that it spares where they are.
+fn sieve(reads: &[u64]) -> u64 {
+    let (mut queue, mut referenced) = (Vec::new(), HashSet::new());
+    let (mut hand, mut hits) = (0, 0);
+    for page in reads {
+        if queue.contains(page) {
+            referenced.insert(*page);
+            hits += 1;
+            continue;
+        }
+        if queue.len() == CACHED {
+            while referenced.remove(&queue[hand % CACHED]) {
+                hand += 1;
+            }
+            hand %= CACHED;
+            queue.remove(hand);
+        }
+        queue.push(*page);
+    }
+    hits
+}
+
+/// Shares of reads by popularity.
+fn zipf() -> Vec<f64> {
+    let weights: Vec<f64> = (1..=PAGES).map(|rank| (rank as f64).powf(-THETA)).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / sum).collect()
+}
+
+fn zipf_reads() -> Vec<u64> {
+    let mut sums = zipf();
+    (1..sums.len()).for_each(|at| sums[at] += sums[at - 1]);
+    let mut stream = Stream::new(1, "verify");
+    let mut draw = |_| {
+        let drawn = stream.unit();
+        (sums.partition_point(|sum| *sum < drawn) as u64).min(PAGES - 1)
+    };
+    (0..READS).map(&mut draw).collect()
+}
+
+/// Passes over pages that fit the cache, each three followed by a scan of pages read only once.
+fn loop_reads() -> Vec<u64> {
+    const LOOP: u64 = CACHED as u64 * 3 / 4;
+    const SCAN: u64 = CACHED as u64 * 2 / 3;
+    let scans = (LOOP..PAGES).step_by(SCAN as usize);
+    let round = |scan: u64| (0..3).flat_map(|_| 0..LOOP).chain(scan..(scan + SCAN).min(PAGES));
+    scans.flat_map(round).collect()
+}
+
+/// A cache of 256 pages in memory, with policies of its own.
+const IN_MEMORY: &str = r#"system = "cache"
+[component.cache]
+kind = "memory-cache"
+device = "disk"
+size = "1MiB"
+replacement = "POLICY"
+[component.disk]
+kind = "constant-device"
+capacity = "16MiB"
+"#;
+
+/// The same in flash, with any replacement policy.
+const IN_FLASH: &str = r#"system = "cache"
+[component.cache]
+kind = "flash-cache"
+flash = "flash"
+disk = "disk"
+scheme = "fp"
+caching_space = 1.0
+over_provisioning = 0.0
+mapping = false
+sequential_bytes = "1GiB"
+replacement = "POLICY"
+[component.flash]
+kind = "constant-device"
+capacity = "1MiB"
+[component.disk]
+kind = "constant-device"
+capacity = "16MiB"
+"#;
+
+/// A replacement policy: its name, the cache that it is in, and its reference.
+pub(crate) type Policy = (&'static str, &'static str, Reference);
+
+pub(crate) const LRU: Policy = ("lru", IN_MEMORY, lru);
+pub(crate) const FIFO: Policy = ("fifo", IN_MEMORY, fifo);
+pub(crate) const CLOCK: Policy = ("clock", IN_FLASH, clock);
+pub(crate) const SIEVE: Policy = ("sieve", IN_FLASH, sieve);
+pub(crate) const ZIPF: fn() -> Vec<u64> = zipf_reads;
+pub(crate) const LOOP: fn() -> Vec<u64> = loop_reads;
+
+/// Hits of the reads `reads`.
+pub(crate) fn hits(
+    bench: &Bench<'_>,
+    (name, system, reference): Policy,
+    reads: fn() -> Vec<u64>,
+) -> Result<Pair, String> {
+    let reads = reads();
+    let request =
+        |page: &u64| Request::new(Op::Read, Lba(page * u64::from(PAGE_SECTORS)), PAGE_SECTORS);
+    let system = system.replace("POLICY", name);
+    let simulated = bench.serve(&system, reads.iter().map(request), "components.cache.hits")?;
+    Ok(Pair { simulated, oracle: reference(&reads) as f64 })
+}
+
+/// Hit ratio of LRU with independent reads by Che, Tung and Wang: a page is cached while it was
+/// read within the time in which as many other pages are read as fit.
+fn che(cached: f64) -> f64 {
+    let shares = zipf();
+    let kept = |share: f64, time: f64| 1.0 - (-share * time).exp();
+    let (mut low, mut high) = (0.0, 1e9);
+    for _ in 0..100 {
+        let time: f64 = (low + high) / 2.0;
+        let held: f64 = shares.iter().map(|share| kept(*share, time)).sum();
+        if held < cached { low = time } else { high = time }
+    }
+    shares.iter().map(|share| share * kept(*share, low)).sum()
+}
+
+pub(crate) fn lru_che(bench: &Bench<'_>) -> Result<Pair, String> {
+    let requests = 10 * READS;
+    let workload = format!(
+        "[workload]\ngenerator = {{ kind = \"zipf\", theta = {THETA}, read = 1.0, \
+         requests = {requests} }}\n[run]\nwarmup_requests = {READS}\n\
+         [host]\nmode = \"closed\"\nqueue_depth = 1\n"
+    );
+    let text = IN_MEMORY.replace("POLICY", "lru") + &workload;
+    let simulated = bench.run(&text, "components.cache.hit_ratio")?;
+    Ok(Pair { simulated, oracle: che(CACHED as f64) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::assert_fails;
+
+    const ALL: [Policy; 4] = [LRU, FIFO, CLOCK, SIEVE];
+
+    #[test]
+    fn the_references_count_by_hand() {
+        // Pages that fit miss once each.
+        let twice: Vec<u64> = (0..256).chain(0..256).collect();
+        // Page 0 is read again, then one more page is added and 0 read: only FIFO evicted it.
+        let renewed: Vec<u64> = (0..256).chain([0, 1000, 0]).collect();
+        for (name, _, reference) in ALL {
+            assert_eq!(reference(&twice), 256, "{name}");
+            assert_eq!(reference(&renewed), if name == "fifo" { 1 } else { 2 }, "{name}");
+        }
+        // Clock moves the page that it spares, SIEVE does not and evicts behind it.
+        let spared: Vec<u64> = (0..256).chain([0]).chain(1000..1255).chain([0]).collect();
+        assert_eq!([lru, clock, sieve].map(|reference| reference(&spared)), [2, 2, 2]);
+    }
+
+    #[test]
+    fn another_policy_and_another_stream_have_other_counts() {
+        for (stream, reads) in [("zipf", zipf_reads()), ("loop", loop_reads())] {
+            let counts = ALL.map(|(.., reference)| reference(&reads) as f64);
+            for (at, (name, _, reference)) in ALL.into_iter().enumerate() {
+                let check = format!("cache-{name}-{stream}");
+                assert_fails(&check, counts[(at + 1) % ALL.len()], counts[at]);
+                assert_fails(&check, reference(&reads[1..]) as f64 - 1.0, counts[at]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cache_of_another_size_is_outside_the_tolerance_of_che() {
+        assert_fails("cache-lru-che", che(CACHED as f64 * 0.95), che(CACHED as f64));
+        let first = CACHED as u64 * 4;
+        let hits = lru(&zipf_reads()) as f64 / (READS - first) as f64;
+        assert!((hits / che(CACHED as f64) - 1.0).abs() < 0.1, "{hits}");
+    }
+}
