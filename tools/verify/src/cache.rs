@@ -66,7 +66,8 @@ fn clock(reads: &[u64]) -> u64 {
     hits
 }
 
-/// The hand moves from old to new pages, and leaves those that it spares where they are.
+/// The hand moves from the oldest page to the newest and leaves those that it spares in place. A
+/// page that is added while it is at the newest is behind it.
 fn sieve(reads: &[u64]) -> u64 {
     let (mut queue, mut referenced) = (Vec::new(), HashSet::new());
     let (mut hand, mut hits) = (0, 0);
@@ -77,11 +78,11 @@ fn sieve(reads: &[u64]) -> u64 {
             continue;
         }
         if queue.len() == CACHED {
-            while referenced.remove(&queue[hand % CACHED]) {
-                hand += 1;
+            while referenced.remove(&queue[hand]) {
+                hand = (hand + 1) % CACHED;
             }
-            hand %= CACHED;
             queue.remove(hand);
+            hand %= CACHED - 1;
         }
         queue.push(*page);
     }
@@ -106,13 +107,19 @@ fn zipf_reads() -> Vec<u64> {
     (0..READS).map(&mut draw).collect()
 }
 
-/// Passes over pages that fit the cache, each three followed by a scan of pages read only once.
+/// Passes over pages that fit the cache, each followed by a scan of pages that are read only once:
+/// some scans leave the others cached, some do not.
 fn loop_reads() -> Vec<u64> {
-    const LOOP: u64 = CACHED as u64 * 3 / 4;
-    const SCAN: u64 = CACHED as u64 * 2 / 3;
-    let scans = (LOOP..PAGES).step_by(SCAN as usize);
-    let round = |scan: u64| (0..3).flat_map(|_| 0..LOOP).chain(scan..(scan + SCAN).min(PAGES));
-    scans.flat_map(round).collect()
+    const LOOP: u64 = CACHED as u64 / 2;
+    let mut scans = [32, 64, 96, 128, 160].into_iter().cycle();
+    let mut reads: Vec<u64> = Vec::new();
+    let mut scanned = LOOP;
+    while scanned < PAGES {
+        let end = PAGES.min(scanned + scans.next().expect("a cycle"));
+        reads.extend((0..LOOP).chain(scanned..end));
+        scanned = end;
+    }
+    reads
 }
 
 /// A cache of 256 pages in memory, with policies of its own.

@@ -10,7 +10,7 @@ fn name_width<'n>(names: impl Iterator<Item = &'n str>) -> usize {
 }
 
 fn percent(share: f64) -> String {
-    if share == 0.0 { "exact".to_owned() } else { format!("{} %", number(share * 100.0)) }
+    if share == 0.0 { "exact".to_owned() } else { format!("{} %", share * 100.0) }
 }
 
 /// A line for each check: its name, what it compares, and the oracle.
