@@ -1,6 +1,6 @@
 //! Requests to several members of an array, which end with the slowest: order statistics.
 
-use crate::{Bench, Pair};
+use crate::{Bench, Figures, Pair};
 
 const REQUESTS: u64 = 200_000;
 /// Service times of a member, even between these.
@@ -32,19 +32,19 @@ fn slowest_of(count: u32) -> f64 {
     LEAST_US + (MOST_US - LEAST_US) * f64::from(count) / f64::from(count + 1)
 }
 
-pub(crate) fn stripe(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn stripe(bench: &Bench<'_>) -> Figures {
     let array = "kind = \"stripe\"\nchunk = \"64KiB\"";
     let simulated = mean_us(bench, 4, array, "read = 1.0, block = \"256KiB\"")?;
     Ok(Pair { simulated, oracle: slowest_of(4) })
 }
 
-pub(crate) fn mirror(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn mirror(bench: &Bench<'_>) -> Figures {
     let simulated = mean_us(bench, 3, "kind = \"raid1\"", "read = 0.0")?;
     Ok(Pair { simulated, oracle: slowest_of(3) })
 }
 
 /// Reads of old data and parity, then writes of new ones.
-pub(crate) fn small_write(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn small_write(bench: &Bench<'_>) -> Figures {
     let simulated = mean_us(bench, 5, "kind = \"raid5\"\nchunk = \"64KiB\"", "read = 0.0")?;
     Ok(Pair { simulated, oracle: 2.0 * slowest_of(2) })
 }

@@ -8,7 +8,7 @@ use hybridsim_report::column::Numbers;
 use hybridsim_simulation::run::{self, RunOutput, RunProgress};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Session};
-use hybridsim_simulation::write_amplification::{self, Counted, WriteAmplification};
+use hybridsim_simulation::write_amplification::{self, Counted};
 use std::path::PathBuf;
 
 /// The program under test.
@@ -53,15 +53,17 @@ impl<'a> Bench<'a> {
         sound(done.map_err(|error| error.to_string())?)
     }
 
-    /// The flash operations of the scenario `text`, counted without a clock.
-    pub(crate) fn count(&self, text: &str) -> Result<WriteAmplification, String> {
+    /// The write amplification of the scenario `text`, counted without a clock.
+    pub(crate) fn amplification(&self, text: &str) -> Result<f64, String> {
         let mut on_progress = |_: &RunProgress| (self.go_on)();
         let on_progress = Some(&mut on_progress as _);
         let options = write_amplification::Options { on_progress, cache: None };
         let done = write_amplification::count(&self.scenario(text)?, self.registry, options);
         match done.map_err(|error| error.to_string())? {
-            Counted { results, fault: None, .. } => Ok(results),
             Counted { fault: Some(fault), .. } => Err(fault.to_string()),
+            Counted { results, .. } => {
+                results.write_amplification.ok_or_else(|| "nothing was written".to_owned())
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Hits of caches against queues and sets, and against Che's approximation.
 
-use crate::{Bench, Pair};
+use crate::{Bench, Figures, Pair};
 use hybridsim_engine::{Lba, Op, Request, Stream};
 use std::collections::{HashSet, VecDeque};
 
@@ -15,78 +15,71 @@ const READS: u64 = 30_000;
 /// Counts the hits of reads of pages by a cache of [`CACHED`] pages.
 pub(crate) type Reference = fn(&[u64]) -> u64;
 
-fn lru(reads: &[u64]) -> u64 {
-    let (mut queue, mut hits) = (VecDeque::new(), 0);
+#[derive(Default)]
+struct Cache {
+    /// From the oldest to the newest.
+    pages: VecDeque<u64>,
+    /// Pages that were hit since they were added or spared.
+    referenced: HashSet<u64>,
+    hand: usize,
+}
+
+fn replay(reads: &[u64], hit: fn(&mut Cache, u64), evict: fn(&mut Cache)) -> u64 {
+    let (mut cache, mut hits) = (Cache::default(), 0);
     for page in reads {
-        match queue.iter().position(|cached| cached == page) {
-            Some(at) => {
-                queue.remove(at);
-                hits += 1;
-            }
-            None if queue.len() == CACHED => drop(queue.pop_front()),
-            None => {}
+        if cache.pages.contains(page) {
+            hits += 1;
+            hit(&mut cache, *page);
+            continue;
         }
-        queue.push_back(*page);
+        if cache.pages.len() == CACHED {
+            evict(&mut cache);
+        }
+        cache.pages.push_back(*page);
     }
     hits
+}
+
+fn refer(cache: &mut Cache, page: u64) {
+    cache.referenced.insert(page);
+}
+
+fn evict_oldest(cache: &mut Cache) {
+    cache.pages.pop_front();
+}
+
+fn lru(reads: &[u64]) -> u64 {
+    let renew = |cache: &mut Cache, page| {
+        cache.pages.retain(|cached| *cached != page);
+        cache.pages.push_back(page);
+    };
+    replay(reads, renew, evict_oldest)
 }
 
 fn fifo(reads: &[u64]) -> u64 {
-    let (mut queue, mut hits) = (VecDeque::new(), 0);
-    for page in reads {
-        if queue.contains(page) {
-            hits += 1;
-            continue;
-        }
-        if queue.len() == CACHED {
-            queue.pop_front();
-        }
-        queue.push_back(*page);
-    }
-    hits
+    replay(reads, refer, evict_oldest)
 }
 
-/// A page that was referenced since it was added, or since it was spared, is spared.
+/// Pages that are spared become the newest.
 fn clock(reads: &[u64]) -> u64 {
-    let (mut queue, mut referenced, mut hits) = (VecDeque::new(), HashSet::new(), 0);
-    for page in reads {
-        if queue.contains(page) {
-            referenced.insert(*page);
-            hits += 1;
-            continue;
+    replay(reads, refer, |cache| {
+        while cache.referenced.remove(&cache.pages[0]) {
+            cache.pages.rotate_left(1);
         }
-        while queue.len() == CACHED {
-            let oldest = queue.pop_front().expect("the cache is full");
-            if referenced.remove(&oldest) {
-                queue.push_back(oldest);
-            }
-        }
-        queue.push_back(*page);
-    }
-    hits
+        evict_oldest(cache);
+    })
 }
 
 /// The hand moves from the oldest page to the newest and leaves those that it spares in place. A
 /// page that is added while it is at the newest is behind it.
 fn sieve(reads: &[u64]) -> u64 {
-    let (mut queue, mut referenced) = (Vec::new(), HashSet::new());
-    let (mut hand, mut hits) = (0, 0);
-    for page in reads {
-        if queue.contains(page) {
-            referenced.insert(*page);
-            hits += 1;
-            continue;
+    replay(reads, refer, |cache| {
+        while cache.referenced.remove(&cache.pages[cache.hand]) {
+            cache.hand = (cache.hand + 1) % CACHED;
         }
-        if queue.len() == CACHED {
-            while referenced.remove(&queue[hand]) {
-                hand = (hand + 1) % CACHED;
-            }
-            queue.remove(hand);
-            hand %= CACHED - 1;
-        }
-        queue.push(*page);
-    }
-    hits
+        cache.pages.remove(cache.hand);
+        cache.hand %= CACHED - 1;
+    })
 }
 
 /// Shares of reads by popularity.
@@ -169,7 +162,7 @@ pub(crate) fn hits(
     bench: &Bench<'_>,
     (name, system, reference): Policy,
     reads: fn() -> Vec<u64>,
-) -> Result<Pair, String> {
+) -> Figures {
     let reads = reads();
     let request =
         |page: &u64| Request::new(Op::Read, Lba(page * u64::from(PAGE_SECTORS)), PAGE_SECTORS);
@@ -192,7 +185,7 @@ fn che(cached: f64) -> f64 {
     shares.iter().map(|share| share * kept(*share, low)).sum()
 }
 
-pub(crate) fn lru_che(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn lru_che(bench: &Bench<'_>) -> Figures {
     let requests = 10 * READS;
     let workload = format!(
         "[workload]\ngenerator = {{ kind = \"zipf\", theta = {THETA}, read = 1.0, \

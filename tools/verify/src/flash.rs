@@ -1,19 +1,15 @@
 //! Write amplification of SSDs under uniform random writes.
 
 use crate::page_map::PageMap;
-use crate::{Bench, Pair};
+use crate::{Bench, Figures, Pair};
 use hybridsim_conformance::mean_field;
 use hybridsim_engine::{Lba, Op, Request, Stream};
 
-const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u32 = 8;
 /// The theory is of infinitely many blocks.
 const BLOCKS: u32 = 4096;
 const PAGES_PER_BLOCK: u32 = 32;
 const OVER_PROVISIONING: f64 = 0.12;
-/// Capacities written before write amplification counts, and while it does.
-const WARMUP: u64 = 2;
-const MEASURED: u64 = 1;
 
 /// One plane, or `planes`, without a clock.
 fn ssd(planes: u32, blocks: u32, over_provisioning: f64, keys: &str) -> String {
@@ -25,12 +21,14 @@ fn ssd(planes: u32, blocks: u32, over_provisioning: f64, keys: &str) -> String {
     )
 }
 
-/// Writes of 4 KiB that fill the drive again and again.
-fn random_writes(pages: u64) -> String {
-    let (warmup, requests) = (WARMUP * pages, (WARMUP + MEASURED) * pages);
+/// A write for each page, or mapping unit, of a device of [`BLOCKS`] blocks, after two of each.
+fn random_writes() -> String {
+    let pages = logical_pages(BLOCKS, OVER_PROVISIONING);
     format!(
-        "[workload]\ngenerator = {{ kind = \"uniform\", block = \"4KiB\", requests = {requests} }}\n\
-         [run]\nwarmup_requests = {warmup}\n"
+        "[run]\nwarmup_requests = {}\n[workload]\n\
+         generator = {{ kind = \"uniform\", block = \"4KiB\", requests = {} }}\n",
+        2 * pages,
+        3 * pages
     )
 }
 
@@ -42,36 +40,34 @@ fn logical_pages(blocks: u32, over_provisioning: f64) -> u64 {
 const FULL: f64 = 1.0 / (1.0 + OVER_PROVISIONING);
 
 /// Write amplification of the policy and logs in `ftl`.
-fn amplification(bench: &Bench<'_>, ftl: &str, oracle: f64) -> Result<Pair, String> {
-    let keys = format!(
-        "page_size = \"4KiB\"\nprecondition = \"fill\"\nftl = {{ kind = \"page\", {ftl} }}"
-    );
-    let writes = random_writes(logical_pages(BLOCKS, OVER_PROVISIONING));
-    let counted = bench.count(&(writes + &ssd(1, BLOCKS, OVER_PROVISIONING, &keys)))?;
-    Ok(Pair { simulated: counted.write_amplification.ok_or("nothing was written")?, oracle })
+fn collected(bench: &Bench<'_>, ftl: &str, oracle: f64) -> Figures {
+    let ftl = format!("ftl = {{ kind = \"page\", {ftl} }}");
+    let keys = format!("page_size = \"4KiB\"\nprecondition = \"fill\"\n{ftl}");
+    let text = random_writes() + &ssd(1, BLOCKS, OVER_PROVISIONING, &keys);
+    Ok(Pair { simulated: bench.amplification(&text)?, oracle })
 }
 
-pub(crate) fn greedy(bench: &Bench<'_>) -> Result<Pair, String> {
-    amplification(bench, "gc = \"greedy\"", mean_field::greedy(PAGES_PER_BLOCK, FULL))
+pub(crate) fn greedy(bench: &Bench<'_>) -> Figures {
+    collected(bench, "gc = \"greedy\"", mean_field::greedy(PAGES_PER_BLOCK, FULL))
 }
 
 /// In one log: the theory has blocks in the order they were written, copies included.
-pub(crate) fn fifo(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn fifo(bench: &Bench<'_>) -> Figures {
     let ftl = "gc = \"fifo\", gc_pace = \"blocking\", gc_separate = false";
-    amplification(bench, ftl, mean_field::fifo(1.0 / FULL))
+    collected(bench, ftl, mean_field::fifo(1.0 / FULL))
 }
 
-pub(crate) fn random(bench: &Bench<'_>) -> Result<Pair, String> {
-    amplification(bench, "gc = \"random\"", mean_field::random(FULL))
+pub(crate) fn random(bench: &Bench<'_>) -> Figures {
+    collected(bench, "gc = \"random\"", mean_field::random(FULL))
 }
 
-pub(crate) fn choices(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn choices(bench: &Bench<'_>) -> Figures {
     let ftl = "gc = { kind = \"d-choices\", choices = 3 }";
-    amplification(bench, ftl, mean_field::choices(3, PAGES_PER_BLOCK, FULL))
+    collected(bench, ftl, mean_field::choices(3, PAGES_PER_BLOCK, FULL))
 }
 
 /// A key of the results after the same writes as to a [`PageMap`], which has it as `oracle`.
-fn page_map(bench: &Bench<'_>, key: &str, oracle: fn(&PageMap) -> u64) -> Result<Pair, String> {
+fn page_map(bench: &Bench<'_>, key: &str, oracle: fn(&PageMap) -> u64) -> Figures {
     const SMALL: u32 = 256;
     const SPARE: f64 = 0.28;
     let pages = logical_pages(SMALL, SPARE);
@@ -93,34 +89,32 @@ fn fill_and_overwrite(pages: u64) -> Vec<u64> {
     (0..pages).chain(random).collect()
 }
 
-pub(crate) fn copies(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn copies(bench: &Bench<'_>) -> Figures {
     page_map(bench, "components.ssd.programs_by_cause.gc", |reference| reference.copies)
 }
 
-pub(crate) fn erases(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn erases(bench: &Bench<'_>) -> Figures {
     page_map(bench, "components.ssd.erases_by_cause.gc", |reference| reference.erases)
 }
 
 /// Pages of 16 KiB in units of 64 KiB, which four planes hold.
 const UNIT_KEYS: &str = "page_size = \"16KiB\"\nmap_unit = \"64KiB\"\nprecondition = \"fill\"";
-const UNIT_PAGES: u64 = (64 << 10) / PAGE_BYTES;
+/// Writes that a unit holds.
+const UNIT_PAGES: f64 = 16.0;
 
 /// Without garbage collection a unit is programmed for every write.
-pub(crate) fn map_unit(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn map_unit(bench: &Bench<'_>) -> Figures {
     let writes =
         "[workload]\ngenerator = { kind = \"uniform\", block = \"4KiB\", requests = 1000 }\n";
-    let counted = bench.count(&(writes.to_owned() + &ssd(4, 256, 0.28, UNIT_KEYS)))?;
-    let simulated = counted.write_amplification.ok_or("nothing was written")?;
-    Ok(Pair { simulated, oracle: UNIT_PAGES as f64 })
+    let text = writes.to_owned() + &ssd(4, 256, 0.28, UNIT_KEYS);
+    Ok(Pair { simulated: bench.amplification(&text)?, oracle: UNIT_PAGES })
 }
 
 /// Garbage collection multiplies it by the write amplification of units.
-pub(crate) fn map_unit_collected(bench: &Bench<'_>) -> Result<Pair, String> {
-    let writes = random_writes(logical_pages(BLOCKS, OVER_PROVISIONING));
-    let counted = bench.count(&(writes + &ssd(4, BLOCKS, OVER_PROVISIONING, UNIT_KEYS)))?;
-    let simulated = counted.write_amplification.ok_or("nothing was written")?;
-    let units = mean_field::greedy(PAGES_PER_BLOCK, FULL);
-    Ok(Pair { simulated, oracle: UNIT_PAGES as f64 * units })
+pub(crate) fn map_unit_collected(bench: &Bench<'_>) -> Figures {
+    let text = random_writes() + &ssd(4, BLOCKS, OVER_PROVISIONING, UNIT_KEYS);
+    let oracle = UNIT_PAGES * mean_field::greedy(PAGES_PER_BLOCK, FULL);
+    Ok(Pair { simulated: bench.amplification(&text)?, oracle })
 }
 
 #[cfg(test)]
@@ -160,6 +154,6 @@ mod tests {
 
     #[test]
     fn a_unit_of_another_size_has_another_write_amplification() {
-        assert_fails("map-unit", 8.0, UNIT_PAGES as f64);
+        assert_fails("map-unit", 8.0, UNIT_PAGES);
     }
 }

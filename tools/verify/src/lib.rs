@@ -30,7 +30,7 @@ pub struct Check {
     pub oracle: &'static str,
     /// The largest relative difference that passes; 0 where both must be equal.
     pub tolerance: f64,
-    run: fn(&Bench<'_>) -> Result<Pair, String>,
+    run: fn(&Bench<'_>) -> Figures,
 }
 
 /// A simulated figure and that of the oracle.
@@ -39,6 +39,8 @@ struct Pair {
     simulated: f64,
     oracle: f64,
 }
+
+type Figures = Result<Pair, String>;
 
 /// The outcome of a check.
 #[derive(Clone, Debug, Serialize)]
@@ -66,7 +68,7 @@ impl Check {
         self.judge((self.run)(bench))
     }
 
-    fn judge(&self, figures: Result<Pair, String>) -> Outcome {
+    fn judge(&self, figures: Figures) -> Outcome {
         let (pair, error) = match figures {
             Ok(pair) => (Some(pair), None),
             Err(error) => (None, Some(error)),

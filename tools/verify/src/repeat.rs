@@ -1,6 +1,6 @@
 //! Equal runs have equal fingerprints, whatever else is observed.
 
-use crate::{Bench, Pair};
+use crate::{Bench, Figures, Pair};
 use hybridsim_observe::Detail;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ preset = "hitachi-travelstar-5k160"
 "#;
 
 /// The number of different fingerprints of runs, which should be one.
-fn fingerprints(bench: &Bench<'_>, runs: &[(&str, Detail, bool)]) -> Result<Pair, String> {
+fn fingerprints(bench: &Bench<'_>, runs: &[(&str, Detail, bool)]) -> Figures {
     let run = |(keys, detail, thread): &(&str, Detail, bool)| {
         let done = bench.observe(&format!("{SYSTEM}{keys}"), *detail, *thread)?;
         Ok(done.fingerprint)
@@ -40,12 +40,12 @@ fn fingerprints(bench: &Bench<'_>, runs: &[(&str, Detail, bool)]) -> Result<Pair
 
 const PLAIN: (&str, Detail, bool) = ("", Detail::Bare, false);
 
-pub(crate) fn plain(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn plain(bench: &Bench<'_>) -> Figures {
     fingerprints(bench, &[PLAIN, PLAIN])
 }
 
 /// With every read verified, full detail, and a second thread that observes.
-pub(crate) fn observed(bench: &Bench<'_>) -> Result<Pair, String> {
+pub(crate) fn observed(bench: &Bench<'_>) -> Figures {
     fingerprints(bench, &[PLAIN, ("[run]\nverify = true\n", Detail::Full, true)])
 }
 
