@@ -60,6 +60,8 @@ const SATURATING: f64 = 1.5;
 const SATURATED_REQUESTS: f64 = 250_000.0;
 /// Requests outstanding at a saturated drive: seven threads with 64 each.
 const OUTSTANDING: f64 = 448.0;
+/// Time to suspend a program.
+const SUSPEND_US: f64 = 5.0;
 /// Writes whose percentile exceeds this, in microseconds, wait; others take the host's time.
 const WAITS_US: f64 = 100.0;
 /// Requests before those that count, in the steady state.
@@ -147,6 +149,9 @@ struct LatencyConstants {
     write_us: f64,
     read_us: f64,
     program_us: f64,
+    /// Time from one point at which reads can suspend a program to the next; they wait for its end
+    /// if `None`. It is fitted instead of the program time, which is given.
+    suspend_us: Option<f64>,
     erase_us: f64,
     over_provisioning: f64,
     pauses: Option<Pauses>,
@@ -204,12 +209,27 @@ impl LatencyConstants {
                 .set("component.commands.device_queue_depth", commands),
             None => job,
         };
+        let job = match self.suspend_us {
+            Some(interval) => job
+                .set(&ssd("timing.program_suspend_time"), time(SUSPEND_US))
+                .set(&ssd("timing.program_suspend_interval"), time(interval))
+                .set(&ssd("timing.suspends_max"), 1_000),
+            None => job,
+        };
         let Some(pauses) = self.pauses else { return job };
         let Pauses { buffer_kib, time_ms, interval_ms, full_ms } = pauses;
         job.set(&ssd("timing.write_buffer"), format!("\"{buffer_kib:.0}KiB\""))
             .set(&ssd("timing.buffer_pause_time"), time(1e3 * time_ms))
             .set(&ssd("timing.buffer_pause_interval"), time(1e3 * interval_ms))
             .set(&ssd("timing.buffer_pause_full_max"), time(1e3 * full_ms))
+    }
+
+    /// These constants with another time that reads wait for programs.
+    fn waiting(&self, us: f64) -> Self {
+        match self.suspend_us {
+            Some(_) => Self { suspend_us: Some(us), ..*self },
+            None => Self { program_us: us, ..*self },
+        }
     }
 
     /// These constants with other pauses.
@@ -237,7 +257,7 @@ fn delivered(ran: &JobOutput) -> f64 {
     ran.results.throughput.iops.unwrap_or(f64::NAN)
 }
 
-/// Reads by their median at the lowest rate, programs and erases by how long reads wait at a middle
+/// Reads by their median at the lowest rate, programs or their suspension and erases by how long reads wait at a middle
 /// rate, over-provisioning by the saturated rate.
 fn fitted(
     runner: &Runner,
@@ -257,10 +277,11 @@ fn fitted(
         read(LatencyConstants { read_us, ..found }, low, "p50")
     })?;
     for _ in 0..ROUNDS {
-        found.program_us =
-            solve(&name("program time"), (100.0, 1_500.0), wanted(middle, "p99"), |program_us| {
-                read(LatencyConstants { program_us, ..found }, middle, "p99")
-            })?;
+        let range = (100.0, if found.suspend_us.is_some() { found.program_us } else { 1_500.0 });
+        let waits = solve(&name("wait for programs"), range, wanted(middle, "p99"), |us| {
+            read(found.waiting(us), middle, "p99")
+        })?;
+        found = found.waiting(waits);
         found.erase_us =
             solve(&name("erase time"), (200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
                 read(LatencyConstants { erase_us, ..found }, middle, "p99.9")
@@ -367,6 +388,10 @@ fn saturated(
         .published(saturated.total())
         .ours(delivered(&ran[0]))
         .with("dies", 16 * with.dies_per_channel)
+        .with(
+            "suspended",
+            with.suspend_us.map_or(String::new(), |us| format!(", suspended each {us:.0} us")),
+        )
         .with("pauses", pauses)
         .with_figures(&[("read_us", with.read_us), ("program_us", with.program_us)])
         .with_figures(&[("erase_us", with.erase_us), ("spare", with.over_provisioning)]);
