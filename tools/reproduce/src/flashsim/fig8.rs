@@ -62,15 +62,17 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     Ok(findings)
 }
 
-/// The energy of looking at a block at which the copies that a full search saves over a search of a
-/// fifth are worth it.
+/// The energy of looking at a block below which the copies that a search of a fifth saves over a
+/// random victim are worth it, and what a full search changes.
 fn balance(ran: &[JobOutput]) -> Claim {
-    let copies = copied(ran, 1) - copied(ran, FULL);
-    let looked = blocks(ran, FULL) - blocks(ran, 1);
+    let copies = copied(ran, 0) - copied(ran, 1);
+    let looks = blocks(ran, 1) - blocks(ran, 0);
     let joules = copies * (READ_J + PROGRAM_J);
     Claim::of("flashsim/energy-of-a-search").with_figures(&[
-        ("millions", looked / 1e6),
+        ("looks", looks / 1e6),
         ("copies", copies),
-        ("nanojoules", 1e9 * joules / looked),
+        ("nanojoules", 1e9 * joules / looks),
+        ("more", (blocks(ran, FULL) - blocks(ran, 1)) / 1e6),
+        ("change", copied(ran, FULL) - copied(ran, 1)),
     ])
 }

@@ -11,6 +11,7 @@ mod table3;
 use super::{Experiment, ExperimentError, Job, JobOutput, Runner, Setting, Variants};
 use crate::published::settings;
 use hybridsim_observe::results::Flash;
+use std::collections::BTreeMap;
 
 pub const EXPERIMENTS: &[Experiment] = &[
     table1::EXPERIMENT,
@@ -151,7 +152,7 @@ impl Evaluation {
             dftl(preset, tables.entries(MapMemory::Drive)),
             evaluation("fast", preset),
         ];
-        let open = ["flashsim/memory"].iter().chain(open);
+        let open = ["flashsim/common"].iter().chain(open);
         let settings: Vec<Setting> = open.flat_map(|id| tables.settings(id)).collect();
         let ran = Variants::run(runner, &jobs, seeds(rows), &settings)?;
         Ok(Self { tables, ran })
@@ -174,6 +175,31 @@ fn flash(ran: &JobOutput) -> &Flash {
     let mut devices =
         ran.results.components.values().filter_map(|component| component.flash.as_ref());
     devices.next().expect("the scenario has a flash device")
+}
+
+/// Pages read and programmed for anything but the host.
+fn extra_pages(ran: &JobOutput) -> f64 {
+    let flash = flash(ran);
+    let reads = flash.reads - for_host(&flash.reads_by_cause);
+    reads as f64 + extra_programs(ran)
+}
+
+/// Pages programmed for anything but the host.
+fn extra_programs(ran: &JobOutput) -> f64 {
+    let flash = flash(ran);
+    (flash.programs - for_host(&flash.programs_by_cause)) as f64
+}
+
+fn for_host(by_cause: &BTreeMap<String, u64>) -> u64 {
+    by_cause.get("host").copied().unwrap_or(0)
+}
+
+/// What `value` takes from the outputs of `layers`, with their names.
+fn named<const N: usize>(
+    layers: [usize; N],
+    value: impl Fn(&JobOutput) -> f64,
+) -> impl Fn(&[JobOutput]) -> Vec<(&'static str, f64)> {
+    move |ran| layers.map(|at| (LAYERS[at], value(&ran[at]))).to_vec()
 }
 
 /// A constant of the flash device of `ran`.

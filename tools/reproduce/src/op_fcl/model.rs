@@ -4,6 +4,7 @@ use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner
 use hybridsim_hybrid::flash_cache::cost::{Demand, access, published, victim_utilisation};
 use hybridsim_hybrid::flash_cache::optimise::{DivisionGrid, cheapest};
 use hybridsim_report::study::Curve;
+use std::cell::Cell;
 
 /// The cost model's values.
 pub const MODEL: Experiment = Experiment { id: "op-fcl/model", run: model };
@@ -65,6 +66,7 @@ fn model(runner: &Runner) -> Result<Findings, ExperimentError> {
         Claim::of("op-fcl/share-flash-keeps-map-cache-4")
             .ours(1.0 - constant("cache_pages_max") / offered),
     );
+    findings.row(evaluations(constant("cache_pages_max") / constant("flash_pages")));
     let last = |number: u8| {
         let reported = ran.numbers.iter().rev().find(|(_, name, _)| *name == number);
         reported.map_or(f64::NAN, |(.., pages)| *pages as f64)
@@ -74,6 +76,42 @@ fn model(runner: &Runner) -> Result<Findings, ExperimentError> {
         Claim::of("op-fcl/cached-data-4-gb-u-0-92").ours(FLASH_GB * cached / (cached + spare)),
     );
     Ok(findings)
+}
+
+/// The number of costs that the optimiser calculates when `u_max` is the largest share for caching.
+fn evaluations(u_max: f64) -> Claim {
+    let count = |u_max: f64| {
+        let demand = Counted::default();
+        let grid = DivisionGrid { u_steps: STEPS, r_steps: STEPS, u_max };
+        cheapest(&grid, &published(0.0), &demand, PAGES, 0.0, None);
+        demand.calculations.get() as f64
+    };
+    Claim::of("op-fcl/evaluations-of-a-period")
+        .with_figures(&[("u_max", u_max)])
+        .ours(count(u_max))
+        .sensitive("up to 0.95 of the flash, as the device offers", count(0.95))
+}
+
+/// A workload that counts how often its hits are asked for: once for each cost.
+#[derive(Default)]
+struct Counted {
+    calculations: Cell<u32>,
+}
+
+impl Demand for Counted {
+    fn read_hits(&self, pages: f64) -> f64 {
+        self.calculations.set(self.calculations.get() + 1);
+        Rising.read_hits(pages)
+    }
+    fn write_hits(&self, pages: f64) -> f64 {
+        Rising.write_hits(pages)
+    }
+    fn read_share(&self) -> f64 {
+        Rising.read_share()
+    }
+    fn reads_of_write_hits(&self) -> f64 {
+        Rising.reads_of_write_hits()
+    }
 }
 
 /// Hit rates that rise with the square root of the size.

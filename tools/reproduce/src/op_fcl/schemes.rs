@@ -170,7 +170,7 @@ fn share_of(ran: &JobOutput, part: usize) -> f64 {
     pages[part] / pages.iter().sum::<f64>()
 }
 
-/// What is left free, against what is under the workload of reads.
+/// The best fixed size and what is left free, against those under the workload of reads.
 fn contrast(
     findings: &mut Findings,
     runner: &Runner,
@@ -178,11 +178,26 @@ fn contrast(
     ran: &Variants,
 ) -> Result<(), ExperimentError> {
     let other: Workload = parameters(SEARCH.id);
-    let search = job(&other, "op", 0.95).with_numbers();
-    let search = runner.run_at_seeds(&[search], ran.seeds.len() as u32)?;
+    let mut jobs = SIZES.map(|space| job(&other, "fp", space)).to_vec();
+    jobs.push(job(&other, "op", 0.95).with_numbers());
+    let search = Variants::run(runner, &jobs, ran.seeds.len() as u32, &[])?.seeds;
+    let apart = |here: &[JobOutput], there: &[JobOutput]| {
+        best_at(fixed(here), MEAN).abs_diff(best_at(fixed(there), MEAN)) as f64
+    };
+    let depends = Claim::of("op-fcl/optimal-performance-depends-on-the-workload");
+    let (size, of_reads) = (best(fixed(ran.first()), MEAN).0, best(fixed(&search[0]), MEAN).0);
+    let depends = depends.with_figures(&[("size", size), ("search", of_reads)]);
+    let seeds = ran.seeds.iter().zip(&search);
+    let values: Vec<f64> = seeds.map(|(here, there)| apart(here, there)).collect();
+    let depends = depends.with("name", &workload.name).ours_at_seeds(&values);
+    findings.row(
+        ran.others
+            .iter()
+            .fold(depends, |claim, (name, here)| claim.sensitive(name, apart(here, &search[0]))),
+    );
     let free = |ran: &JobOutput| share_of(ran, 2);
     let here = ran.seeds.iter().map(|ran| free(full(ran))).collect();
-    let there = search[0].iter().map(free).collect();
+    let there = search.iter().map(|ran| free(&ran[SIZES.len()])).collect();
     let named = [(workload.name.as_str(), here), (other.name.as_str(), there)];
     let claim = Claim::of("op-fcl/leaves-more-free-than-under-search");
     findings.row(claim.with("name", &workload.name).ranked_at_seeds(&named));
