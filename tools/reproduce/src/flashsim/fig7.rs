@@ -1,8 +1,8 @@
 //! Figure 7: energy by operation.
 
 use super::{
-    BLOCK_ENTRY_BYTES, CACHED_BYTES, DFTL, DRIVE_BLOCKS, Evaluation, FAST, LAYERS, MapMemory, PAGE,
-    constant, extra_pages, extra_programs, flash, for_host, named,
+    BLOCK_ENTRY_BYTES, CACHED_BYTES, DFTL, DRIVE_BLOCKS, Evaluation, FAST, LAYERS, MapMemory,
+    Named, PAGE, constant, extra_pages, extra_programs, flash, for_host, named,
 };
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner, Variants};
 
@@ -48,11 +48,11 @@ fn memory(findings: &mut Findings, ran: &Evaluation) {
 const ACTIVE: &str = "tables for the active region alone";
 const PAGES_PER_BLOCK: f64 = 64.0;
 
-/// Joules for the pages that the host reads and writes.
-fn host_joules(ran: &JobOutput) -> [f64; 2] {
+/// Joules for anything but the pages that the host reads and writes.
+fn collection(ran: &JobOutput) -> f64 {
     let flash = flash(ran);
     let [reads, programs] = [&flash.reads_by_cause, &flash.programs_by_cause].map(for_host);
-    [reads as f64 * READ_J, programs as f64 * PROGRAM_J]
+    total(ran) - reads as f64 * READ_J - programs as f64 * PROGRAM_J
 }
 
 fn total(ran: &JobOutput) -> f64 {
@@ -80,7 +80,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 
 /// Energy and its causes by translation layer.
 fn by_layer(findings: &mut Findings, title: &str, ran: &Variants) {
-    let mut row = |id: &str, of: &dyn Fn(&[JobOutput]) -> Vec<(&'static str, f64)>| {
+    let mut row = |id: &str, of: &dyn Fn(&[JobOutput]) -> Named| {
         findings.row(ran.order(Claim::of(id).with("title", title), of));
     };
     row("flashsim/energy-j", &named([FAST, DFTL, PAGE], total));
@@ -125,23 +125,21 @@ fn by_workload(findings: &mut Findings, financial: &Variants, tpc_h: &Variants) 
             .iter()
             .fold(claim, |claim, (name, one, other)| claim.sensitive(*name, of(one, other)))
     };
-    let host = |ran: &JobOutput| host_joules(ran).iter().sum::<f64>();
     for (at, name) in LAYERS.iter().enumerate() {
         let claim = Claim::of("flashsim/energy-financial-tpc-h").with("one", name);
         findings.row(compare(claim, &|one, other| total(&one[at]) / total(&other[at])));
         let claim = Claim::of("flashsim/energy-financial-due-to-collection").with("one", name);
         findings.row(compare(claim, &|one, other| {
-            total(&one[at]) / total(&other[at]) * host(&other[at]) / host(&one[at])
+            let more = total(&one[at]) - total(&other[at]);
+            (collection(&one[at]) - collection(&other[at])) / more
         }));
     }
     for (operation, kind) in [("writes", 1), ("erases", 2)] {
         let claim = Claim::of("flashsim/cost-more-financial-every-ftl");
         findings.row(compare(claim.with("operation", operation), &|one, other| {
-            let pairs = one.iter().zip(other).map(|(one, other)| {
-                let host = host_joules(other)[1] / host_joules(one)[1];
-                joules(one)[kind] / joules(other)[kind] * host
-            });
-            pairs.fold(f64::INFINITY, f64::min)
+            let pairs = one.iter().zip(other);
+            let ratios = pairs.map(|(one, other)| joules(one)[kind] / joules(other)[kind]);
+            ratios.fold(f64::INFINITY, f64::min)
         }));
     }
 }

@@ -194,11 +194,14 @@ fn for_host(by_cause: &BTreeMap<String, u64>) -> u64 {
     by_cause.get("host").copied().unwrap_or(0)
 }
 
-/// What `value` takes from the outputs of `layers`, with their names.
+/// Numbers of translation layers, with their names.
+type Named = Vec<(&'static str, f64)>;
+
+/// What `value` takes from the outputs of `layers`.
 fn named<const N: usize>(
     layers: [usize; N],
     value: impl Fn(&JobOutput) -> f64,
-) -> impl Fn(&[JobOutput]) -> Vec<(&'static str, f64)> {
+) -> impl Fn(&[JobOutput]) -> Named {
     move |ran| layers.map(|at| (LAYERS[at], value(&ran[at]))).to_vec()
 }
 
