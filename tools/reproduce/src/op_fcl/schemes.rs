@@ -181,20 +181,7 @@ fn contrast(
     let mut jobs = SIZES.map(|space| job(&other, "fp", space)).to_vec();
     jobs.push(job(&other, "op", 0.95).with_numbers());
     let search = Variants::run(runner, &jobs, ran.seeds.len() as u32, &[])?.seeds;
-    let apart = |here: &[JobOutput], there: &[JobOutput]| {
-        best_at(fixed(here), MEAN).abs_diff(best_at(fixed(there), MEAN)) as f64
-    };
-    let depends = Claim::of("op-fcl/optimal-performance-depends-on-the-workload");
-    let (size, of_reads) = (best(fixed(ran.first()), MEAN).0, best(fixed(&search[0]), MEAN).0);
-    let depends = depends.with_figures(&[("size", size), ("search", of_reads)]);
-    let seeds = ran.seeds.iter().zip(&search);
-    let values: Vec<f64> = seeds.map(|(here, there)| apart(here, there)).collect();
-    let depends = depends.with("name", &workload.name).ours_at_seeds(&values);
-    findings.row(
-        ran.others
-            .iter()
-            .fold(depends, |claim, (name, here)| claim.sensitive(name, apart(here, &search[0]))),
-    );
+    findings.row(best_sizes(workload, ran, &search));
     let free = |ran: &JobOutput| share_of(ran, 2);
     let here = ran.seeds.iter().map(|ran| free(full(ran))).collect();
     let there = search.iter().map(|ran| free(&ran[SIZES.len()])).collect();
@@ -202,6 +189,24 @@ fn contrast(
     let claim = Claim::of("op-fcl/leaves-more-free-than-under-search");
     findings.row(claim.with("name", &workload.name).ranked_at_seeds(&named));
     Ok(())
+}
+
+/// How far the best fixed size is from that under `search`, the workload of reads.
+fn best_sizes(workload: &Workload, ran: &Variants, search: &[Vec<JobOutput>]) -> Claim {
+    let apart = |here: &[JobOutput], there: &[JobOutput]| {
+        best_at(fixed(here), MEAN).abs_diff(best_at(fixed(there), MEAN)) as f64
+    };
+    let (size, of_reads) = (best(fixed(ran.first()), MEAN).0, best(fixed(&search[0]), MEAN).0);
+    let seeds = ran.seeds.iter().zip(search);
+    let values: Vec<f64> = seeds.map(|(here, there)| apart(here, there)).collect();
+    let claim = Claim::of("op-fcl/optimal-performance-depends-on-the-workload")
+        .with("name", &workload.name)
+        .with_figures(&[("size", size), ("search", of_reads)])
+        .ours_at_seeds(&values);
+    let other = |claim: Claim, (name, here): &(String, Vec<JobOutput>)| {
+        claim.sensitive(name, apart(here, &search[0]))
+    };
+    ran.others.iter().fold(claim, other)
 }
 
 /// Rows and a plot of the division of flash by OP-FCL.
