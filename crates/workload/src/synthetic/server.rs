@@ -239,8 +239,8 @@ const PRESETS: &[Preset] = &[
         stack: &[],
         requests: 238_223,
     },
-    // op-fcl: 77 % writes over 24 units. 5,334,987 requests (public statistics) in 43,712 s (F); size
-    // and sequential share assumed as in F.
+    // op-fcl: 77 % writes over 24 units. 5,334,987 requests (public statistics) in 43,712 s (F).
+    // Size and sequential share assumed as in F.
     Preset {
         name: "financial-24",
         mean_size_bytes: 4.38 * 1024.0,
