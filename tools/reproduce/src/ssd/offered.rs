@@ -149,12 +149,20 @@ struct LatencyConstants {
     write_us: f64,
     read_us: f64,
     program_us: f64,
-    /// Time from one point at which reads can suspend a program to the next; they wait for its end
-    /// if `None`. It is fitted instead of the program time, which is given.
-    suspend_us: Option<f64>,
+    /// How reads suspend programs and erases; they wait for the end of both if `None`.
+    suspension: Option<Suspension>,
     erase_us: f64,
     over_provisioning: f64,
     pauses: Option<Pauses>,
+}
+
+/// The time from one point at which reads can suspend a program to the next, and the time to
+/// suspend an erase. They are fitted instead of the times of both, which are given.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suspension {
+    interval_us: f64,
+    erase_us: f64,
 }
 
 /// Pauses in which the write buffer frees no entries: its size, the time and the interval of
@@ -209,10 +217,11 @@ impl LatencyConstants {
                 .set("component.commands.device_queue_depth", commands),
             None => job,
         };
-        let job = match self.suspend_us {
-            Some(interval) => job
+        let job = match self.suspension {
+            Some(Suspension { interval_us, erase_us }) => job
                 .set(&ssd("timing.program_suspend_time"), time(SUSPEND_US))
-                .set(&ssd("timing.program_suspend_interval"), time(interval))
+                .set(&ssd("timing.program_suspend_interval"), time(interval_us))
+                .set(&ssd("timing.erase_suspend_time"), time(erase_us))
                 .set(&ssd("timing.suspends_max"), 1_000),
             None => job,
         };
@@ -225,10 +234,18 @@ impl LatencyConstants {
     }
 
     /// These constants with another time that reads wait for programs.
-    fn waiting(&self, us: f64) -> Self {
-        match self.suspend_us {
-            Some(_) => Self { suspend_us: Some(us), ..*self },
+    fn with_programs(&self, us: f64) -> Self {
+        match self.suspension {
+            Some(at) => Self { suspension: Some(Suspension { interval_us: us, ..at }), ..*self },
             None => Self { program_us: us, ..*self },
+        }
+    }
+
+    /// These constants with another time that reads wait for erases.
+    fn with_erases(&self, us: f64) -> Self {
+        match self.suspension {
+            Some(at) => Self { suspension: Some(Suspension { erase_us: us, ..at }), ..*self },
+            None => Self { erase_us: us, ..*self },
         }
     }
 
@@ -257,7 +274,7 @@ fn delivered(ran: &JobOutput) -> f64 {
     ran.results.throughput.iops.unwrap_or(f64::NAN)
 }
 
-/// Reads by their median at the lowest rate, programs or their suspension and erases by how long reads wait at a middle
+/// Reads by their median at the lowest rate, programs and erases by how long reads wait at a middle
 /// rate, over-provisioning by the saturated rate.
 fn fitted(
     runner: &Runner,
@@ -277,15 +294,20 @@ fn fitted(
         read(LatencyConstants { read_us, ..found }, low, "p50")
     })?;
     for _ in 0..ROUNDS {
-        let range = (100.0, if found.suspend_us.is_some() { found.program_us } else { 1_500.0 });
-        let waits = solve(&name("wait for programs"), range, wanted(middle, "p99"), |us| {
-            read(found.waiting(us), middle, "p99")
+        let (programs, erases) = match found.suspension {
+            Some(_) => (found.program_us, found.erase_us),
+            None => (1_500.0, 8_000.0),
+        };
+        let (range, target) = ((100.0, programs), wanted(middle, "p99"));
+        let wait = solve(&name("wait for programs"), range, target, |us| {
+            read(found.with_programs(us), middle, "p99")
         })?;
-        found = found.waiting(waits);
-        found.erase_us =
-            solve(&name("erase time"), (200.0, 8_000.0), wanted(middle, "p99.9"), |erase_us| {
-                read(LatencyConstants { erase_us, ..found }, middle, "p99.9")
-            })?;
+        found = found.with_programs(wait);
+        let (range, target) = ((200.0, erases), wanted(middle, "p99.9"));
+        let wait = solve(&name("wait for erases"), range, target, |us| {
+            read(found.with_erases(us), middle, "p99.9")
+        })?;
+        found = found.with_erases(wait);
         found.over_provisioning = solve(
             &name("over-provisioning"),
             (0.12, 0.8),
@@ -382,16 +404,17 @@ fn saturated(
              it is full for {full_ms:.2} ms at most"
         )
     });
+    let suspended = with.suspension.map_or(String::new(), |it| {
+        let Suspension { interval_us, erase_us } = it;
+        format!("; programs suspended each {interval_us:.0} us, erases in {erase_us:.0} us")
+    });
     let ran = runner.run(&[with.saturating(ladder.name, saturated)])?;
     let claim = Claim::of("ssd/rate-when-saturated")
         .with("name", ladder.name)
         .published(saturated.total())
         .ours(delivered(&ran[0]))
         .with("dies", 16 * with.dies_per_channel)
-        .with(
-            "suspended",
-            with.suspend_us.map_or(String::new(), |us| format!(", suspended each {us:.0} us")),
-        )
+        .with("suspended", suspended)
         .with("pauses", pauses)
         .with_figures(&[("read_us", with.read_us), ("program_us", with.program_us)])
         .with_figures(&[("erase_us", with.erase_us), ("spare", with.over_provisioning)]);
