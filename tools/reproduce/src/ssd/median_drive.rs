@@ -1,18 +1,17 @@
 //! The median of the measured data-centre drives, at the same shares of their saturated rates.
 
+use super::offered::{ABOVE_NOMINAL, READ_SHARE, THREAD};
 use super::tables::{MeasuredValue, median};
 
 /// The device of the rows of the median.
 pub const NAME: &str = "median of the measured drives";
 
-/// Steps of the nominal offered rates, per second, and what is offered above the nominal.
+/// Steps of the nominal offered rates, per second.
 const STEP: f64 = 10_000.0;
-const ABOVE_NOMINAL: f64 = 5_000.0;
-/// Reads of the thread that is measured, per second, and the share of reads in the others.
-const READS: f64 = 5_000.0;
-const READ_SHARE: f64 = 0.01;
-/// A drive that delivers less of what is offered is saturated.
-const DELIVERED: f64 = 0.98;
+/// Largest share of its saturated rate at which a drive counts as not saturated.
+const BELOW_SATURATION: f64 = 0.98;
+/// Shares that are left out, as some of the drives are saturated there by their nominal rates.
+const NEAR_SATURATION: std::ops::Range<f64> = 0.97..1.03;
 
 /// The measurements of one piece at one offered rate.
 struct Rate<'a> {
@@ -55,12 +54,13 @@ impl<'a> Piece<'a> {
     }
 
     /// The `metric` where the piece delivers `share` of its saturated rate, by linear interpolation
-    /// of its logarithm; beyond the rates measured below saturation, that of the nearest.
+    /// of its logarithm; below the lowest share that was measured (0.05 to 0.30) and above the
+    /// highest before saturation (0.87 to 0.97), that at the nearest.
     fn at(&self, metric: &str, share: f64) -> f64 {
         if share >= 1.0 {
             return self.rates.last().map_or(f64::NAN, |rate| rate.value(metric));
         }
-        let below = |rate: &&Rate<'_>| rate.delivered < DELIVERED * self.saturated;
+        let below = |rate: &&Rate<'_>| rate.delivered < BELOW_SATURATION * self.saturated;
         let points: Vec<(f64, f64)> = (self.rates.iter().filter(below))
             .map(|rate| (rate.delivered / self.saturated, libm::log(rate.value(metric))))
             .collect();
@@ -85,8 +85,7 @@ pub fn rows(rows: &[MeasuredValue]) -> Vec<MeasuredValue> {
     while offered + ABOVE_NOMINAL < 1.2 * most {
         let total = offered + ABOVE_NOMINAL;
         let share = total / most;
-        // Near saturation the drives differ too much.
-        if !(0.97..1.0 / 0.97).contains(&share) {
+        if !NEAR_SATURATION.contains(&share) {
             found.extend(at_rate(&pieces, offered, total.min(most), share));
         }
         offered += STEP;
@@ -95,7 +94,7 @@ pub fn rows(rows: &[MeasuredValue]) -> Vec<MeasuredValue> {
 }
 
 fn at_rate(pieces: &[Piece<'_>], offered: f64, total: f64, share: f64) -> Vec<MeasuredValue> {
-    let reads = READS + READ_SHARE * offered;
+    let reads = THREAD / 2.0 + READ_SHARE * (total - THREAD);
     let rates = [("achieved reads", reads), ("achieved writes", total - reads)];
     let metrics = ["read", "write"].into_iter().flat_map(|kind| {
         ["p50", "p99", "p99.9"].map(|which| {

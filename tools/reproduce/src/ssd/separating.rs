@@ -63,10 +63,8 @@ struct Sheet {
     write_mb_s: f64,
     /// Whether it becomes faster with static data, as the P5520.
     separates: bool,
-    /// Whether its blocks are fitted to its strongest skew as well; those of the next piece, which
-    /// are judged, are the same.
-    #[serde(default)]
-    fits_blocks: bool,
+    /// The piece of the same drive whose strongest skew its blocks are fitted to in a second model.
+    blocks_of: Option<String>,
     /// Whether one request of 512 KiB at a time, as its streams were measured, takes longer than
     /// its flash: then they do not show write amplification.
     is_stream_bound: bool,
@@ -265,25 +263,25 @@ fn to_uniform(
 }
 
 /// By how many times the blocks of `drive` are to be larger to meet the strongest skew of `series`
-/// best.
-fn block_factor(
+/// best, and the drive with such blocks.
+fn with_fitted_blocks(
     runner: &Runner,
     sheet: &Sheet,
     drive: &SaturatedDrive,
     series: &[LoadSeries],
-) -> Result<f64, ExperimentError> {
+) -> Result<(f64, SaturatedDrive), ExperimentError> {
     let strong = series.iter().find(|one| one.load == STRONG_SKEW);
     let strong = strong.ok_or_else(|| ExperimentError::of(&sheet.name, "no strong skew"))?;
-    let mut best = (f64::INFINITY, 1.0);
+    let mut best = (f64::INFINITY, 1.0, *drive);
     for factor in BLOCK_FACTORS {
         let drive = with_blocks(runner, sheet, drive, (factor, series))?;
         let ran = steady(runner, &sheet.name, &drive, (strong.load, strong.writes))?;
         let error = libm::log(ran.host_mb_s / strong.measured).abs();
         if error < best.0 {
-            best = (error, factor);
+            best = (error, factor, drive);
         }
     }
-    Ok(best.1)
+    Ok((best.1, best.2))
 }
 
 /// `drive` with blocks `factor` times as large, and the hidden capacity that gives the rate of
@@ -361,7 +359,7 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
     let separating = fitted_p5520(runner, &tables)?;
     let (mixing, _) = fitted_max(runner, &tables)?;
     let mut findings = Findings::default();
-    let mut factor = None;
+    let mut factor = 1.0;
     for sheet in &parameters::<Parameters>("ssd/left-out").sheets {
         let series = skewed(&tables.skew, &sheet.name);
         let like = if sheet.separates { &separating } else { &mixing };
@@ -369,15 +367,18 @@ fn left_out(runner: &Runner) -> Result<Findings, ExperimentError> {
         constants(&mut findings, &sheet.name, &drive, "by the rate of uniform writes");
         let outcomes = judge(runner, &mut findings, (&sheet.name, &drive), &series, &is_known)?;
         course_plots(&mut findings, &tables, &sheet.name, &series, &outcomes, &PICTURED);
-        if sheet.fits_blocks {
-            factor = Some(block_factor(runner, sheet, &drive, &series)?);
-        }
-        if let Some(factor) = factor {
-            let drive = with_blocks(runner, sheet, &drive, (factor, &series))?;
-            let name = format!("{}, blocks by Zipf 1 of the first piece", sheet.name);
+        if let Some(of) = &sheet.blocks_of {
+            let is_fitted = *of == sheet.name;
+            let drive = if is_fitted {
+                let (fitted, drive) = with_fitted_blocks(runner, sheet, &drive, &series)?;
+                factor = fitted;
+                drive
+            } else {
+                with_blocks(runner, sheet, &drive, (factor, &series))?
+            };
+            let name = format!("{}, blocks by Zipf 1 of {of}", sheet.name);
             constants(&mut findings, &name, &drive, "by uniform writes and Zipf 1");
-            let is_given =
-                |one: &LoadSeries| is_known(one) || sheet.fits_blocks && one.load == STRONG_SKEW;
+            let is_given = |one: &LoadSeries| is_known(one) || is_fitted && one.load == STRONG_SKEW;
             judge(runner, &mut findings, (&name, &drive), &series, &is_given)?;
         }
         let regions = streams(&tables.streams, &sheet.name, "host write");
