@@ -65,7 +65,13 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("slc.program_time = \"99us\"\n", &["component.ssd.slc"]);
     check("slc.program_time = \"99us\"\nftl = \"slc-cache\"\n", &[]);
     let untimed = "timing.kind = \"none\"\nslc.erase_time = \"2ms\"\nftl = \"slc-cache\"\n";
-    check(untimed, &["component.ssd.channel_rate", "component.ssd.slc.erase_time"]);
+    let no_times = [
+        "component.ssd.channel_rate",
+        "component.ssd.erase_time",
+        "component.ssd.program_time",
+        "component.ssd.slc.erase_time",
+    ];
+    check(untimed, &no_times);
     let dynamic = "slc.endurance = 99\nftl = \"slc-cache\"\n";
     check(dynamic, &["component.ssd.slc.endurance"]);
     let both = "slc.endurance = 99\nftl = { kind = \"slc-cache\", static_size = \"64KiB\" }\n";
@@ -110,7 +116,13 @@ fn a_key_without_effect_is_reported_with_its_path() {
         &["component.ssd.errors.retry_rber_factor"],
     );
     let untimed = "timing.kind = \"none\"\nread_pages = 2\n";
-    check(untimed, &["component.ssd.channel_rate", "component.ssd.read_pages"]);
+    let one_page = [
+        "component.ssd.channel_rate",
+        "component.ssd.erase_time",
+        "component.ssd.program_time",
+        "component.ssd.read_pages",
+    ];
+    check(untimed, &one_page);
     check(&format!("{errors}read_pages = 2\n"), &[]);
     check(&format!("{errors}errors.refresh_reads = 9\n"), &["component.ssd.errors.refresh_reads"]);
     check(
