@@ -127,7 +127,7 @@ kind = "constant-device"
 capacity = "16MiB"
 "#;
 
-/// The same in flash, with any replacement policy.
+/// A cache of 256 pages in flash, with any replacement policy.
 const IN_FLASH: &str = r#"system = "cache"
 [component.cache]
 kind = "flash-cache"

@@ -219,7 +219,7 @@ fn limited(findings: &mut Findings, series: &[(&str, &SizeSeries)]) {
     }
 }
 
-/// How often a month overwrites the SLC flash, in the setting in which it does so least.
+/// The row of overwrites of the SLC flash in a month, in the setting with the fewest.
 fn overwritten(series: &[(&str, &SizeSeries)], durable: &SizeSeries) -> Claim {
     let all = series.iter().copied().chain([("C2, NTFS", durable)]);
     let times = all.flat_map(|(name, series)| {

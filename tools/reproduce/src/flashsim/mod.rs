@@ -197,7 +197,7 @@ fn for_host(by_cause: &BTreeMap<String, u64>) -> u64 {
 /// Numbers of translation layers, with their names.
 type Named = Vec<(&'static str, f64)>;
 
-/// What `value` takes from the outputs of `layers`.
+/// A function that takes `value` from the outputs of `layers`, with their names.
 fn named<const N: usize>(
     layers: [usize; N],
     value: impl Fn(&JobOutput) -> f64,

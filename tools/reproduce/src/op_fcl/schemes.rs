@@ -191,7 +191,7 @@ fn contrast(
     Ok(())
 }
 
-/// How far the best fixed size is from that under `search`, the workload of reads.
+/// The row of the distance of the best fixed size from that under `search`, the workload of reads.
 fn best_sizes(workload: &Workload, ran: &Variants, search: &[Vec<JobOutput>]) -> Claim {
     let apart = |here: &[JobOutput], there: &[JobOutput]| {
         best_at(fixed(here), MEAN).abs_diff(best_at(fixed(there), MEAN)) as f64

@@ -1,6 +1,6 @@
 //! The median of the measured data-centre drives, at the same shares of their saturated rates.
 
-use super::offered::{ABOVE_NOMINAL, READ_SHARE, THREAD};
+use super::offered::{ABOVE_NOMINAL, Ladder, OfferedRate, READ_SHARE, THREAD};
 use super::tables::{MeasuredValue, median};
 
 /// The device of the rows of the median.
@@ -13,56 +13,32 @@ const BELOW_SATURATION: f64 = 0.98;
 /// Shares that are left out, as some of the drives are saturated there by their nominal rates.
 const NEAR_SATURATION: std::ops::Range<f64> = 0.97..1.03;
 
-/// The measurements of one piece at one offered rate.
-struct Rate<'a> {
-    offered: f64,
-    delivered: f64,
-    rows: Vec<&'a MeasuredValue>,
-}
-
-impl Rate<'_> {
-    fn value(&self, metric: &str) -> f64 {
-        let found = self.rows.iter().find(|row| row.metric == metric);
-        found.map_or(f64::NAN, |row| row.value)
-    }
-}
-
-/// One piece of a drive, its rates in ascending order.
+/// One piece of a drive.
 struct Piece<'a> {
     /// Without the number of the piece.
     model: &'a str,
-    rates: Vec<Rate<'a>>,
+    ladder: Ladder<'a>,
     saturated: f64,
 }
 
 impl<'a> Piece<'a> {
     fn new(device: &'a str, all: &'a [MeasuredValue]) -> Self {
-        let mut rates: Vec<Rate<'a>> = Vec::new();
-        for row in all.iter().filter(|row| row.device == device) {
-            let offered = row.x.unwrap_or(f64::NAN);
-            match rates.iter_mut().find(|rate| rate.offered == offered) {
-                Some(rate) => rate.rows.push(row),
-                None => rates.push(Rate { offered, delivered: 0.0, rows: vec![row] }),
-            }
-        }
-        for rate in &mut rates {
-            rate.delivered = rate.value("achieved reads") + rate.value("achieved writes");
-        }
-        rates.sort_by(|a, b| a.offered.total_cmp(&b.offered));
-        let saturated = rates.iter().map(|rate| rate.delivered).fold(0.0, f64::max);
-        Self { model: device.split(" #").next().unwrap_or(device), rates, saturated }
+        let ladder = Ladder::new(device, all);
+        let saturated = ladder.rates.iter().map(OfferedRate::total).fold(0.0, f64::max);
+        Self { model: device.split(" #").next().unwrap_or(device), ladder, saturated }
     }
 
     /// The `metric` where the piece delivers `share` of its saturated rate, by linear interpolation
     /// of its logarithm; below the lowest share that was measured (0.05 to 0.30) and above the
     /// highest before saturation (0.87 to 0.97), that at the nearest.
     fn at(&self, metric: &str, share: f64) -> f64 {
+        let value = |rate: &OfferedRate| self.ladder.value(rate.offered, metric);
         if share >= 1.0 {
-            return self.rates.last().map_or(f64::NAN, |rate| rate.value(metric));
+            return self.ladder.rates.last().map_or(f64::NAN, value);
         }
-        let below = |rate: &&Rate<'_>| rate.delivered < BELOW_SATURATION * self.saturated;
-        let points: Vec<(f64, f64)> = (self.rates.iter().filter(below))
-            .map(|rate| (rate.delivered / self.saturated, libm::log(rate.value(metric))))
+        let below = |rate: &&OfferedRate| rate.total() < BELOW_SATURATION * self.saturated;
+        let points: Vec<(f64, f64)> = (self.ladder.rates.iter().filter(below))
+            .map(|rate| (rate.total() / self.saturated, libm::log(value(rate))))
             .collect();
         let next = points.partition_point(|point| point.0 < share);
         let (Some(from), Some(to)) = (points.get(next.saturating_sub(1)), points.get(next)) else {
@@ -167,6 +143,5 @@ mod tests {
         let expected = 20.0 * libm::pow(5.0, 0.35 / 0.4);
         assert!((at(40_000.0, "read p50") - expected).abs() < 1e-6);
         assert!((at(110_000.0, "read p50") - 200.0).abs() < 1e-6, "saturated");
-        assert!(found.iter().all(|row| row.x != Some(95_000.0)));
     }
 }

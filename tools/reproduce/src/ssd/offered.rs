@@ -87,15 +87,15 @@ const PERCENTILES: [(&str, &str); 3] = [
 ];
 
 /// One offered rate.
-struct OfferedRate {
-    offered: f64,
+pub(super) struct OfferedRate {
+    pub offered: f64,
     /// Delivered, per second.
     reads: f64,
     writes: f64,
 }
 
 impl OfferedRate {
-    fn total(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.reads + self.writes
     }
 
@@ -112,14 +112,14 @@ impl OfferedRate {
 }
 
 /// The measurements of one piece.
-struct Ladder<'a> {
+pub(super) struct Ladder<'a> {
     name: &'a str,
     rows: Vec<&'a MeasuredValue>,
-    rates: Vec<OfferedRate>,
+    pub rates: Vec<OfferedRate>,
 }
 
 impl<'a> Ladder<'a> {
-    fn new(name: &'a str, all: &'a [MeasuredValue]) -> Self {
+    pub fn new(name: &'a str, all: &'a [MeasuredValue]) -> Self {
         let rows: Vec<&MeasuredValue> = all.iter().filter(|row| row.device == name).collect();
         let mut offered: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
         offered.sort_by(f64::total_cmp);
@@ -134,7 +134,7 @@ impl<'a> Ladder<'a> {
         ladder
     }
 
-    fn value(&self, offered: f64, metric: &str) -> f64 {
+    pub fn value(&self, offered: f64, metric: &str) -> f64 {
         let of = |row: &&&MeasuredValue| row.x == Some(offered) && row.metric == metric;
         median(&self.rows.iter().filter(of).map(|row| row.value).collect::<Vec<_>>())
     }
@@ -164,7 +164,7 @@ struct LatencyConstants {
     write_us: f64,
     read_us: f64,
     program_us: f64,
-    /// How reads suspend programs and erases; they wait for the end of both if `None`.
+    /// Suspension of programs and erases by reads, which wait for the end of both if `None`.
     suspension: Option<Suspension>,
     erase_us: f64,
     over_provisioning: f64,
@@ -381,7 +381,9 @@ fn judged_at_rates(runner: &Runner, id: &str) -> Result<Findings, ExperimentErro
     let kinds: &[&str] = if judges_writes { &["read", "write"] } else { &["read"] };
     let mut rows: Vec<MeasuredValue> = tables::read(runner, "latency_rate")?;
     tables::name_percentiles(&mut rows);
-    rows.extend(median_drive::rows(&rows));
+    if pieces.iter().any(|name| name == median_drive::NAME) {
+        rows = median_drive::rows(&rows);
+    }
     let ladders: Vec<Ladder<'_>> = pieces.iter().map(|name| Ladder::new(name, &rows)).collect();
     let constants = fitted(runner, &ladders[0], start)?;
     let mut findings = Findings::default();
@@ -438,7 +440,7 @@ fn saturated(
         .with_figures(&[("erase_us", with.erase_us), ("spare", with.over_provisioning)]);
     findings.row(claim.given_if(is_fitted));
     for which in ["p50", "p99"] {
-        // That commands wait in order was seen in these rows.
+        // The queue of commands was chosen after a look at these rows.
         let is_known = with.commands.is_some();
         findings.row(
             Claim::of("ssd/reads-when-saturated")

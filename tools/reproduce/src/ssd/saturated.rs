@@ -100,7 +100,7 @@ fn rate_claim(load: Load) -> Claim {
     })
 }
 
-/// Part of all the flash to which it is fitted.
+/// The precision to which the size of the flash is fitted, as a part of it.
 const UNCERTAIN: f64 = 0.01;
 
 /// Whether so much of the data is static that the rate jumps from one drive to a similar one.

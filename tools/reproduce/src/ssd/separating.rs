@@ -23,6 +23,7 @@ const P5520_NAME: &str = "Solidigm D7-P5520 1.92TB #1";
 const FITTED_STATIC: Load = Load::Hot { pages: 0.4, writes: 1.0 };
 /// The sequential fill in its tables.
 const SEQUENTIAL: &str = "sequential-noshuffle write 524288 B";
+/// The uniform writes in its tables.
 const UNIFORM: &str = "uniform write 4096 B";
 /// Sizes of blocks that are tried, in GiB. What decides between them are two runs of one stream, of
 /// which that into 1 GiB was measured six days before that into 8 GiB: the drive was in unlike
