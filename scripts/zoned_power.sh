@@ -5,8 +5,8 @@
 # In each round a guest under qemu connects to the drive by NVMe over TCP, mounts the file system,
 # compares all files that were synchronised with what it has, checks the file system, and writes and
 # synchronises further files until guest and drive lose power at once. f2fs has its metadata on a
-# conventional drive, CONVENTIONAL, which loses power too. Write buffers of
-# simulated SSDs survive, so what is tested is writes in flight, and what zones hold after them.
+# conventional drive, CONVENTIONAL, which loses power too. Write buffers of simulated SSDs survive, so
+# what is tested is writes in flight, and what zones hold after them.
 #
 # Needs hybridsim (or HYBRIDSIM=path), python3 and, from Debian: qemu-system-x86 linux-image-amd64
 # busybox-static cpio nvme-cli btrfs-progs f2fs-tools. ACCEL=tcg emulates, as in nvme_guest.sh.
