@@ -42,7 +42,9 @@ pub fn random(full: f64) -> f64 {
 /// the i (s(i) - s(i + 1)) pages of blocks with exactly i is overwritten at a rate c that is the
 /// same for all pages. What comes into the blocks with i or more must leave them:
 ///
-///     1 = s(i)^d + c i (s(i) - s(i + 1)),     s(pages + 1) = 0.
+/// ```text
+/// 1 = s(i)^d + c i (s(i) - s(i + 1)),     s(pages + 1) = 0.
+/// ```
 ///
 /// For a given c this gives s from the top down; c follows from the sum of s, the mean number of
 /// valid pages. Summed over i: c times that mean is the number of pages the host writes per

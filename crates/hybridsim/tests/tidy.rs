@@ -98,6 +98,38 @@ fn lines_and_files_are_short_and_finished() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
+/// Lines of doc comments that rustdoc would compile as code because they are indented: formulas and
+/// tables belong into a fence with the word `text`.
+fn indented_in_docs(text: &str) -> Vec<usize> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            fenced = false;
+            continue;
+        };
+        fenced ^= doc.trim_start().starts_with("```");
+        if !fenced && doc.starts_with("     ") {
+            found.push(number);
+        }
+    }
+    found
+}
+
+#[test]
+fn doc_comments_have_no_code_by_indent() {
+    assert_eq!(indented_in_docs("/// Sum:\n///\n///     a + b\n"), [3]);
+    assert!(indented_in_docs("/// ```text\n///     a + b\n/// ```\nlet x = 1;\n").is_empty());
+    let mut complaints = Vec::new();
+    for path in sources(&["rs"]) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        let name = path.strip_prefix(root()).expect("below the root").display();
+        complaints.extend(indented_in_docs(&text).iter().map(|line| format!("{name}:{line}")));
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
 /// Lines of every function, found by rustfmt's habit of closing at the indent it opened at.
 fn functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
