@@ -103,7 +103,15 @@ class TraceReader:
     def warnings(self) -> list[str]: ...
 
 _Operation = Literal[
-    "read", "write", "trim", "flush", "zone_reset", "zone_finish", "zone_open", "zone_close"
+    "read",
+    "write",
+    "trim",
+    "flush",
+    "zone_reset",
+    "zone_finish",
+    "zone_open",
+    "zone_close",
+    "zone_commit",
 ]
 _Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial", "padding", "refresh", "fold"]
 

@@ -73,6 +73,8 @@ class Latencies:
     """Explicit opens of zones."""
     zone_close: Latency
     """Closes of zones."""
+    zone_commit: Latency
+    """Commits of random write areas of zones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,17 @@ from .errors import ArgumentError, Error
 from .results import Result
 
 Operation = Literal[
-    "read", "write", "trim", "flush", "zone_reset", "zone_finish", "zone_open", "zone_close"
+    "read",
+    "write",
+    "trim",
+    "flush",
+    "zone_reset",
+    "zone_finish",
+    "zone_open",
+    "zone_close",
+    "zone_commit",
 ]
-"""What a request does. The last four manage the zone that the request covers."""
+"""What a request does. The last five manage the zone that the request covers."""
 
 
 class Submitted(NamedTuple):
@@ -130,17 +138,20 @@ class Session:
         at_ns: int | None = None,
         fua: bool = False,
         append: bool = False,
+        zrwa: bool = False,
         handle: int = 0,
     ) -> Submitted:
         """Submits a request (in bytes, multiples of 512) that arrives at `at_ns`, or now.
 
         Where that time has been simulated, it arrives as soon after as is possible. Zone management
         names a whole zone; a write with `append` is a zone append. Devices without zones fail both.
+        A `zone_open` with `zrwa` gives the zone a random write area; a `zone_commit` moves its
+        write pointer to the end of the range.
         `handle` is the placement handle of a write (0 to 255), for SSDs that place data by it.
         """
         at_ns = None if at_ns is None else _time("at_ns", at_ns)
         offset, length = _whole("offset", offset), _whole("length", length)
-        flags = (fua, append, _whole("handle", handle, 8))
+        flags = (fua, append, zrwa, _whole("handle", handle, 8))
         return Submitted(*self._own.submit(op, (offset, length), at_ns, flags))
 
     def advance_to(self, time_ns: int) -> list[Completion]:

@@ -101,7 +101,9 @@ fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Proble
         return Err(Problem::new("members", "together have zones of 2 TiB or more"));
     }
     let zones = layouts.iter().flatten().map(|it| it.zones).min().unwrap_or(0);
-    Ok(Some(ZoneLayout { zones, size, capacity: capacity * count, ..all }))
+    let capacity = capacity * count;
+    // Members could not move the areas of a zone together.
+    Ok(Some(ZoneLayout { zones, size, capacity, random: None, ..all }))
 }
 
 /// The array.

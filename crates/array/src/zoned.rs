@@ -40,6 +40,7 @@ impl Zones {
             capacity: layout.capacity as u32,
             open_max: layout.open_max.unwrap_or(u32::MAX),
             active_max: layout.active_max.unwrap_or(u32::MAX),
+            random: None,
         };
         let table = ZoneTable::new(layout.zones as u32, limits);
         Self { layout, table, marks: vec![Marks::default(); layout.zones as usize] }
@@ -88,10 +89,14 @@ impl Zones {
             return Err(ZoneStatus::InvalidTransition);
         }
         match action {
+            ZoneAction::Open if request.flags.contains(Flags::RANDOM_WRITE_AREA) => {
+                self.table.check_open_random(zone)?;
+            }
             ZoneAction::Open => {
                 self.table.open(zone, true)?;
                 marks.was_opened = true;
             }
+            ZoneAction::Commit => self.table.check_commit(zone, 0)?,
             ZoneAction::Close => self.table.close(zone)?,
             ZoneAction::Reset => {
                 self.table.reset(zone)?;

@@ -15,7 +15,7 @@
 #define HYBRIDSIM_FUA 1
 
 /*
- Flag of a write: a zone append.
+ Flag of a write: a zone append; of an explicit open of a zone: with a random write area.
  */
 #define HYBRIDSIM_APPEND 2
 
@@ -80,6 +80,10 @@ typedef enum {
   HYBRIDSIM_OP_ZONE_FINISH = 5,
   HYBRIDSIM_OP_ZONE_OPEN = 6,
   HYBRIDSIM_OP_ZONE_CLOSE = 7,
+  /*
+   Moves the write pointer of a zone with a random write area to the end of the range.
+   */
+  HYBRIDSIM_OP_ZONE_COMMIT = 8,
 } hybridsim_op;
 
 /*

@@ -53,6 +53,8 @@ pub enum Op {
     ZoneFinish = 5,
     ZoneOpen = 6,
     ZoneClose = 7,
+    /// Moves the write pointer of a zone with a random write area to the end of the range.
+    ZoneCommit = 8,
 }
 
 /// The outcome of a request, in `hybridsim_completion.outcome`.
@@ -68,7 +70,7 @@ pub enum Outcome {
 
 /// Flag of a request: durable when it completes (force unit access).
 pub const HYBRIDSIM_FUA: u32 = 1;
-/// Flag of a write: a zone append.
+/// Flag of a write: a zone append; of an explicit open of a zone: with a random write area.
 pub const HYBRIDSIM_APPEND: u32 = 2;
 /// Mask of the placement handle of a write in the flags of a request.
 pub const HYBRIDSIM_HANDLE: u32 = 0xFF00;
@@ -427,7 +429,7 @@ fn time(ns: u64, name: &str) -> Result<SimTime, Failed> {
 }
 
 fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed> {
-    use hybridsim_engine::Op;
+    use hybridsim_engine::{Op, ZoneAction};
     let Some(op) = Op::from_code(request.op.into()) else {
         return Err(wrong(&format!("request.op {} is not a hybridsim_op", request.op)));
     };
@@ -437,8 +439,9 @@ fn engine_request(request: &Request) -> Result<hybridsim_engine::Request, Failed
     let flag = |given: u32, flag| if request.flags & given != 0 { flag } else { Flags::NONE };
     let flags = flag(HYBRIDSIM_FUA, Flags::FUA).with(flag(HYBRIDSIM_APPEND, Flags::APPEND));
     let flags = flags.with_handle(request.flags.to_be_bytes()[2]);
-    if flags.contains(Flags::APPEND) && op != Op::Write {
-        return Err(wrong("only a write can have HYBRIDSIM_APPEND"));
+    let may_append = matches!(op, Op::Write | Op::Zone(ZoneAction::Open));
+    if flags.contains(Flags::APPEND) && !may_append {
+        return Err(wrong("only a write or an open of a zone can have HYBRIDSIM_APPEND"));
     }
     let Request { offset, length, .. } = *request;
     if matches!(op, Op::Flush) && (offset, length) != (0, 0) {

@@ -4,7 +4,8 @@
 //! A reference model of the NVMe Zoned Namespace Command Set (1.1, Zone State Machine) serves the
 //! same requests. Outcome and status of each request, the reported state and write pointer of each
 //! zone, and the data of reads have to agree: for every action in every state, at the limits of
-//! open and active zones, over random requests in any order, and across power failures.
+//! open and active zones, over random requests in any order, within random write areas (NVMe
+//! TP 4076), and across power failures.
 
 use hybridsim_engine::zone_table::ZoneStatus;
 use hybridsim_engine::{
@@ -19,6 +20,8 @@ use hybridsim_host::{Answer, Answered, Host, HostOptions, QueuePair};
 struct Zone {
     state: ZoneState,
     written: u64,
+    /// Whether it has a random write area.
+    is_random: bool,
     /// Number of the request that last opened or wrote it.
     used: u64,
     /// By sector, what a read returns.
@@ -38,7 +41,7 @@ struct Model {
 impl Model {
     fn new((first, layout): (u64, ZoneLayout)) -> Self {
         let data = vec![0; layout.size as usize];
-        let zone = Zone { state: ZoneState::Empty, written: 0, used: 0, data };
+        let zone = Zone { state: ZoneState::Empty, written: 0, is_random: false, used: 0, data };
         Self { first, layout, zones: vec![zone; layout.zones as usize], clock: 0 }
     }
 
@@ -88,8 +91,11 @@ impl Model {
                 if !within.is_multiple_of(page) || !sectors.is_multiple_of(page) {
                     return Err("invalid_field");
                 }
-                let Zone { state, written, .. } = self.zones[at];
+                let Zone { state, written, is_random, .. } = self.zones[at];
                 let is_append = request.flags.contains(Flags::APPEND);
+                if is_append && is_random {
+                    return Err("invalid_zone_operation_request");
+                }
                 let first = if is_append && within == 0 { written } else { within };
                 if state == Full {
                     return Err("zone_is_full");
@@ -97,19 +103,69 @@ impl Model {
                 if first + sectors > capacity {
                     return Err("zone_boundary_error");
                 }
-                if first != written {
+                let area = self.layout.random.filter(|_| is_random);
+                let (size, step) =
+                    area.map_or((0, 1), |it| (u64::from(it.size), u64::from(it.granularity)));
+                let end = first + sectors;
+                let fits = match is_random {
+                    true => written <= first && end <= written + 2 * size,
+                    false => first == written,
+                };
+                if !fits {
                     return Err("zone_invalid_write");
                 }
                 self.open(at, false)?;
                 let zone = &mut self.zones[at];
                 zone.data[first as usize..(first + sectors) as usize].fill(number + 1);
-                zone.written += sectors;
+                match is_random {
+                    // The write pointer moves until the area contains the write.
+                    true => {
+                        while zone.written + size < end {
+                            zone.written = (zone.written + step).min(capacity);
+                        }
+                    }
+                    false => zone.written = end,
+                }
                 if zone.written == capacity {
-                    zone.state = Full;
+                    (zone.state, zone.is_random) = (Full, false);
+                }
+                Ok(())
+            }
+            Op::Zone(ZoneAction::Commit) => {
+                if !within.is_multiple_of(page) || !sectors.is_multiple_of(page) {
+                    return Err("invalid_field");
+                }
+                let zone = &mut self.zones[at];
+                let area = self.layout.random.filter(|_| zone.is_random);
+                let area = area.ok_or("invalid_zone_operation_request")?;
+                let (to, size) = (within + sectors, u64::from(area.size));
+                let in_area = zone.written < to && to <= (zone.written + size).min(capacity);
+                let is_step = (to - zone.written.min(to)).is_multiple_of(area.granularity.into());
+                if !in_area || !(is_step || to == capacity) {
+                    return Err("invalid_field");
+                }
+                zone.written = to;
+                if to == capacity {
+                    (zone.state, zone.is_random) = (Full, false);
                 }
                 Ok(())
             }
             Op::Zone(_) if within != 0 || sectors != size => Err("invalid_field"),
+            Op::Zone(ZoneAction::Open) if request.flags.contains(Flags::RANDOM_WRITE_AREA) => {
+                let area = self.layout.random.ok_or("invalid_field")?;
+                if self.zones[at].state != Empty {
+                    return Err("invalid_zone_operation_request");
+                }
+                let random = self.zones.iter().filter(|zone| zone.is_random).count() as u32;
+                let mut opened = self.clone();
+                opened.open(at, true)?;
+                if random >= area.zones_max {
+                    return Err("zrwa_resources_unavailable");
+                }
+                *self = opened;
+                self.zones[at].is_random = true;
+                Ok(())
+            }
             Op::Zone(action) => match (action, self.zones[at].state) {
                 (ZoneAction::Open, _) => self.open(at, true),
                 (ZoneAction::Close, ImplicitlyOpen | ExplicitlyOpen | Closed) => {
@@ -118,25 +174,33 @@ impl Model {
                 }
                 (ZoneAction::Close, _) => Err("invalid_zone_state_transition"),
                 (ZoneAction::Finish, _) => {
-                    self.zones[at].state = Full;
+                    let zone = &mut self.zones[at];
+                    if std::mem::take(&mut zone.is_random) {
+                        // What the area holds counts as written.
+                        let page_end = |last: usize| (last as u64 / page + 1) * page;
+                        let last = zone.data.iter().rposition(|version| *version != 0);
+                        zone.written = last.map_or(0, page_end).max(zone.written);
+                    }
+                    zone.state = Full;
                     Ok(())
                 }
                 (ZoneAction::Reset, _) => {
                     let zone = &mut self.zones[at];
-                    (zone.state, zone.written) = (Empty, 0);
+                    (zone.state, zone.written, zone.is_random) = (Empty, 0, false);
                     zone.data.fill(0);
                     Ok(())
                 }
+                (ZoneAction::Commit, _) => unreachable!("above"),
             },
         }
     }
 
-    /// Open zones are closed, and active ones without data empty.
+    /// Open zones are closed, and active ones without data empty; random write areas survive.
     fn cut_power(&mut self) {
         for zone in &mut self.zones {
             zone.state = match zone.state {
                 ZoneState::Full => ZoneState::Full,
-                _ if zone.written == 0 => ZoneState::Empty,
+                _ if zone.written == 0 && !zone.is_random => ZoneState::Empty,
                 _ => ZoneState::Closed,
             };
         }
@@ -272,12 +336,11 @@ impl ZoneRig {
         }
         for ((first, device), model) in self.machine.zoned_devices().zip(&self.models) {
             for (at, zone) in (0..).zip(&model.zones) {
-                let ZoneInfo { state, written } = device.zone(at);
-                if (state, written) != (zone.state, zone.written) {
-                    return Err(format!(
-                        "zone {at} from {first}: {state:?} at {written}, not {:?} at {}",
-                        zone.state, zone.written
-                    ));
+                let ZoneInfo { state, written, is_random } = device.zone(at);
+                let (found, wanted) =
+                    ((state, written, is_random), (zone.state, zone.written, zone.is_random));
+                if found != wanted {
+                    return Err(format!("zone {at} from {first}: {found:?}, not {wanted:?}"));
                 }
             }
             let open =
@@ -303,7 +366,13 @@ impl ZoneRig {
                 let answer = self.answers(1)?.swap_remove(0);
                 let data = &self.models[device].zones[zone as usize].data;
                 if self.verifies && answer.versions != *data {
-                    return Err(format!("zone {zone} from {first} has other data"));
+                    let differs = |(got, wanted): (&u64, &u64)| got != wanted;
+                    let at = answer.versions.iter().zip(data).position(differs).unwrap_or(0);
+                    return Err(format!(
+                        "sector {at} of zone {zone} from {first} has version {:?}, not {:?}",
+                        answer.versions.get(at),
+                        data.get(at)
+                    ));
                 }
             }
         }
@@ -376,18 +445,18 @@ impl ZoneRig {
         for (device, before) in before.iter().enumerate() {
             for (at, before) in before.zones.iter().enumerate() {
                 let Model { first, layout, ref zones, .. } = self.models[device];
-                if !self.verifies || zones[at].written == before.written {
+                let has_area = zones[at].is_random || before.is_random;
+                if !self.verifies || (zones[at].written == before.written && !has_area) {
                     continue;
                 }
                 let lba = Lba(first + at as u64 * layout.size);
                 self.submit(&Request::new(Op::Read, lba, layout.size as u32));
                 let answer = self.answers(1)?.swap_remove(0);
                 let data = &mut self.models[device].zones[at].data;
-                let pairs = answer.versions.iter().zip(&*data).enumerate();
-                let is_wrong = |(sector, (got, wanted)): (usize, (&u64, &u64))| {
-                    got != wanted && (*got != 0 || (sector as u64) < before.written)
-                };
-                if let Some(sector) = pairs.clone().find(|it| is_wrong(*it)) {
+                let pairs = answer.versions.iter().zip(&*data).zip(&before.data).enumerate();
+                let mut wrong =
+                    pairs.filter(|(_, ((got, wanted), before))| got != wanted && got != before);
+                if let Some(sector) = wrong.next() {
                     return Err(format!("zone {at} after a power failure: {sector:?}"));
                 }
                 data.clone_from(&answer.versions);
@@ -401,10 +470,12 @@ impl ZoneRig {
         let devices = self.machine.zoned_devices().map(|(_, device)| device);
         for ((device, model), before) in devices.zip(&mut self.models).zip(before) {
             for (at, (zone, before)) in model.zones.iter_mut().zip(&before.zones).enumerate() {
-                let ZoneInfo { state, written } = device.zone(at as u64);
+                let ZoneInfo { state, written, is_random } = device.zone(at as u64);
                 let is_possible = match state {
                     ZoneState::Empty => written == 0,
-                    ZoneState::Closed => 0 < written && written < model.layout.capacity,
+                    ZoneState::Closed => {
+                        (0 < written || is_random) && written < model.layout.capacity
+                    }
                     ZoneState::Full => true,
                     _ => false,
                 };
@@ -417,7 +488,7 @@ impl ZoneRig {
                     // An action that was not carried out: the zone is as before.
                     zone.data.clone_from(&before.data);
                 }
-                (zone.state, zone.written) = (state, written);
+                (zone.state, zone.written, zone.is_random) = (state, written, is_random);
             }
         }
         Ok(())
@@ -426,10 +497,28 @@ impl ZoneRig {
     /// A random request for zone number `zone` of device number `device`: mostly one that succeeds.
     fn draw(&self, stream: &mut Stream, (device, zone): (usize, u64)) -> Request {
         let Model { first, layout, ref zones, .. } = self.models[device];
-        let written = zones[zone as usize].written;
+        let Zone { written, is_random, .. } = zones[zone as usize];
         let start = first + zone * layout.size;
         let manage = |action| Request::new(Op::Zone(action), Lba(start), layout.size as u32);
         let pages = |most: u64, stream: &mut Stream| (1 + stream.below(most)) * layout.page;
+        if let Some(area) = layout.random.filter(|_| stream.chance(0.6)) {
+            let step = u64::from(area.granularity);
+            return match stream.below(8) {
+                _ if !is_random => {
+                    Request { flags: Flags::RANDOM_WRITE_AREA, ..manage(ZoneAction::Open) }
+                }
+                0..2 => {
+                    let to = written + (1 + stream.below(u64::from(area.size) / step)) * step;
+                    let to = to.min(layout.capacity) as u32;
+                    manage(ZoneAction::Commit).part(0, to.max(1), Lba(start))
+                }
+                _ => {
+                    let within = stream.below(2 * u64::from(area.size) / layout.page) * layout.page;
+                    let at = (written + within).min(layout.size - layout.page);
+                    Request::new(Op::Write, Lba(start + at), pages(3, stream) as u32)
+                }
+            };
+        }
         match stream.below(40) {
             0..4 => manage(ZoneAction::Reset),
             4..6 => manage(ZoneAction::Finish),

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 /// Sectors of a page.
 const PAGE: u64 = 4;
 
-/// A device of 12 zones of 28 pages, 32 pages apart, with these limits.
+/// A device of 12 zones of 28 pages, 32 pages apart, with these limits. One zone fewer than may be
+/// open may have a random write area, of 6 pages.
 fn device(path: &str, [open_max, active_max]: [u64; 2]) -> ComponentTree {
     let time = |us| Value::Duration(SimDuration::from_us(us));
     let registry = hybridsim_ssd::registry();
@@ -40,6 +41,11 @@ fn device(path: &str, [open_max, active_max]: [u64; 2]) -> ComponentTree {
         settings.set(name, time(us));
     }
     settings.set("reset_time", time(50));
+    if open_max > 1 {
+        settings.set("zrwa_size", Value::Bytes(6 * PAGE * 512));
+        settings.set("zrwa_granularity", Value::Bytes(2 * PAGE * 512));
+        settings.set("zrwa_zones", Value::Count(open_max - 1));
+    }
     let input =
         BuildInput { settings: &settings, registry: &registry, seed: 1, path, children: &[] };
     let built = build_zns(&input).unwrap_or_else(|problems| panic!("{problems:?}"));

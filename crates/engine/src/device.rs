@@ -26,6 +26,8 @@ pub struct ZoneInfo {
     pub state: ZoneState,
     /// Sectors between the start of the zone and its write pointer.
     pub written: u64,
+    /// Whether it has a random write area.
+    pub is_random: bool,
 }
 
 /// The zones of a device, in sectors.
@@ -45,8 +47,47 @@ pub struct ZoneLayout {
     pub open_max: Option<u32>,
     /// Most zones that are open or closed at a time, if there is a limit.
     pub active_max: Option<u32>,
-    /// Whether writes that do not begin at the write pointer are refused.
+    /// Whether writes that do not begin at the write pointer are refused, but for those within a
+    /// random write area.
     pub in_order_only: bool,
+    /// The random write areas that zones may have, if the device has any.
+    pub random: Option<RandomWriteAreas>,
+}
+
+/// Random write areas (ZRWA; NVMe TP 4076): from the write pointer on, an open zone with one takes
+/// writes in any order, and writes of what is written, in the memory of the device.
+///
+/// Sizes are in sectors, or in the units of a [`crate::zone_table`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RandomWriteAreas {
+    /// Size of an area (ZRWASZ).
+    pub size: u32,
+    /// The write pointer moves by multiples of this (ZRWAFG), or to the end of the zone.
+    pub granularity: u32,
+    /// Most zones with an area at a time (NUMZRWA).
+    pub zones_max: u32,
+}
+
+impl RandomWriteAreas {
+    /// Whether a write of the range from `first` to `end` fits a zone whose write pointer is at
+    /// `written`: what is beyond the area moves it.
+    pub const fn fits(&self, written: u64, first: u64, end: u64) -> bool {
+        first >= written && end <= written + 2 * self.size as u64
+    }
+
+    /// The write pointer of a zone of `capacity` after a write that ends at `end`: as far from
+    /// `written` that the area contains the write.
+    pub fn moved_by(&self, written: u64, end: u64, capacity: u64) -> u64 {
+        let (size, step) = (u64::from(self.size), u64::from(self.granularity));
+        let beyond = end.saturating_sub(written + size);
+        (written + beyond.div_ceil(step) * step).min(capacity)
+    }
+
+    /// Whether the write pointer may be moved from `written` to `to` in a zone of `capacity`.
+    pub fn may_commit(&self, written: u64, to: u64, capacity: u64) -> bool {
+        let moves = written < to && to - written <= self.size.into() && to <= capacity;
+        moves && (to == capacity || (to - written).is_multiple_of(self.granularity.into()))
+    }
 }
 
 impl ZoneLayout {
@@ -55,7 +96,7 @@ impl ZoneLayout {
     /// be in one device.
     pub fn joined(devices: &[Option<Self>]) -> Option<Self> {
         let alike = |one: Self, other: Self| {
-            let kind = |it: &Self| (it.size, it.capacity, it.page, it.in_order_only);
+            let kind = |it: &Self| (it.size, it.capacity, it.page, it.in_order_only, it.random);
             let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
             (kind(&one) == kind(&other) && other.first == 0).then(|| Self {
                 zones: one.zones + other.zones,

@@ -41,7 +41,7 @@ pub use component::{
     PowerFailure, Prepare, Target,
 };
 pub use contents::{Contents, DataPool, DataSlice};
-pub use device::{Health, ZoneInfo, ZoneLayout, ZoneState, Zoned};
+pub use device::{Health, RandomWriteAreas, ZoneInfo, ZoneLayout, ZoneState, Zoned};
 pub use event::{
     CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState,
     RedundancyChange,

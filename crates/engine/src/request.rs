@@ -42,11 +42,13 @@ pub enum ZoneAction {
     Open = 6,
     /// Close the zone; its resources for open zones become free.
     Close = 7,
+    /// Move the write pointer of a zone with a random write area to the end of the range.
+    Commit = 8,
 }
 
 impl ZoneAction {
     /// All actions.
-    pub const ALL: [Self; 4] = [Self::Reset, Self::Finish, Self::Open, Self::Close];
+    pub const ALL: [Self; 5] = [Self::Reset, Self::Finish, Self::Open, Self::Close, Self::Commit];
 
     /// The lower-case name used in traces and results.
     pub const fn name(self) -> &'static str {
@@ -55,6 +57,7 @@ impl ZoneAction {
             Self::Finish => "zone_finish",
             Self::Open => "zone_open",
             Self::Close => "zone_close",
+            Self::Commit => "zone_commit",
         }
     }
 }
@@ -77,7 +80,7 @@ pub enum Op {
 
 impl Op {
     /// All operations, in the order of their codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Write,
         Self::Trim,
@@ -86,6 +89,7 @@ impl Op {
         Self::Zone(ZoneAction::Finish),
         Self::Zone(ZoneAction::Open),
         Self::Zone(ZoneAction::Close),
+        Self::Zone(ZoneAction::Commit),
     ];
     /// Number of operations.
     pub const COUNT: usize = Self::ALL.len();
@@ -168,6 +172,8 @@ impl Flags {
     pub const PAST_CACHE: Self = Self(64);
     /// A zone append: the write goes to the write pointer of the zone it names.
     pub const APPEND: Self = Self(128);
+    /// Of an explicit open: the zone gets a random write area (ZRWA).
+    pub const RANDOM_WRITE_AREA: Self = Self(128);
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {

@@ -5,7 +5,7 @@
 //! Positions within a zone are counted in units of the device: pages of an SSD, sectors of a disk.
 
 use crate::CommonEvent;
-use crate::device::ZoneState;
+use crate::device::{RandomWriteAreas, ZoneState};
 use serde::{Deserialize, Serialize};
 
 /// The constant of a component with the sectors of a zone, which only devices with zones have.
@@ -48,6 +48,10 @@ statuses! {
     InvalidTransition = "invalid_zone_state_transition",
     /// Not a whole number of units, not one whole zone, or a command that the device lacks.
     InvalidField = "invalid_field",
+    /// An append to a zone with a random write area, or a commit of a zone without one.
+    InvalidOperation = "invalid_zone_operation_request",
+    /// As many zones have a random write area as may.
+    NoRandomWriteArea = "zrwa_resources_unavailable",
 }
 
 /// A zone.
@@ -57,11 +61,13 @@ pub struct Zone {
     pub state: ZoneState,
     /// Units written: the write pointer, until the zone is finished.
     pub written: u32,
+    /// Whether it has a random write area.
+    pub is_random: bool,
     /// Number of the request that last opened or wrote it.
     used: u64,
 }
 
-const EMPTY: Zone = Zone { state: ZoneState::Empty, written: 0, used: 0 };
+const EMPTY: Zone = Zone { state: ZoneState::Empty, written: 0, is_random: false, used: 0 };
 
 /// Units of a zone and most zones in a state.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +78,8 @@ pub struct ZoneLimits {
     pub open_max: u32,
     /// Most zones that are open or closed.
     pub active_max: u32,
+    /// The random write areas, if the device has any.
+    pub random: Option<RandomWriteAreas>,
 }
 
 /// The zones of a device.
@@ -82,6 +90,8 @@ pub struct ZoneTable {
     /// Numbers of the open ones.
     open: Vec<u32>,
     active: u32,
+    /// Zones with a random write area.
+    random: u32,
     /// Requests so far that open or write a zone.
     clock: u64,
 }
@@ -90,7 +100,7 @@ impl ZoneTable {
     /// Empty zones.
     pub fn new(zones: u32, limits: ZoneLimits) -> Self {
         let all = vec![EMPTY; zones as usize];
-        Self { all, limits, open: Vec::new(), active: 0, clock: 0 }
+        Self { all, limits, open: Vec::new(), active: 0, random: 0, clock: 0 }
     }
 
     /// Number of zones.
@@ -128,7 +138,7 @@ impl ZoneTable {
     /// # Errors
     /// The status of a refused write.
     pub fn check_write(&self, zone: u32, first: u32, units: u32) -> Result<(), ZoneStatus> {
-        let Zone { state, written, .. } = *self.get(zone);
+        let Zone { state, written, is_random, .. } = *self.get(zone);
         match state {
             ZoneState::Full => return Err(ZoneStatus::ZoneIsFull),
             ZoneState::Offline => return Err(ZoneStatus::ZoneIsOffline),
@@ -137,7 +147,56 @@ impl ZoneTable {
         if u64::from(first) + u64::from(units) > u64::from(self.limits.capacity) {
             return Err(ZoneStatus::BoundaryError);
         }
-        if first == written { Ok(()) } else { Err(ZoneStatus::InvalidWrite) }
+        let area = self.limits.random.filter(|_| is_random);
+        let end = u64::from(first) + u64::from(units);
+        let fits =
+            area.map_or(first == written, |area| area.fits(written.into(), first.into(), end));
+        if fits { Ok(()) } else { Err(ZoneStatus::InvalidWrite) }
+    }
+
+    /// The write pointer after a write that ends at unit `end` of a zone with a random write area:
+    /// so far that the area contains the write.
+    pub fn flushed_to(&self, zone: u32, end: u32) -> u32 {
+        let written = self.get(zone).written;
+        let capacity = self.limits.capacity.into();
+        let moved = |area: RandomWriteAreas| area.moved_by(written.into(), end.into(), capacity);
+        self.limits.random.map_or(written, |area| moved(area) as u32)
+    }
+
+    /// Checks that the write pointer of a zone can be moved to unit `to` explicitly.
+    ///
+    /// # Errors
+    /// The status of a refused commit.
+    pub fn check_commit(&self, zone: u32, to: u32) -> Result<(), ZoneStatus> {
+        let Zone { written, is_random, .. } = *self.get(zone);
+        let Some(area) = self.limits.random.filter(|_| is_random) else {
+            return Err(ZoneStatus::InvalidOperation);
+        };
+        match area.may_commit(written.into(), to.into(), self.limits.capacity.into()) {
+            true => Ok(()),
+            false => Err(ZoneStatus::InvalidField),
+        }
+    }
+
+    /// Gives an open zone a random write area, until it is full, empty or offline.
+    pub fn give_area(&mut self, zone: u32) {
+        self.all[zone as usize].is_random = true;
+        self.random += 1;
+    }
+
+    /// Checks that a zone can be opened with a random write area, without a change of state.
+    ///
+    /// # Errors
+    /// The status if it cannot.
+    pub fn check_open_random(&self, zone: u32) -> Result<(), ZoneStatus> {
+        let area = self.limits.random.ok_or(ZoneStatus::InvalidField)?;
+        match self.get(zone).state {
+            ZoneState::Empty => {}
+            ZoneState::Offline => return Err(ZoneStatus::ZoneIsOffline),
+            _ => return Err(ZoneStatus::InvalidOperation),
+        }
+        self.check_open(zone)?;
+        if self.random < area.zones_max { Ok(()) } else { Err(ZoneStatus::NoRandomWriteArea) }
     }
 
     /// Checks that a zone can be opened, without a change of state. Returns the implicitly open
@@ -207,6 +266,7 @@ impl ZoneTable {
         );
         self.leave_open(zone, state);
         self.active -= u32::from(is_active);
+        self.random -= u32::from(std::mem::take(&mut self.all[zone as usize].is_random));
     }
 
     /// The medium of the zone cannot be used any more.
@@ -295,13 +355,13 @@ impl ZoneTable {
     }
 
     /// The power failed: open zones are closed, and active ones empty if nothing is written to
-    /// them. Calls `emptied` for each of those.
+    /// them and they have no random write area, which survives. Calls `emptied` for each of those.
     pub fn power_lost(&mut self, mut emptied: impl FnMut(u32)) {
         for zone in std::mem::take(&mut self.open) {
             self.all[zone as usize].state = ZoneState::Closed;
         }
         for (zone, it) in (0..).zip(&mut self.all) {
-            if it.state == ZoneState::Closed && it.written == 0 {
+            if it.state == ZoneState::Closed && it.written == 0 && !it.is_random {
                 *it = EMPTY;
                 self.active -= 1;
                 emptied(zone);
@@ -328,6 +388,13 @@ impl ZoneTable {
         if let Some(at) = all.iter().position(|zone| zone.written > self.limits.capacity) {
             return Err(format!("zone {at} has a write pointer that it cannot have"));
         }
+        let is_active = |zone: &Zone| is_open(zone) || zone.state == ZoneState::Closed;
+        let random = all.iter().filter(|zone| zone.is_random).count() as u32;
+        let most = self.limits.random.map_or(0, |area| area.zones_max);
+        if random > most || all.iter().any(|zone| zone.is_random && !is_active(zone)) {
+            return Err("zones have random write areas that they cannot have".to_owned());
+        }
+        self.random = random;
         self.open = (0..).zip(&all).filter(|(_, it)| is_open(it)).map(|(at, _)| at).collect();
         let closed = all.iter().filter(|zone| zone.state == ZoneState::Closed).count();
         self.active = (self.open.len() + closed) as u32;
@@ -341,7 +408,49 @@ mod tests {
     use super::*;
 
     fn zones() -> ZoneTable {
-        ZoneTable::new(5, ZoneLimits { capacity: 10, open_max: 3, active_max: 4 })
+        ZoneTable::new(5, ZoneLimits { capacity: 10, open_max: 3, active_max: 4, random: None })
+    }
+
+    #[test]
+    fn a_random_write_area_moves_with_the_writes_beyond_it() {
+        let area = RandomWriteAreas { size: 4, granularity: 2, zones_max: 1 };
+        let limits = ZoneLimits { capacity: 11, open_max: 3, active_max: 4, random: Some(area) };
+        let mut zones = ZoneTable::new(3, limits);
+        let open = |zones: &mut ZoneTable, zone| {
+            zones.check_open_random(zone)?;
+            zones.open(zone, true)?;
+            zones.give_area(zone);
+            Ok(())
+        };
+        assert_eq!(open(&mut zones, 0), Ok(()));
+        assert_eq!(open(&mut zones, 1), Err(ZoneStatus::NoRandomWriteArea));
+        assert_eq!(open(&mut zones, 0), Err(ZoneStatus::InvalidOperation));
+        let check = |zones: &ZoneTable, first, units| zones.check_write(0, first, units);
+        assert_eq!(check(&zones, 3, 1), Ok(()));
+        assert_eq!(check(&zones, 7, 1), Ok(()), "it moves the area");
+        assert_eq!(check(&zones, 8, 1), Err(ZoneStatus::InvalidWrite));
+        assert_eq!([4, 5, 6, 7, 8].map(|end| zones.flushed_to(0, end)), [0, 2, 2, 4, 4]);
+        zones.advance(0, 4);
+        assert_eq!(check(&zones, 3, 1), Err(ZoneStatus::InvalidWrite), "before the pointer");
+        assert_eq!(check(&zones, 10, 1), Ok(()));
+        assert_eq!(check(&zones, 11, 1), Err(ZoneStatus::BoundaryError));
+        assert_eq!(zones.check_commit(0, 5), Err(ZoneStatus::InvalidField));
+        assert_eq!(zones.check_commit(0, 10), Err(ZoneStatus::InvalidField), "beyond the area");
+        assert_eq!(zones.check_commit(0, 8), Ok(()));
+        assert_eq!(zones.check_commit(1, 2), Err(ZoneStatus::InvalidOperation));
+        let (all, clock) = zones.state();
+        let mut after = ZoneTable::new(3, limits);
+        after.restore((all.to_vec(), clock)).expect("just saved");
+        assert_eq!(open(&mut after, 1), Err(ZoneStatus::NoRandomWriteArea));
+        zones.advance(0, 4);
+        assert_eq!(zones.check_commit(0, 11), Ok(()), "the end of the zone");
+        zones.advance(0, 3);
+        assert_eq!(zones.get(0).state, ZoneState::Full);
+        assert_eq!(open(&mut zones, 1), Ok(()), "the area is free again");
+        let mut emptied = Vec::new();
+        zones.power_lost(|zone| emptied.push(zone));
+        assert!(emptied.is_empty(), "the area survives");
+        assert!(zones.get(1).is_random && zones.get(1).state == ZoneState::Closed);
     }
 
     #[test]

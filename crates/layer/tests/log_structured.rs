@@ -55,7 +55,7 @@ fn varied(seed: u64) -> (Settings, u64) {
     let mut stream = Stream::new(seed, "settings");
     let mut pick = |words: &[&str]| word(words[stream.below(words.len() as u64) as usize]);
     let policy = POLICIES[seed as usize % POLICIES.len()];
-    let separate = pick(&["none", "handle", "temperature"]);
+    let separate = pick(&["none", "handle", "temperature", "lifetime"]);
     let cleaned = pick(&["own", "shared"]);
     let block = 512 << stream.below(4);
     let blocks = 6 + stream.below(40);

@@ -216,6 +216,8 @@ pub struct ByKind<T> {
     pub zone_open: T,
     /// Closes of zones.
     pub zone_close: T,
+    /// Commits of random write areas of zones.
+    pub zone_commit: T,
 }
 
 /// Latency statistics in ns.

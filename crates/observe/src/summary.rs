@@ -239,6 +239,7 @@ pub fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
         zone_finish: zone(ZoneAction::Finish),
         zone_open: zone(ZoneAction::Open),
         zone_close: zone(ZoneAction::Close),
+        zone_commit: zone(ZoneAction::Commit),
     }
 }
 

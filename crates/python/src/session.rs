@@ -66,9 +66,9 @@ impl Session {
         op: &str,
         range: (u64, u64),
         at_ns: Option<u64>,
-        flags: (bool, bool, u8),
+        flags: (bool, bool, bool, u8),
     ) -> PyResult<(u64, u64)> {
-        let ((offset, length), (fua, append, handle)) = (range, flags);
+        let ((offset, length), (fua, append, zrwa, handle)) = (range, flags);
         failure::guarded(|| {
             let wrong = |message: String| failure::raise(py, "ArgumentError", message);
             let Some(op) = Op::from_name(op) else {
@@ -78,6 +78,9 @@ impl Session {
             if append && op != Op::Write {
                 return Err(wrong("only a write can be an append".to_owned()));
             }
+            if zrwa && op != Op::Zone(ZoneAction::Open) {
+                return Err(wrong("only a zone_open can have zrwa".to_owned()));
+            }
             if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
                 return Err(wrong("offset and length must be multiples of 512 bytes".to_owned()));
             }
@@ -85,7 +88,7 @@ impl Session {
                 .map_err(|_| wrong(format!("a request of {length} bytes is too long")))?;
             let flag = |given, flag| if given { flag } else { Flags::NONE };
             let flags = flag(fua, Flags::FUA).with(flag(append, Flags::APPEND));
-            let flags = flags.with_handle(handle);
+            let flags = flags.with(flag(zrwa, Flags::RANDOM_WRITE_AREA)).with_handle(handle);
             let request =
                 Request { flags, ..Request::new(op, Lba(offset / SECTOR_BYTES), sectors) };
             let inner = self.open(py)?;

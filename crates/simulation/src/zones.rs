@@ -66,7 +66,7 @@ pub fn refusals(results: &RunResults) -> String {
     let all: Vec<String> = zoned.flat_map(refused).collect();
     if all.is_empty() {
         let latencies = &results.latency_ns;
-        let managed = [&latencies.zone_reset, &latencies.zone_finish];
+        let managed = [&latencies.zone_reset, &latencies.zone_finish, &latencies.zone_commit];
         let unzoned = !results.components.values().any(has_zones);
         return match unzoned && managed.iter().any(|it| it.count > 0) {
             true => "; no device has zones, so that zone commands fail".to_owned(),
@@ -160,8 +160,11 @@ pub fn load(scenario: &Scenario, system: &ComponentTree) -> Vec<Diagnostic> {
     for device in ZonedDevice::below(scenario, scenario.system, system, 0) {
         let loads: Vec<&ZonedLoad<'_>> = all.iter().filter(|it| it.bytes_on(&device) > 0).collect();
         let Some(layout) = device.layout else { continue };
-        let sizes = loads.iter().flat_map(|load| sizes(load, &layout));
-        let found: Vec<Diagnostic> = sizes.chain(limits(&loads, &device, &layout)).collect();
+        let each = |load: &&ZonedLoad<'_>| {
+            sizes(load, &layout).into_iter().chain(random_area(load, &layout))
+        };
+        let found = loads.iter().flat_map(each).chain(limits(&loads, &device, &layout));
+        let found: Vec<Diagnostic> = found.collect();
         // Devices of one kind have the same problems.
         for it in found {
             if !problems.iter().any(|known| (&known.key, &known.message) == (&it.key, &it.message))
@@ -192,6 +195,36 @@ fn sizes(load: &ZonedLoad<'_>, layout: &ZoneLayout) -> Vec<Diagnostic> {
     let pairs = of_load.into_iter().zip([size, capacity]);
     let both = ["zone_size", "zone_capacity"].into_iter().zip(pairs);
     both.filter(|(_, (ours, theirs))| ours != theirs).map(differs).collect()
+}
+
+/// Random write areas that the device does not have, or that do not hold what is outstanding.
+fn random_area(load: &ZonedLoad<'_>, layout: &ZoneLayout) -> Option<Diagnostic> {
+    let ZonedLoad { key, settings: load, .. } = load;
+    if load.text("write") != "zrwa" {
+        return None;
+    }
+    let problem = |name: &str, message: String, help: &str| {
+        let (key, help) = (format!("{key}.{name}"), Some(help.to_owned()));
+        Some(Diagnostic { span: None, key, message, help })
+    };
+    let Some(area) = layout.random else {
+        let message = "the zones of the device have no random write areas".to_owned();
+        return problem("write", message, "set zrwa_size on the device");
+    };
+    let bytes = u64::from(area.size - area.granularity.min(area.size)) * SECTOR_BYTES;
+    // What is written again is one block behind.
+    let blocks = load.count("depth") + 2 * u64::from(load.number("again") > 0.0);
+    let needed = load.bytes("block").saturating_mul(blocks);
+    if needed <= bytes.max(load.bytes("block")) {
+        return None;
+    }
+    let message = format!(
+        "{} are outstanding or written again at a time, and a random write area less a step of its \
+         write pointer has {}",
+        write_bytes(needed),
+        write_bytes(bytes)
+    );
+    problem("depth", message, "lower `depth` or `block`, or enlarge `zrwa_size` of the device")
 }
 
 /// Whether zones are left after a part of them has been written.

@@ -120,6 +120,73 @@ fn writes_fail_with_the_status_of_the_specification() {
     fails(&active, &three, "too_many_active_zones");
 }
 
+/// With random write areas of 8 pages for two zones, whose write pointers move by 2 pages.
+fn with_areas() -> Settings {
+    small()
+        .and("zrwa_size", Value::Bytes(512 * 8 * PAGE))
+        .and("zrwa_granularity", Value::Bytes(512 * 2 * PAGE))
+        .and("zrwa_zones", Value::Count(2))
+}
+
+fn open_random(number: u64) -> Request {
+    Request { flags: Flags::RANDOM_WRITE_AREA, ..manage(ZoneAction::Open, number) }
+}
+
+fn commit(number: u64, pages: u64) -> Request {
+    Request::new(Op::Zone(ZoneAction::Commit), zone(number), (pages * PAGE) as u32)
+}
+
+#[test]
+fn random_write_areas_fail_with_the_status_of_the_specification() {
+    let areas = with_areas();
+    let unsupported = "invalid_zone_operation_request";
+    fails(&small(), &[open_random(0)], "invalid_field");
+    fails(&areas, &[write(0, 0, 1), open_random(0)], unsupported);
+    fails(&areas, &[open_random(0), append(0, 0, 1)], unsupported);
+    fails(&areas, &[manage(ZoneAction::Open, 0), commit(0, 2)], unsupported);
+    let both = [open_random(0), open_random(1)];
+    let third = [&both[..], &[open_random(2)]].concat();
+    fails(&areas, &third, "zrwa_resources_unavailable");
+    fails(&areas, &[open_random(0), write(0, 16, 1)], "zone_invalid_write");
+    fails(&areas, &[open_random(0), write(0, 8, 1), write(0, 1, 1)], "zone_invalid_write");
+    fails(&areas, &[open_random(0), commit(0, 3)], "invalid_field");
+    fails(&areas, &[open_random(0), commit(0, 10)], "invalid_field");
+    let full = (0..8).map(|at| write(0, 8 * at, (60 - 8 * at).min(8)));
+    let full: Vec<Request> =
+        [open_random(0)].into_iter().chain(full).chain([commit(0, 60), write(0, 0, 1)]).collect();
+    fails(&areas, &full, "zone_is_full");
+}
+
+#[test]
+fn a_random_write_area_programs_what_the_write_pointer_passes() {
+    let programs = |events: &[EventRecord], cause: Cause| {
+        let is = |event: FlashEvent| matches!(event, FlashEvent::Program { cause: of, .. } if of == cause);
+        events.iter().filter_map(EventRecord::event).filter(|event| is(*event)).count()
+    };
+    let rewrites = [open_random(0), write(0, 2, 2), write(0, 3, 1), write(0, 2, 2)];
+    let (done, events) = one_by_one(&with_areas(), &rewrites);
+    assert_eq!(programs(&events, Cause::Host), 0, "they are in the memory of the device");
+    assert!(done.iter().all(|done| took_us(done) < 300), "{done:?}");
+    assert_eq!(
+        reported(&events),
+        [("open_zones", 1), ("overwritten_pages", 1), ("overwritten_pages", 2)]
+    );
+    // Pages 0 to 3 are passed, of which the first two were never written.
+    let (_, events) = one_by_one(&with_areas(), &[&rewrites[..], &[write(0, 11, 1)]].concat());
+    assert_eq!((programs(&events, Cause::Host), programs(&events, Cause::Padding)), (2, 2));
+    let (done, events) = one_by_one(&with_areas(), &[&rewrites[..], &[commit(0, 4)]].concat());
+    assert_eq!((programs(&events, Cause::Host), programs(&events, Cause::Padding)), (2, 2));
+    // The four pages are on four dies.
+    assert_eq!(took_us(done.last().expect("the commit")), 300);
+    // All of the zone is programmed when it is finished, the rest of it padded.
+    let finished = [&rewrites[..], &[manage(ZoneAction::Finish, 0)]].concat();
+    let (_, events) = one_by_one(&with_areas(), &finished);
+    assert_eq!((programs(&events, Cause::Host), programs(&events, Cause::Padding)), (2, 58));
+    let reset = [&rewrites[..], &[manage(ZoneAction::Reset, 0), open_random(0)]].concat();
+    let (_, events) = one_by_one(&with_areas(), &[&reset[..], &[commit(0, 8)]].concat());
+    assert_eq!((programs(&events, Cause::Host), programs(&events, Cause::Padding)), (0, 8));
+}
+
 #[test]
 fn the_device_closes_the_least_recently_used_zone() {
     let two = small().and("max_open_zones", Value::Count(2));

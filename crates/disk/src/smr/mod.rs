@@ -187,6 +187,7 @@ impl SmrDisk {
             capacity: parts.band,
             open_max: parts.open_max.unwrap_or(u32::MAX),
             active_max: u32::MAX,
+            random: None,
         };
         let mut table = ZoneTable::new(bands, limits);
         let zones = bands - parts.conventional;

@@ -23,6 +23,11 @@ impl SmrDisk {
         match request.op {
             // ZBC has no zone append.
             Op::Write if request.flags.contains(Flags::APPEND) => Some(ZoneStatus::InvalidField),
+            // Nor random write areas.
+            Op::Zone(ZoneAction::Commit) => Some(ZoneStatus::InvalidOperation),
+            Op::Zone(_) if request.flags.contains(Flags::RANDOM_WRITE_AREA) => {
+                Some(ZoneStatus::InvalidField)
+            }
             Op::Write if matches!(self.parts.placement, Placement::Required) => {
                 let [first, last] =
                     [request.lba.0, request.end().0 - 1].map(|lba| self.band_of(lba));
@@ -52,6 +57,7 @@ impl SmrDisk {
         let before = self.bands.open_count();
         let done = match action {
             ZoneAction::Open => self.open(ctx, zone, true),
+            ZoneAction::Commit => Err(ZoneStatus::InvalidOperation),
             ZoneAction::Close => self.bands.close(zone),
             ZoneAction::Finish => self.bands.finish(zone).map(|_| ()),
             ZoneAction::Reset => self.bands.reset(zone).map(|_| {
@@ -112,12 +118,13 @@ impl Zoned for SmrDisk {
             open_max: (open_max != u32::MAX).then_some(open_max),
             active_max: None,
             in_order_only: matches!(self.parts.placement, Placement::Required),
+            random: None,
         }
     }
 
     fn zone(&self, zone: u64) -> ZoneInfo {
         let zone = self.bands.get(zone as u32 + self.parts.conventional);
-        ZoneInfo { state: zone.state, written: zone.written.into() }
+        ZoneInfo { state: zone.state, written: zone.written.into(), is_random: false }
     }
 
     fn active(&self) -> (u32, u32) {

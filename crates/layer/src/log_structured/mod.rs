@@ -39,6 +39,9 @@ pub enum Logs {
     One,
     /// By placement handle; handles from the number on count as 0.
     ByHandle(u32),
+    /// So many, each for the lifetimes that its open segment takes: handles are lifetimes, the
+    /// shortest first.
+    ByLifetime(u32),
     /// Hot, warm or cold.
     ByTemperature,
 }
@@ -47,15 +50,25 @@ impl Logs {
     const fn count(self) -> u32 {
         match self {
             Self::One => 1,
-            Self::ByHandle(handles) => handles,
+            Self::ByHandle(logs) | Self::ByLifetime(logs) => logs,
             Self::ByTemperature => 3,
         }
     }
 
-    /// The log of a write with these flags.
-    fn of(self, flags: Flags) -> usize {
+    /// The log of a write with these flags; `open` are the lifetimes of the logs, where they have
+    /// an open segment.
+    fn of(self, flags: Flags, open: impl Fn(usize) -> Option<u8>) -> usize {
         match self {
             Self::One => 0,
+            Self::ByLifetime(logs) => {
+                let all = || 0..logs as usize;
+                let longer = all().filter_map(|log| Some((open(log)?, log)));
+                let longer = longer.filter(|(lifetime, _)| *lifetime >= flags.handle());
+                let fits = longer.min().map(|(_, log)| log);
+                let unused = || all().find(|log| open(*log).is_none());
+                let longest = || all().max_by_key(|log| open(*log)).unwrap_or(0);
+                fits.or_else(unused).unwrap_or_else(longest)
+            }
             Self::ByHandle(handles) => {
                 let handle = u32::from(flags.handle());
                 if handle < handles { handle as usize } else { 0 }
@@ -128,6 +141,8 @@ pub struct LogStructured {
     segments: Segments,
     /// Open segment of each log, or [`NONE`].
     heads: Vec<u32>,
+    /// The lifetime that each open segment was opened for, by log.
+    lifetimes: Vec<u8>,
     requests: Slab<HostRequest>,
     parts: Slab<Part>,
     locks: RangeLocks,
@@ -163,6 +178,7 @@ impl LogStructured {
             map: BlockMap::new(&shape, logical_blocks),
             segments: Segments::new(shape.segments, shape.data_blocks, policy),
             heads: vec![NONE; behaviour.heads],
+            lifetimes: vec![0; behaviour.heads],
             requests: Slab::new(),
             parts: Slab::new(),
             locks: RangeLocks::default(),
@@ -442,7 +458,7 @@ impl Checkpoint for LogStructured {
             return Err(StateError("requests are outstanding".to_owned()));
         }
         self.segments.save(to)?;
-        to.put(&(&self.heads, self.read_only, self.idle, self.timer_set));
+        to.put(&(&self.heads, &self.lifetimes, self.read_only, self.idle, self.timer_set));
         to.put(&(self.last_completion, self.sealed));
         self.map.save(to);
         Ok(())
@@ -450,7 +466,7 @@ impl Checkpoint for LogStructured {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.segments.restore(from)?;
-        (self.heads, self.read_only, self.idle, self.timer_set) = from.take()?;
+        (self.heads, self.lifetimes, self.read_only, self.idle, self.timer_set) = from.take()?;
         (self.last_completion, self.sealed) = from.take()?;
         let open = |(at, head): (usize, &u32)| {
             *head == NONE
@@ -458,8 +474,8 @@ impl Checkpoint for LogStructured {
                     && *head < self.segments.len()
                     && self.segments.get(*head).state == State::Open
         };
-        let fits =
-            self.heads.len() == self.behaviour.heads && self.heads.iter().enumerate().all(open);
+        let lengths = [self.heads.len(), self.lifetimes.len()];
+        let fits = lengths == [self.behaviour.heads; 2] && self.heads.iter().enumerate().all(open);
         let other = || StateError("it is the state of a log with other segments".to_owned());
         if !fits {
             return Err(other());
@@ -468,5 +484,23 @@ impl Checkpoint for LogStructured {
         let valid = self.map.valid_blocks(&self.shape).ok_or_else(other)?;
         let agrees = |(at, valid): (u32, u32)| self.segments.get(at).valid == valid;
         if (0..).zip(valid).all(agrees) { Ok(()) } else { Err(other()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_join_the_open_segment_of_the_next_longer_lifetime() {
+        let log = |lifetime: u8, open: [Option<u8>; 3]| {
+            Logs::ByLifetime(3).of(Flags::NONE.with_handle(lifetime), |log| open[log])
+        };
+        assert_eq!(log(4, [None; 3]), 0, "a new one");
+        assert_eq!(log(2, [Some(4), None, None]), 0, "they are gone before the others");
+        assert_eq!(log(5, [Some(4), None, None]), 1, "they would outlive the others");
+        assert_eq!(log(3, [Some(5), Some(3), None]), 1);
+        assert_eq!(log(4, [Some(6), Some(3), Some(5)]), 2, "the closest");
+        assert_eq!(log(7, [Some(4), Some(6), Some(5)]), 1, "the longest, if all are open");
     }
 }

@@ -15,7 +15,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
         name: "log-structured",
         summary: "A log over any device, zoned or not: host-side map, segments and cleaning",
         origin: "Rosenblum and Ousterhout, TOCS 1992; Lee et al. (F2FS), FAST 2015; Bjørling et \
-                 al. (pblk), FAST 2017",
+                 al., FAST 2017 (pblk) and ATC 2021 (ZenFS)",
         params: Parameters::PARAMS,
     },
     build,
@@ -29,7 +29,12 @@ pub const ENTRY: ComponentEntry = ComponentEntry::new(
 
 hybridsim_config::choices! {
     /// Choice of the log that a write is appended to.
-    enum Separate { None = "none", Handle = "handle", Temperature = "temperature" }
+    enum Separate {
+        None = "none",
+        Handle = "handle",
+        Temperature = "temperature",
+        Lifetime = "lifetime",
+    }
 }
 
 hybridsim_config::choices! {
@@ -58,10 +63,13 @@ hybridsim_config::params! {
         separate: Separate = Kind::Choice(Separate::NAMES), default "none",
             "Logs of host writes. none: one log; handle: one for each placement handle below \
              `handles`, and the first for all others; temperature: hot for file-system metadata, \
-             cold for background writes, warm for all others, as F2FS has them.";
+             cold for background writes, warm for all others, as F2FS has them; lifetime: as ZenFS, \
+             handles are lifetimes, the shortest 0, and data go to the open segment that was \
+             opened for the least lifetime of at least their own, or to a new one, or, with \
+             `handles` open, to that of the longest.";
         handles: u32 = Kind::Count { min: 1, max: 128 }, default "2"
-            needs &[Needs::Is("separate", &["handle"])],
-            "Logs of `separate = \"handle\"`.";
+            needs &[Needs::Is("separate", &["handle", "lifetime"])],
+            "Logs of `separate = \"handle\"` or `\"lifetime\"`.";
         cleaned: Cleaned = Kind::Choice(Cleaned::NAMES), default "own",
             "Where cleaning moves valid blocks. own: to a log of their own; shared: to the last of \
              the logs of host writes, the cold one of `separate = \"temperature\"`.";
@@ -86,6 +94,7 @@ impl Parameters {
             Separate::None => Logs::One,
             Separate::Handle => Logs::ByHandle(self.handles),
             Separate::Temperature => Logs::ByTemperature,
+            Separate::Lifetime => Logs::ByLifetime(self.handles),
         }
     }
 

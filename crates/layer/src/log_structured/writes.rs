@@ -75,11 +75,16 @@ impl LogStructured {
         let HostRequest { request, end, blocks, .. } = self.requests[at as usize];
         let per_block = self.shape.block_sectors;
         let first = (request.lba.0 / u64::from(per_block)) as u32;
-        let head = self.behaviour.logs.of(request.flags);
         loop {
             let next = self.requests[at as usize].next;
             if next == end {
                 return true;
+            }
+            // A segment that was filled may leave the lifetime to another log.
+            let open = |log: usize| (self.heads[log] != NONE).then(|| self.lifetimes[log]);
+            let head = self.behaviour.logs.of(request.flags, open);
+            if self.heads[head] == NONE {
+                self.lifetimes[head] = request.flags.handle();
             }
             if head == self.behaviour.cleaning_head && self.segments.free() == 0 {
                 // The rest of the open segment is for the blocks that are being moved.

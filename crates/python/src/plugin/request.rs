@@ -29,7 +29,7 @@ impl Request {
 #[pymethods]
 impl Request {
     /// `"read"`, `"write"`, `"trim"`, `"flush"`, or zone management: `"zone_reset"`,
-    /// `"zone_finish"`, `"zone_open"`, `"zone_close"`.
+    /// `"zone_finish"`, `"zone_open"`, `"zone_close"`, `"zone_commit"`.
     #[getter]
     fn op(&self) -> &'static str {
         self.request.op.name()

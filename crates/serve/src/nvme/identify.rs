@@ -175,6 +175,12 @@ fn specific(of: &Namespace, set: u8) -> Page {
     // Reads may cross the boundaries of zones.
     page.u16(2, 1).u32(4, limit(zones.layout.active_max)).u32(8, limit(zones.layout.open_max));
     page.u64(2816, zones.layout.size >> of.shift);
+    if let Some(area) = zones.layout.random {
+        let blocks = |sectors: u32| u16::try_from(sectors >> of.shift).unwrap_or(u16::MAX);
+        // With explicit commits.
+        page.u16(2, 0b11).u32(44, area.zones_max.min(zones.layout.zones as u32));
+        page.u16(48, blocks(area.granularity)).u16(50, blocks(area.size)).u8(52, 1);
+    }
     page
 }
 

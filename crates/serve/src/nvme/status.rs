@@ -40,6 +40,8 @@ impl Status {
     pub const CONNECT_BUSY: Self = Self(0x181);
     pub const CONNECT_INVALID: Self = specific(0x82);
 
+    pub const ZONE_INVALID_OPERATION: Self = specific(0xB6);
+    pub const NO_RANDOM_WRITE_AREA: Self = specific(0xB7);
     pub const ZONE_BOUNDARY: Self = specific(0xB8);
     pub const ZONE_FULL: Self = specific(0xB9);
     pub const ZONE_OFFLINE: Self = specific(0xBB);

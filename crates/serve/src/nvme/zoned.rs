@@ -26,7 +26,8 @@ const REPORT_ZONES_MAX: u64 = 1 << 20;
 struct Traffic {
     writes: u32,
     is_managed: bool,
-    /// Place of the next write, in sectors from the start of the zone.
+    /// Place of the next write, in sectors from the start of the zone: the write pointer after
+    /// those that are outstanding.
     next: u64,
 }
 
@@ -74,7 +75,7 @@ impl Zones {
 
     fn info(&self, server: &Server, zone: u64) -> ZoneInfo {
         let info = server.with_drive(|drive| drive.zone(self.device, self.first + zone));
-        info.unwrap_or(ZoneInfo { state: ZoneState::Offline, written: 0 })
+        info.unwrap_or(ZoneInfo { state: ZoneState::Offline, written: 0, is_random: false })
     }
 
     fn traffic(&self, zone: u64) -> Traffic {
@@ -116,16 +117,21 @@ impl Zones {
             _ if next == self.layout.capacity => return Err(Status::ZONE_FULL),
             _ => {}
         }
+        if is_append && info.is_random {
+            return Err(Status::ZONE_INVALID_OPERATION);
+        }
         let at = if is_append { next } else { within };
-        if at + sectors > self.layout.capacity {
+        let (end, capacity) = (at + sectors, self.layout.capacity);
+        if end > capacity {
             return Err(Status::ZONE_BOUNDARY);
         }
-        if at != next {
+        let area = self.layout.random.filter(|_| info.is_random);
+        if !area.map_or(at == next, |area| area.fits(next, at, end)) {
             return Err(Status::ZONE_INVALID_WRITE);
         }
+        let next = area.map_or(end, |area| area.moved_by(next, end, capacity));
         self.check_limits(server, info.state)?;
-        let traffic =
-            Traffic { writes: before.writes + 1, is_managed: false, next: next + sectors };
+        let traffic = Traffic { writes: before.writes + 1, is_managed: false, next };
         self.traffic.borrow_mut().insert(zone, traffic);
         Ok(Writing { zones: self, zone, sector: zone * self.layout.size + at })
     }
@@ -189,6 +195,7 @@ fn is_selected(action: ZoneAction, state: ZoneState) -> bool {
         ZoneAction::Finish => is_open(state) || state == ZoneState::Closed,
         ZoneAction::Open => state == ZoneState::Closed,
         ZoneAction::Reset => !matches!(state, ZoneState::Empty | ZoneState::Offline),
+        ZoneAction::Commit => false,
     }
 }
 
@@ -222,17 +229,24 @@ impl Queue {
     pub async fn zone_send(&self, namespace: &Namespace, command: &Command) -> Outcome {
         let zones = namespace.zones.as_ref().ok_or(Status::INVALID_OPCODE)?;
         let (code, all) = (command.dword(13) as u8, command.dword(13) >> 8 & 1 != 0);
+        let has_area = command.dword(13) >> 9 & 1 != 0;
         let action = match code {
             1 => ZoneAction::Close,
             2 => ZoneAction::Finish,
             3 => ZoneAction::Open,
             4 => ZoneAction::Reset,
+            0x11 if !all => ZoneAction::Commit,
             _ => return Err(Status::INVALID_FIELD),
+        };
+        let flags = match (action, has_area) {
+            (ZoneAction::Open, true) if all => return Err(Status::INVALID_FIELD),
+            (ZoneAction::Open, true) => Flags::RANDOM_WRITE_AREA,
+            _ => Flags::NONE,
         };
         if all {
             for zone in 0..zones.layout.zones {
                 if is_selected(action, zones.info(&self.server, zone).state) {
-                    self.act(namespace, zones, (zone, action), all).await?;
+                    self.act(namespace, zones, (zone, action, flags), all).await?;
                 }
             }
             return Ok(Done::default());
@@ -242,18 +256,38 @@ impl Queue {
             return Err(Status::LBA_RANGE);
         }
         let sector = block << namespace.shift;
+        if action == ZoneAction::Commit {
+            // It names the last block before the new write pointer.
+            return self.commit(namespace, zones, sector + (1 << namespace.shift)).await;
+        }
         if !sector.is_multiple_of(zones.layout.size) {
             return Err(Status::INVALID_FIELD);
         }
-        self.act(namespace, zones, (sector / zones.layout.size, action), all).await?;
+        self.act(namespace, zones, (sector / zones.layout.size, action, flags), all).await?;
         Ok(Done::default())
+    }
+
+    /// Moves the write pointer of a zone with a random write area to sector `end` of the namespace.
+    async fn commit(&self, namespace: &Namespace, zones: &Zones, end: u64) -> Outcome {
+        let ZoneLayout { size, capacity, random, .. } = zones.layout;
+        let zone = (end - 1) / size;
+        let _managing = zones.manage(zone).await;
+        let ZoneInfo { written, is_random, .. } = zones.info(&self.server, zone);
+        let area = random.filter(|_| is_random).ok_or(Status::ZONE_INVALID_OPERATION)?;
+        let to = end - zone * size;
+        if !area.may_commit(written, to, capacity) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let first = namespace.first + zone * size;
+        let done = self.job(Kind::Zone(ZoneAction::Commit), first, to, Flags::NONE).await;
+        done.map(|_| Done::default()).map_err(|_| Status::INTERNAL_ERROR)
     }
 
     async fn act(
         &self,
         namespace: &Namespace,
         zones: &Zones,
-        (zone, action): (u64, ZoneAction),
+        (zone, action, flags): (u64, ZoneAction, Flags),
         is_one_of_all: bool,
     ) -> Result<(), Status> {
         let _managing = zones.manage(zone).await;
@@ -264,13 +298,23 @@ impl Queue {
         if let Some(status) = refusal(action, state) {
             return Err(status);
         }
+        let has_area = flags.contains(Flags::RANDOM_WRITE_AREA);
+        if has_area && zones.layout.random.is_none() {
+            return Err(Status::INVALID_FIELD);
+        }
+        if has_area && state != ZoneState::Empty {
+            return Err(Status::ZONE_INVALID_OPERATION);
+        }
         if action == ZoneAction::Open {
             zones.check_limits(&self.server, state)?;
         }
         let first = namespace.first + zone * zones.layout.size;
-        let done = self.job(Kind::Zone(action), first, zones.layout.size, Flags::NONE).await;
+        let done = self.job(Kind::Zone(action), first, zones.layout.size, flags).await;
         let failed = |_| match action {
-            ZoneAction::Open => zones.refused(&self.server, zone * zones.layout.size),
+            ZoneAction::Open => match zones.refused(&self.server, zone * zones.layout.size) {
+                Status::WRITE_FAULT if has_area => Status::NO_RANDOM_WRITE_AREA,
+                status => status,
+            },
             _ => Status::INTERNAL_ERROR,
         };
         done.map(drop).map_err(failed)
@@ -329,7 +373,7 @@ fn describe(page: &mut Page, at: usize, namespace: &Namespace, (zone, info): (u6
         _ => (start + info.written) >> namespace.shift,
     };
     // Sequential writes are required.
-    page.u8(at, 2).u8(at + 1, code(info.state) << 4);
+    page.u8(at, 2).u8(at + 1, code(info.state) << 4).u8(at + 2, u8::from(info.is_random) << 3);
     page.u64(at + 8, zones.layout.capacity >> namespace.shift);
     page.u64(at + 16, start >> namespace.shift).u64(at + 24, pointer);
 }

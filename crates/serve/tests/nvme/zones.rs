@@ -17,6 +17,9 @@ const CLOSE: u32 = 1;
 const FINISH: u32 = 2;
 const OPEN: u32 = 3;
 const RESET: u32 = 4;
+const COMMIT: u32 = 0x11;
+/// Of an open: with a random write area.
+const ZRWA: u32 = 1 << 9;
 const ALL: u32 = 1 << 8;
 
 fn manage(queue: &mut Queue, zone: u64, action: u32) -> u16 {
@@ -41,6 +44,50 @@ fn zoned() -> (Server, Queue, Queue) {
     let (admin, controller) = Queue::admin(server.address, 0);
     let queue = Queue::io(server.address, (1, controller), 0);
     (server, admin, queue)
+}
+
+#[test]
+fn a_random_write_area_takes_writes_in_any_order() {
+    const INVALID_OPERATION: u16 = 0x41B6;
+    let server = Server::start(&format!("{ZNS}zrwa_size = \"64KiB\"\nzrwa_zones = 1\n"));
+    let (mut admin, controller) = Queue::admin(server.address, 0);
+    let mut queue = Queue::io(server.address, (1, controller), 0);
+    let described = admin.identify(5, 1, 2).ok();
+    assert_eq!((described[2], u32_at(&described, 44), described[52]), (0b11, 1, 1));
+    assert_eq!(u32_at(&described, 48), 1 | 16 << 16, "steps of one block, areas of sixteen");
+    assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), 0);
+    assert_eq!(manage(&mut queue, 1, OPEN | ZRWA), 0x41B7, "there is one area");
+    assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), INVALID_OPERATION, "it is open");
+    let mut write = |queue: &mut Queue, at: u64, blocks: u32, fill: u8| {
+        let data = vec![fill; blocks as usize * BLOCK];
+        queue.call(Command::range(1, 1, at, blocks), Some(data), 0).status
+    };
+    assert_eq!(write(&mut queue, 8, 8, 1), 0, "beyond the write pointer");
+    assert_eq!(write(&mut queue, 0, 9, 2), 0, "again in part");
+    let attributes = |queue: &mut Queue| {
+        let command = Command::range(0x7A, 1, 0, 1).dword(12, 64 * 2 / 4 - 1);
+        let page = queue.call(command, None, 64 * 2).ok();
+        (page[64 + 2], u64_at(&page, 64 + 24))
+    };
+    assert_eq!(attributes(&mut queue), (1 << 3, 0), "nothing is committed");
+    assert_eq!(write(&mut queue, 17, 1, 3), 0, "it moves the area by two blocks");
+    assert_eq!(attributes(&mut queue).1, 2);
+    assert_eq!(write(&mut queue, 1, 1, 4), 0x41BC, "before the write pointer");
+    assert_eq!(write(&mut queue, 34, 1, 4), 0x41BC, "beyond what moves the area");
+    let mut commit = |queue: &mut Queue, last: u64| {
+        queue.call(Command::range(0x79, 1, last, 1).dword(13, COMMIT), None, 0).status
+    };
+    assert_eq!(commit(&mut queue, 18), 0x4002, "beyond the area");
+    assert_eq!(commit(&mut queue, ZONE + 1), INVALID_OPERATION, "a zone without one");
+    assert_eq!(commit(&mut queue, 15), 0);
+    assert_eq!(attributes(&mut queue), (1 << 3, 16));
+    assert_eq!(queue.call(append(0, 1), Some(vec![0; BLOCK]), 0).status, INVALID_OPERATION);
+    assert_eq!(manage(&mut queue, 0, FINISH), 0);
+    assert_eq!(attributes(&mut queue).0, 0, "a full zone has no area");
+    let read = queue.call(Command::range(2, 1, 0, 18), None, 18 * BLOCK).ok();
+    let fills: Vec<u8> = read.chunks(BLOCK).map(|block| block[0]).collect();
+    assert_eq!(fills, [[2; 9].as_slice(), &[1; 7], &[0, 3]].concat());
+    server.stop();
 }
 
 #[test]

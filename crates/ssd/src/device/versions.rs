@@ -21,6 +21,14 @@ impl FlashBackEnd {
         true
     }
 
+    /// Fills the page buffer with `versions`; with zeros if there are none.
+    pub(crate) fn load_versions(&mut self, versions: &[u64]) {
+        match versions.len() == self.page.len() {
+            true => self.page.copy_from_slice(versions),
+            false => self.page.fill(0),
+        }
+    }
+
     /// Fills the page buffer with the versions of `unit`; where it is `partial`, over those of the
     /// recorded read of the rest.
     pub(super) fn load_unit(&mut self, unit: &PartialUnit, partial: bool) {

@@ -1,5 +1,6 @@
 //! The parameters of kind `zns-ssd`, and how one is built from them.
 
+use super::random_area::RandomPages;
 use super::stripe::Stripe;
 use super::translation::{ActionTimes, ZnsSsd, ZoneTranslation};
 use super::zone::{STATISTIC_NAMES, Zones};
@@ -9,7 +10,7 @@ use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::zone_table::{ZONE_SECTORS, ZoneLimits};
-use hybridsim_engine::{ComponentInfo, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{ComponentInfo, RandomWriteAreas, SECTOR_BYTES, SimDuration};
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::geometry::Geometry;
 use hybridsim_flash::timing::TIMES;
@@ -63,6 +64,17 @@ hybridsim_config::params! {
         max_active_zones: Option<u32> = ZONES, optional,
             "Most zones that are open or closed (partly written) at a time; writes to other zones \
              fail. Without it there is no limit.";
+        zrwa_size: Option<u64> = Kind::Bytes, optional,
+            "Size of a random write area (ZRWA), in whole pages. A zone that is opened with one \
+             takes writes in any order from its write pointer on, also of what is written, in the \
+             memory of the device, which survives power failures; the pages that the write pointer \
+             passes are programmed. Without it zones have none.";
+        zrwa_granularity: Option<u64> = Kind::Bytes, optional
+            needs &[Needs::given("zrwa_size")],
+            "Steps in which the write pointer of a zone with a random write area moves \
+             (ZRWAFG); page_size when absent.";
+        zrwa_zones: Option<u32> = ZONES, optional needs &[Needs::given("zrwa_size")],
+            "Most zones with a random write area at a time; max_active_zones when absent.";
         stripe_pages: u32 = Kind::Count { min: 1, max: 65_536 }, default "1",
             "Consecutive pages of a zone in one block, before it continues on the next plane.";
         erase: Erased = Kind::Choice(Erased::NAMES), default "reset",
@@ -156,14 +168,44 @@ impl Sizes {
     }
 }
 
-fn limits(params: &ZnsParams, capacity: u32) -> Result<ZoneLimits, Vec<Problem>> {
+/// The random write areas, in pages.
+fn random_areas(
+    params: &ZnsParams,
+    page: u64,
+    capacity: u32,
+) -> Result<Option<RandomWriteAreas>, Vec<Problem>> {
+    let Some(size) = params.zrwa_size else { return Ok(None) };
+    let granularity = params.zrwa_granularity.unwrap_or(page);
+    let mut problems = Vec::new();
+    for (key, bytes, unit) in [
+        ("zrwa_granularity", granularity, ("page_size", page)),
+        ("zrwa_size", size, ("zrwa_granularity", granularity)),
+    ] {
+        if bytes == 0 || unit.1 == 0 || !bytes.is_multiple_of(unit.1) {
+            let message = format!("{bytes} bytes: must be a multiple of {} ({})", unit.0, unit.1);
+            problems.push(Problem::new(key, message));
+        }
+    }
+    if size / page > capacity.into() {
+        problems.push(Problem::new("zrwa_size", "must be at most zone_capacity"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let zones_max = params.zrwa_zones.or(params.max_active_zones).unwrap_or(u32::MAX);
+    let [size, granularity] = [size, granularity].map(|bytes| (bytes / page) as u32);
+    Ok(Some(RandomWriteAreas { size, granularity, zones_max }))
+}
+
+fn limits(params: &ZnsParams, page: u64, capacity: u32) -> Result<ZoneLimits, Vec<Problem>> {
     let of = |limit: Option<u32>| limit.unwrap_or(u32::MAX);
     let (open_max, active_max) = (of(params.max_open_zones), of(params.max_active_zones));
     if params.max_open_zones.is_some() && open_max > active_max {
         let message = "must be at most max_active_zones, as open zones are active";
         return Err(vec![Problem::new("max_open_zones", message)]);
     }
-    Ok(ZoneLimits { capacity, open_max, active_max })
+    let random = random_areas(params, page, capacity)?;
+    Ok(ZoneLimits { capacity, open_max, active_max, random })
 }
 
 /// Builds the concrete type.
@@ -175,7 +217,7 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
     let drive = &params.drive;
     check_memory("blocks_per_plane", params.table_bytes())?;
     let Sizes { geometry, capacity_pages, zone_sectors, zones, .. } = Sizes::new(&params)?;
-    let limits = limits(&params, capacity_pages)?;
+    let limits = limits(&params, geometry.page_bytes().into(), capacity_pages)?;
     let (geometry, bad) = drive.without_factory_bad(input, geometry)?;
     let stripe = Stripe::new(geometry, params.stripe_pages, capacity_pages);
     check_holds(&stripe, zones)?;
@@ -196,6 +238,7 @@ pub fn build_zns(input: &BuildInput<'_>) -> Result<ZnsSsd, Vec<Problem>> {
     let translation = ZoneTranslation {
         zones: Zones::new(zones, limits),
         stripe,
+        random: RandomPages::default(),
         back_end,
         times: ActionTimes {
             append: params.append_time,

@@ -1,6 +1,7 @@
 //! The translation of kind `zns-ssd`: checks requests against the state of their zone and places
 //! pages on the flash.
 
+use super::random_area::RandomPages;
 use super::stripe::Stripe;
 use super::zone::{Statistic, Zone, Zones};
 use super::{NO_OWNER, NONE};
@@ -79,6 +80,7 @@ pub struct Refresh {
 pub struct ZoneTranslation {
     pub(super) zones: Zones,
     pub(super) stripe: Stripe,
+    pub(super) random: RandomPages,
     pub(super) back_end: FlashBackEnd,
     pub(super) times: ActionTimes,
     /// Address stride of zones in sectors.
@@ -104,7 +106,7 @@ impl ZoneTranslation {
     }
 
     /// The zone and the page in it of a sector, where it begins a page.
-    fn place(&self, lba: Lba) -> Result<(u32, u32), ZoneStatus> {
+    pub(super) fn place(&self, lba: Lba) -> Result<(u32, u32), ZoneStatus> {
         let (zone, within) = (lba.0 / self.zone_sectors, lba.0 % self.zone_sectors);
         if zone >= u64::from(self.zones.len()) || !within.is_multiple_of(self.sectors_per_page()) {
             return Err(ZoneStatus::InvalidField);
@@ -139,7 +141,12 @@ impl ZoneTranslation {
     }
 
     /// Opens a zone, and gives an empty one its flash: records the erases of what is left on it.
-    fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), ZoneStatus> {
+    pub(super) fn open(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        zone: u32,
+        explicitly: bool,
+    ) -> Result<(), ZoneStatus> {
         self.zones.table().check_open(zone)?;
         self.abandon_refresh(zone);
         if self.zones.get(zone).group == NONE {
@@ -163,7 +170,7 @@ impl ZoneTranslation {
     }
 
     /// Reports the number of open zones if it is not `before`.
-    fn report_open(&self, ctx: &mut Ctx<'_>, before: usize) {
+    pub(super) fn report_open(&self, ctx: &mut Ctx<'_>, before: usize) {
         let open = self.zones.open_count();
         if open != before {
             ctx.emit(Statistic::Open.event(open as u64));
@@ -210,15 +217,21 @@ impl ZoneTranslation {
         let per_page = self.sectors_per_page();
         for part in split(request, per_page as u32) {
             self.back_end.flash.clear();
-            let lba = Lba(u64::from(part.lpn.0) * per_page);
-            let found = self.place(lba).ok().and_then(|(zone, page)| {
-                let Zone { group, written, .. } = self.zones.get(zone);
-                (page < written).then(|| self.stripe.page(group, page))
+            let place = self.place(Lba(u64::from(part.lpn.0) * per_page)).ok();
+            let waiting = place.and_then(|(zone, page)| self.random.get(zone, page));
+            let found = place.filter(|_| waiting.is_none()).and_then(|(zone, page)| {
+                let Zone { group, written, programmed, .. } = self.zones.get(zone);
+                (page < written.min(programmed)).then(|| self.stripe.page(group, page))
             });
             if let Some(page) = found {
                 self.back_end.flash.host_read(page, After::NOTHING);
             }
-            unwritten += u32::from(!self.back_end.execute_read(ctx, request, &part));
+            let holds_data = self.back_end.execute_read(ctx, request, &part);
+            unwritten += u32::from(!holds_data && waiting.is_none());
+            if let Some(versions) = waiting.and_then(|it| it.get(part.range())) {
+                let into = ctx.data().versions_mut(request.data.skip(part.skip), part.sectors);
+                into.iter_mut().zip(versions).for_each(|(into, version)| *into = *version);
+            }
         }
         if unwritten > 0 {
             ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
@@ -234,6 +247,9 @@ impl ZoneTranslation {
         }
         let pages = (u64::from(request.sectors) / per_page) as u32;
         let is_append = request.flags.contains(Flags::APPEND);
+        if is_append && self.zones.get(zone).is_random {
+            return Err(ZoneStatus::InvalidOperation);
+        }
         let first = if is_append && named == 0 { self.zones.get(zone).written } else { named };
         self.zones.table().check_write(zone, first, pages)?;
         if self.has_operation(zone) {
@@ -252,8 +268,12 @@ impl ZoneTranslation {
         let lba = u64::from(zone) * self.zone_sectors + u64::from(first) * u64::from(per_page);
         ctx.check_append(request.lba, Lba(lba));
         self.open(ctx, zone, false)?;
-        let group = self.zones.get(zone).group;
+        let Zone { group, is_random, .. } = self.zones.get(zone);
         self.back_end.begin(ctx, request);
+        if is_random {
+            self.write_random(ctx, request, (zone, first, pages));
+            return Ok(());
+        }
         if request.flags.contains(Flags::APPEND) {
             self.back_end.timing.work(self.times.append, LatencyPhase::Overhead);
         }
@@ -276,9 +296,22 @@ impl ZoneTranslation {
     }
 
     fn manage(&mut self, ctx: &mut Ctx<'_>, request: &Request, action: ZoneAction) -> Outcome {
+        if action == ZoneAction::Commit {
+            return match self.commit(ctx, request) {
+                Ok(scheduled) => Outcome::Scheduled(scheduled),
+                Err(status) => self.refuse(ctx, status),
+            };
+        }
         let done = self.whole_zone(request).and_then(|zone| match action {
             ZoneAction::Open => {
+                let is_random = request.flags.contains(Flags::RANDOM_WRITE_AREA);
+                if is_random {
+                    self.zones.table().check_open_random(zone)?;
+                }
                 self.open(ctx, zone, true)?;
+                if is_random {
+                    self.zones.give_area(zone);
+                }
                 Ok(self.command(ctx, self.times.open))
             }
             ZoneAction::Close => {
@@ -289,6 +322,7 @@ impl ZoneTranslation {
             }
             ZoneAction::Reset => self.reset(ctx, zone),
             ZoneAction::Finish => self.finish(ctx, zone),
+            ZoneAction::Commit => Err(ZoneStatus::InvalidOperation),
         });
         done.unwrap_or_else(|status| self.refuse(ctx, status))
     }
@@ -313,6 +347,7 @@ impl ZoneTranslation {
     fn reset(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, ZoneStatus> {
         let before = self.zones.open_count();
         let reset = self.zones.reset(zone)?;
+        self.random.discard(zone);
         self.abandon_refresh(zone);
         let Zone { group, written, .. } = reset;
         self.report_open(ctx, before);
@@ -341,7 +376,11 @@ impl ZoneTranslation {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> Result<Outcome, ZoneStatus> {
         let before = self.zones.open_count();
-        let pads = self.zones.finish(zone)?;
+        let area_end = self.random.end(zone);
+        if let Some(end) = area_end {
+            self.zones.count_written(zone, end);
+        }
+        let pads = self.zones.finish(zone)? || area_end.is_some();
         self.abandon_refresh(zone);
         self.report_open(ctx, before);
         match pads {
@@ -409,14 +448,22 @@ impl ZoneTranslation {
 
     /// Pads a stripe of a zone, `stripe_pages` on each plane. Returns whether more follow.
     fn pad(&mut self, ctx: &mut Ctx<'_>, zone: u32) -> bool {
-        let Zone { group, programmed, .. } = self.zones.get(zone);
+        let Zone { programmed, .. } = self.zones.get(zone);
         let step = self.stripe.geometry.planes() * self.stripe.pages;
         let end = self.zones.capacity_pages().min((programmed / step + 1) * step);
+        let mut with_data = 0;
         for index in programmed..end {
-            let page = self.stripe.page(group, index);
-            self.back_end.flash.program(page, NO_OWNER, Cause::Padding, After::NOTHING);
+            if self.program_page(zone, index) {
+                // The back end has the versions of one page.
+                with_data += 1;
+                self.back_end.execute_all(ctx);
+                self.back_end.flash.clear();
+            }
         }
-        ctx.emit(Statistic::Padding.event(u64::from(end - programmed)));
+        if with_data > 0 {
+            ctx.emit(FlashEvent::HostWrite { sectors: 0, pages: with_data });
+        }
+        ctx.emit(Statistic::Padding.event(u64::from(end - programmed - with_data)));
         self.zones.pad(zone, end - programmed);
         end < self.zones.capacity_pages()
     }
@@ -534,6 +581,9 @@ impl Recovery for ZoneTranslation {
         let place = self.place(Lba(sector / per_page * per_page));
         let Ok((zone, page)) = place else { return };
         let Zone { group, written, .. } = self.zones.get(zone);
+        if self.random.restore_sector((zone, page), sector % per_page, version) {
+            return;
+        }
         if page < written {
             self.back_end.set_version(self.stripe.page(group, page), sector, version);
         }
@@ -544,14 +594,21 @@ impl SavedState for ZoneTranslation {
     fn save(&self, to: &mut Saver) {
         self.back_end.save(to);
         to.put(&self.zones.state());
-        to.put(&(&self.free, self.refresh));
+        to.put(&(&self.free, self.refresh, &self.random));
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.back_end.restore(from)?;
         let groups = self.stripe.groups();
         self.zones.restore(from, groups).map_err(StateError)?;
-        let (free, refresh): (VecDeque<u32>, Option<Refresh>) = from.take()?;
+        let (free, refresh, random): (VecDeque<u32>, Option<Refresh>, RandomPages) = from.take()?;
+        random.check(self.sectors_per_page(), |zone, page| {
+            let exists = zone < self.zones.len() && page < self.zones.capacity_pages();
+            exists && {
+                let Zone { state, written, is_random, .. } = self.zones.get(zone);
+                state == ZoneState::Full || (is_random && page >= written)
+            }
+        })?;
         restore::check(free.iter().all(|group| *group < groups), "a free group does not exist")?;
         let mut owned: Vec<u32> = free.iter().copied().collect();
         owned.extend((0..self.zones.len()).map(|zone| self.zones.get(zone).group));
@@ -563,7 +620,7 @@ impl SavedState for ZoneTranslation {
             it.zone < self.zones.len() && it.to < groups && self.zones.get(it.zone).group != NONE
         });
         restore::check(moves, "data of a zone without flash are being moved")?;
-        (self.free, self.refresh) = (free, refresh);
+        (self.free, self.refresh, self.random) = (free, refresh, random);
         Ok(())
     }
 }

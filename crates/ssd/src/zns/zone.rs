@@ -10,8 +10,10 @@ hybridsim_engine::statistics! {
     enum Statistic after ZoneStatus::NAMES {
         /// The device closes a zone, so that it can open another.
         ImplicitClose = "implicitly_closed_zones",
-        /// Pages programmed to finish a zone.
+        /// Pages programmed to finish a zone, or where a random write area was not written.
         Padding = "padding_pages",
+        /// Pages written again in a random write area.
+        Overwritten = "overwritten_pages",
         /// Zones open from now on.
         Open = "open_zones",
     }
@@ -36,6 +38,8 @@ pub struct Zone {
     pub group: u32,
     /// Pages written by the host: the write pointer, until the zone is finished.
     pub written: u32,
+    /// Whether it has a random write area.
+    pub is_random: bool,
     /// Pages programmed, padding included.
     pub programmed: u32,
 }
@@ -67,9 +71,9 @@ impl Zones {
     }
 
     pub fn get(&self, zone: u32) -> Zone {
-        let zone_table::Zone { state, written, .. } = *self.table.get(zone);
+        let zone_table::Zone { state, written, is_random, .. } = *self.table.get(zone);
         let ZoneFlash { group, programmed } = self.flash[zone as usize];
-        Zone { state, group, written, programmed }
+        Zone { state, group, written, is_random, programmed }
     }
 
     pub fn open_count(&self) -> usize {
@@ -83,6 +87,18 @@ impl Zones {
     /// As [`ZoneTable::open`].
     pub fn open(&mut self, zone: u32, explicitly: bool) -> Result<bool, ZoneStatus> {
         self.table.open(zone, explicitly)
+    }
+
+    /// As [`ZoneTable::give_area`].
+    pub fn give_area(&mut self, zone: u32) {
+        self.table.give_area(zone);
+    }
+
+    /// What the random write area of a zone holds before page `end` counts as written, although it
+    /// is not programmed yet.
+    pub fn count_written(&mut self, zone: u32, end: u32) {
+        let pages = end.saturating_sub(self.table.get(zone).written);
+        self.table.advance(zone, pages);
     }
 
     pub fn assign(&mut self, zone: u32, group: u32) {
@@ -149,7 +165,9 @@ impl Zones {
             return Err("its zones have other flash".to_owned());
         }
         let wrong = |(zone, it): (u32, &ZoneFlash)| {
-            self.table.get(zone).written > it.programmed
+            let of = self.table.get(zone);
+            // A random write area of a zone that is finished need not be programmed yet.
+            (of.written > it.programmed && of.state != ZoneState::Full)
                 || it.programmed > self.capacity_pages()
                 || (it.group != NONE && it.group >= groups)
                 || (it.programmed > 0 && it.group == NONE)
@@ -169,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_power_failure_frees_the_groups_of_zones_without_data() {
-        let mut zones = Zones::new(5, ZoneLimits { capacity: 10, open_max: 3, active_max: 4 });
+        let mut zones =
+            Zones::new(5, ZoneLimits { random: None, capacity: 10, open_max: 3, active_max: 4 });
         for (zone, pages) in [(0, 4), (1, 0), (2, 10), (3, 0)] {
             zones.open(zone, true).expect("there is room");
             zones.assign(zone, zone + 7);
@@ -182,7 +201,7 @@ mod tests {
 
     #[test]
     fn pages_without_a_group_are_not_restored() {
-        let limits = ZoneLimits { capacity: 10, open_max: 3, active_max: 4 };
+        let limits = ZoneLimits { random: None, capacity: 10, open_max: 3, active_max: 4 };
         let mut zones = Zones::new(2, limits);
         zones.open(0, true).expect("there is room");
         zones.assign(0, 1);

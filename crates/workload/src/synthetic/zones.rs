@@ -27,7 +27,11 @@ struct Plan {
     read_block: u32,
     depth: u32,
     pause: SimDuration,
-    append: bool,
+    flags: Flags,
+    /// Whether zones are opened with a random write area.
+    random: bool,
+    /// Share of the blocks that are written twice.
+    again: f64,
     open: bool,
     finish: bool,
     requests: u64,
@@ -41,9 +45,14 @@ struct Active {
     /// Sectors of writes that have been issued.
     issued: u64,
     outstanding: u32,
+    /// Whether the block before the last one issued is written again.
+    again: bool,
     /// Next step, once nothing is outstanding.
     then: Then,
 }
+
+const FRESH: Active =
+    Active { zone: 0, issued: 0, outstanding: 0, again: false, then: Then::Reset };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
@@ -91,7 +100,7 @@ impl Zones {
     fn advance(&mut self, at: usize, now: SimTime) {
         let plan = self.plan;
         loop {
-            let Active { zone, issued, outstanding, then } = self.active[at];
+            let Active { zone, issued, outstanding, then, .. } = self.active[at];
             let lba = Lba(self.lba(zone));
             let manage = |action| Request::new(Op::Zone(action), lba, plan.zone_sectors as u32);
             let request = match then {
@@ -100,17 +109,29 @@ impl Zones {
                         return;
                     }
                     self.active[at].then = Then::Leave;
-                    if !plan.finish {
-                        continue;
+                    match (plan.finish, plan.random) {
+                        (true, _) => manage(ZoneAction::Finish),
+                        (false, true) => manage(ZoneAction::Commit).part(0, plan.fill as u32, lba),
+                        (false, false) => continue,
                     }
-                    manage(ZoneAction::Finish)
                 }
                 Then::Write if outstanding == plan.depth => return,
                 Then::Write => {
-                    let sectors = (plan.fill - issued).min(u64::from(plan.block)) as u32;
-                    self.active[at].issued += u64::from(sectors);
-                    let flags = if plan.append { Flags::APPEND } else { Flags::NONE };
-                    Request { flags, ..Request::new(Op::Write, lba.offset(issued), sectors) }
+                    let block = u64::from(plan.block);
+                    let first = match std::mem::take(&mut self.active[at].again) {
+                        true => issued - 2 * block,
+                        false => {
+                            let next = issued + block.min(plan.fill - issued);
+                            let two = next >= 2 * block && next < plan.fill;
+                            self.active[at].again =
+                                plan.again > 0.0 && two && self.stream.chance(plan.again);
+                            self.active[at].issued = next;
+                            issued
+                        }
+                    };
+                    let sectors = (plan.fill - first).min(block) as u32;
+                    let flags = plan.flags;
+                    Request { flags, ..Request::new(Op::Write, lba.offset(first), sectors) }
                 }
                 _ if outstanding > 0 => return,
                 Then::Reset => {
@@ -123,7 +144,8 @@ impl Zones {
                 }
                 Then::Open => {
                     self.active[at].then = Then::Write;
-                    manage(ZoneAction::Open)
+                    let flags = if plan.random { Flags::RANDOM_WRITE_AREA } else { Flags::NONE };
+                    Request { flags, ..manage(ZoneAction::Open) }
                 }
                 Then::Leave => {
                     if !self.leave(at, now) {
@@ -171,7 +193,7 @@ impl Zones {
         };
         let zone = zone.expect("the zone just left is one");
         self.dirty -= usize::from(self.written[zone as usize] > 0);
-        self.active[at] = Active { zone, issued: 0, outstanding: 0, then: Then::Reset };
+        self.active[at] = Active { zone, ..FRESH };
         true
     }
 
@@ -246,12 +268,12 @@ impl Source for Zones {
 }
 
 const ZONES_MAX: u64 = 1 << 20;
-/// Appends outstanding, which memory holds from the start.
+/// Writes outstanding, which memory holds from the start.
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
 hybridsim_config::choices! {
     /// Command by which zones are written.
-    enum WriteBy { Write = "write", Append = "append" }
+    enum WriteBy { Write = "write", Append = "append", Random = "zrwa" }
 }
 
 hybridsim_config::params! {
@@ -299,10 +321,16 @@ hybridsim_config::params! {
         block: u64 = Kind::Bytes, default "\"4KiB\"", "Bytes of a write.";
         write: WriteBy = Kind::Choice(WriteBy::NAMES), default "\"write\"",
             "Writes name the sector of the write pointer, so that one is outstanding for a zone. \
-             Appends name the sector they are expected at, and several may be outstanding.";
+             Appends name the sector they are expected at, and several may be outstanding. With \
+             `zrwa` a zone is opened with a random write area, so that several writes may be \
+             outstanding, and its end is committed.";
         depth: u32 = Kind::Count { min: 1, max: 65_536 }, default "1"
-            needs &[Needs::Is("write", &["append"])],
-            "Appends outstanding for each active zone.";
+            needs &[Needs::Is("write", &["append", "zrwa"])],
+            "Writes outstanding for each active zone.";
+        again: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "0.0"
+            needs &[Needs::Is("write", &["zrwa"])],
+            "Share of the blocks that are written twice in the random write area, as partial \
+             parities and metadata are: the second time after the next block.";
     }
 }
 
@@ -312,7 +340,7 @@ fn plan(params: &Parameters, region: Region, problems: &mut Vec<Problem>) -> Pla
         u64::from(sectors_of("zone_capacity", capacity, problems))
     });
     let writes = &params.writes;
-    let append = writes.write == WriteBy::Append;
+    let random = writes.write == WriteBy::Random;
     let block = sectors_of("block", writes.block, problems);
     let wanted = (capacity as f64 * params.fill) as u64;
     let blocks = (wanted / u64::from(block)).max(1) * u64::from(block);
@@ -334,6 +362,11 @@ fn plan(params: &Parameters, region: Region, problems: &mut Vec<Problem>) -> Pla
             }
         }
     }
+    if random && params.fill < 1.0 && !params.finish {
+        let message = "the end of a zone that is left with a random write area is in no step of \
+                       its write pointer: use `fill = 1` or `finish`";
+        problems.push(Problem::new("fill", message));
+    }
     if params.requests.is_none() && params.duration.is_none() {
         problems.push(Problem::new("requests", "give `requests` or `duration`"));
     }
@@ -344,10 +377,12 @@ fn plan(params: &Parameters, region: Region, problems: &mut Vec<Problem>) -> Pla
         capacity,
         block,
         read_block: sectors_of("read_block", params.read_block, problems),
-        depth: if append { writes.depth } else { 1 },
+        depth: if writes.write == WriteBy::Write { 1 } else { writes.depth },
         pause: params.pause,
-        append,
-        open: params.open,
+        flags: if writes.write == WriteBy::Append { Flags::APPEND } else { Flags::NONE },
+        random,
+        again: writes.again,
+        open: params.open || random,
         finish: params.finish,
         requests: params.requests.unwrap_or(u64::MAX),
         until: params.duration.map_or(SimTime::NEVER, |it| SimTime::ZERO + it),
@@ -392,7 +427,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
         }
     }
     if active * u64::from(plan.depth) > OUTSTANDING_MAX {
-        let message = format!("active * depth is above {OUTSTANDING_MAX} appends outstanding");
+        let message = format!("active * depth is above {OUTSTANDING_MAX} writes outstanding");
         problems.push(Problem::new("depth", message));
     }
     if active == 0 && (readers == 0 || filled == 0) {
@@ -415,7 +450,7 @@ fn build(input: &GeneratorInput<'_>) -> Built<dyn Source> {
         let from = if plan.fill == 0 { inactive.len() - dirty } else { 0 };
         let Some(zone) = inactive.remove(from) else { break };
         dirty -= usize::from(written[zone as usize] > 0);
-        first.push(Active { zone, issued: 0, outstanding: 0, then: Then::Reset });
+        first.push(Active { zone, ..FRESH });
     }
     let mut source = Zones {
         plan,
@@ -566,6 +601,38 @@ mod tests {
         rejects("fill = 0.0\nfilled = 2\nfinish = true", "finish");
         rejects("active = 8\nwrite = \"append\"\ndepth = 65536\nfilled = 9", "filled");
         rejects("active = 9", "active");
+        rejects("write = \"zrwa\"\nfill = 0.5", "fill");
+    }
+
+    #[test]
+    fn blocks_are_written_again_in_a_random_write_area_that_is_committed() {
+        let all = play(
+            "requests = 400\nzone_size = \"64KiB\"\nblock = \"8KiB\"\nwrite = \"zrwa\"\n\
+             depth = 3\nagain = 0.5",
+        );
+        let mut ends = [0; 8];
+        let mut again = 0;
+        for (request, outstanding) in &all {
+            let (zone, within) = ((request.lba.0 / ZONE) as usize, request.lba.0 % ZONE);
+            assert!(*outstanding <= 3);
+            match request.op {
+                Op::Zone(ZoneAction::Open) => {
+                    assert!(request.flags.contains(Flags::RANDOM_WRITE_AREA));
+                }
+                Op::Write if within == ends[zone] => ends[zone] += u64::from(request.sectors),
+                Op::Write => {
+                    assert_eq!(within, ends[zone] - 32, "the block before the last one");
+                    again += 1;
+                }
+                Op::Zone(ZoneAction::Commit) => {
+                    assert_eq!((within, request.sectors, ends[zone]), (0, ZONE as u32, ZONE));
+                }
+                Op::Zone(ZoneAction::Reset) => ends[zone] = 0,
+                op => panic!("{op:?}"),
+            }
+        }
+        assert!((60..140).contains(&again), "half of the blocks but the first and last: {again}");
+        assert!(all.iter().any(|it| it.0.op == Op::Zone(ZoneAction::Commit)));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 /// The error of a word that names no operation.
 const OPERATIONS: &str = "is none of read, write, trim, flush, zone_reset, zone_finish, \
-                          zone_open and zone_close";
+                          zone_open, zone_close and zone_commit";
 
 struct Csv;
 

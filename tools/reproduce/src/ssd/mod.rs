@@ -14,6 +14,7 @@ mod saturated;
 mod separating;
 mod slc_cache;
 mod tables;
+mod wear_levelling;
 mod zns;
 
 use super::Experiment;
@@ -21,6 +22,7 @@ use hybridsim_report::study::Curve;
 
 pub const EXPERIMENTS: &[Experiment] = &[
     saturated::EXPERIMENT,
+    wear_levelling::EXPERIMENT,
     separating::P5520,
     separating::LEFT_OUT,
     offered::CM7R,

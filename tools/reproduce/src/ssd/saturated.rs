@@ -25,6 +25,15 @@ impl Tables {
             course: tables::read(runner, "timecourse")?,
         })
     }
+
+    /// The rate of `device` in its first run under `words` over the data written: drive writes and
+    /// MB/s. Empty if there is no such run.
+    pub fn course_of(&self, device: &str, words: &str) -> Vec<(f64, f64)> {
+        let of = |row: &&tables::Course| row.device == device && row.workload == words;
+        let run = self.course.iter().find(of).map(|row| &row.run);
+        let points = self.course.iter().filter(of).filter(|row| Some(&row.run) == run);
+        points.map(|row| (row.drive_writes, row.host_mb_s)).collect()
+    }
 }
 
 /// A load that was measured: in words, what it is, for how many drive writes, and a figure.
@@ -196,17 +205,17 @@ pub(super) fn course_plots(
 ) {
     for words in wanted {
         let Some(at) = series.iter().position(|one| one.words == *words) else { continue };
-        let of = |row: &&tables::Course| row.device == device && row.workload == *words;
-        let Some(run) = tables.course.iter().find(of).map(|row| &row.run) else { continue };
-        let points = tables.course.iter().filter(of).filter(|row| row.run == *run);
-        let measured = points.map(|row| (row.drive_writes, row.host_mb_s)).collect();
+        let measured = tables.course_of(device, words);
+        if measured.is_empty() {
+            continue;
+        }
         let curves = compared(outcomes[at].course.clone(), measured);
         findings.plot("ssd/course", &[("device", &device), ("words", words)], curves);
     }
 }
 
 const MAX: &str = "Micron 7450 MAX 800GB";
-const PRO: &str = "Micron 7450 PRO 960GB";
+pub(super) const PRO: &str = "Micron 7450 PRO 960GB";
 const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
 /// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of
 /// blocks valid.
@@ -253,6 +262,11 @@ pub(super) fn fitted_max(
         host_mb_s: at_range(&tables.fill, MAX, "host write", range),
     };
     fit::to_fills(runner, MAX, SaturatedDrive { block_gib, ..start }, &FITTED_RANGES.map(fill))
+}
+
+/// The 7450 PRO: the hardware of the MAX with another exported capacity.
+pub(super) const fn pro(max: &SaturatedDrive) -> SaturatedDrive {
+    SaturatedDrive { user_gib: 894.25, ..*max }
 }
 
 /// The `metric` of uniform writes to a share `range` of `device`.
@@ -340,8 +354,7 @@ fn micron_7450(runner: &Runner) -> Result<Findings, ExperimentError> {
         100.0 * (counter - 1.0)
     )));
     fills(runner, &mut findings, (MAX, &max, counter), &tables.fill)?;
-    // The MAX and the PRO are one piece of hardware, with another exported capacity.
-    let pro = SaturatedDrive { user_gib: 894.25, ..max };
+    let pro = pro(&max);
     fills(runner, &mut findings, (PRO, &pro, counter), &tables.fill)?;
     let is_uniform = |one: &LoadSeries| one.load == Load::Uniform;
     for (name, drive) in [(MAX, &max), (PRO, &pro)] {
