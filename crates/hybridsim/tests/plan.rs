@@ -101,6 +101,23 @@ fn costs_and_rated_life_follow_from_the_prices() {
 }
 
 #[test]
+fn write_amplification_of_a_coarse_mapping_unit_counts_bytes() {
+    let folder = folder();
+    let drive = "kind = \"ssd\"\nchannels = 2\nblocks_per_plane = 64\npages_per_block = 32\n\
+                 page_size = \"16KiB\"\nread_time = \"40us\"\nprogram_time = \"500us\"\n\
+                 erase_time = \"3ms\"\nover_provisioning = 1.0\n";
+    fs::write(folder.path().join("coarse.toml"), drive).expect("writable");
+    let prices = PRICES.replace("\"sata-ssd\"", "\"./coarse.toml\"");
+    fs::write(folder.path().join("prices.toml"), prices).expect("writable");
+    let plan = document(&plan(folder.path(), &["--json", "--caches", "dm-cache"]));
+    let systems = plan["systems"].as_array().expect("systems");
+    let alone = systems.iter().find(|system| system["name"] == "flash alone");
+    let of_4k = alone.expect("it is simulated")["write_amplification"].as_f64();
+    // Each write of 4 KiB programs a unit of 16 KiB; half of the flash is spare.
+    assert!(of_4k.is_some_and(|it| (4.0..4.8).contains(&it)), "{of_4k:?}");
+}
+
+#[test]
 fn a_warm_up_changes_neither_wear_nor_power() {
     let folder = folder();
     let of = |set: &str| {

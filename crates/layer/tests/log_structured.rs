@@ -312,12 +312,20 @@ fn logs_by_handle_and_cost_benefit_lower_the_write_amplification_of_skewed_write
         machine.run(&mut sums, &mut |_| true).expect("runs");
         1.0 + sums.moved as f64 / sums.requested as f64
     };
-    let [mixed, by_handle, by_benefit] =
-        [("none", "greedy"), ("handle", "greedy"), ("none", "cost-benefit")]
-            .map(|(separate, policy)| measure(separate, policy));
-    println!("mixed {mixed:.3}, by handle {by_handle:.3}, cost-benefit {by_benefit:.3}");
+    let [mixed, by_handle, by_lifetime, by_benefit] = [
+        ("none", "greedy"),
+        ("handle", "greedy"),
+        ("lifetime", "greedy"),
+        ("none", "cost-benefit"),
+    ]
+    .map(|(separate, policy)| measure(separate, policy));
+    println!(
+        "mixed {mixed:.3}, by handle {by_handle:.3}, by lifetime {by_lifetime:.3}, \
+         cost-benefit {by_benefit:.3}"
+    );
     // Moved blocks share a log, so that handles separate new blocks only.
     assert!(by_handle < 0.95 * mixed, "{by_handle} of {mixed}");
+    assert!(by_lifetime < mixed, "{by_lifetime} of {mixed}");
     assert!(by_benefit < 0.7 * mixed, "{by_benefit} of {mixed}");
 }
 
