@@ -90,13 +90,13 @@ impl Zones {
         }
         match action {
             ZoneAction::Open if request.flags.contains(Flags::RANDOM_WRITE_AREA) => {
-                self.table.check_open_random(zone)?;
+                return Err(ZoneStatus::InvalidField);
             }
             ZoneAction::Open => {
                 self.table.open(zone, true)?;
                 marks.was_opened = true;
             }
-            ZoneAction::Commit => self.table.check_commit(zone, 0)?,
+            ZoneAction::Commit => return Err(ZoneStatus::InvalidOperation),
             ZoneAction::Close => self.table.close(zone)?,
             ZoneAction::Reset => {
                 self.table.reset(zone)?;

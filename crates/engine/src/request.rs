@@ -42,7 +42,8 @@ pub enum ZoneAction {
     Open = 6,
     /// Close the zone; its resources for open zones become free.
     Close = 7,
-    /// Move the write pointer of a zone with a random write area to the end of the range.
+    /// Move the write pointer of a zone with a random write area to the end of the range (Flush
+    /// Explicit ZRWA Range).
     Commit = 8,
 }
 

@@ -325,7 +325,7 @@ fn logs_by_handle_and_cost_benefit_lower_the_write_amplification_of_skewed_write
     );
     // Moved blocks share a log, so that handles separate new blocks only.
     assert!(by_handle < 0.95 * mixed, "{by_handle} of {mixed}");
-    assert!(by_lifetime < mixed, "{by_lifetime} of {mixed}");
+    assert!(by_lifetime < 0.95 * mixed, "{by_lifetime} of {mixed}");
     assert!(by_benefit < 0.7 * mixed, "{by_benefit} of {mixed}");
 }
 

@@ -215,7 +215,9 @@ fn random_area(load: &ZonedLoad<'_>, layout: &ZoneLayout) -> Option<Diagnostic> 
     // What is written again is one block behind.
     let blocks = load.count("depth") + 2 * u64::from(load.number("again") > 0.0);
     let needed = load.bytes("block").saturating_mul(blocks);
-    if needed <= bytes.max(load.bytes("block")) {
+    // A single write may move the area by its size.
+    let is_alone = blocks == 1 && needed <= 2 * u64::from(area.size) * SECTOR_BYTES;
+    if needed <= bytes || is_alone {
         return None;
     }
     let message = format!(
@@ -240,8 +242,10 @@ fn limits(
     layout: &ZoneLayout,
 ) -> Vec<Diagnostic> {
     let Some(ZonedLoad { key, settings: first, .. }) = loads.first() else { return Vec::new() };
+    let is_random = |it: &&&ZonedLoad<'_>| it.settings.text("write") == "zrwa";
     let all = |only_open: bool| -> u64 {
-        let counted = loads.iter().filter(|it| !only_open || it.settings.flag("open"));
+        let counted =
+            loads.iter().filter(|it| !only_open || it.settings.flag("open") || is_random(it));
         counted
             .map(|it| match only_open {
                 // A zone that is left while it is partly written stays explicitly open.
@@ -253,6 +257,7 @@ fn limits(
             })
             .sum()
     };
+    let with_area = loads.iter().filter(is_random).map(|it| it.settings.count("active")).sum();
     let partly = first.number("fill") < 1.0 && !first.flag("finish");
     let checks = [
         (
@@ -262,6 +267,10 @@ fn limits(
         (
             ("max_open_zones", layout.open_max),
             (all(true), "explicitly open", "lower `active`, or do without `open`"),
+        ),
+        (
+            ("zrwa_zones", layout.random.map(|area| area.zones_max)),
+            (with_area, "written in random write areas", "lower `active`"),
         ),
     ];
     type Check<'a> = ((&'a str, Option<u32>), (u64, &'a str, &'a str));

@@ -24,7 +24,6 @@ impl SmrDisk {
             // ZBC has no zone append.
             Op::Write if request.flags.contains(Flags::APPEND) => Some(ZoneStatus::InvalidField),
             // Nor random write areas.
-            Op::Zone(ZoneAction::Commit) => Some(ZoneStatus::InvalidOperation),
             Op::Zone(_) if request.flags.contains(Flags::RANDOM_WRITE_AREA) => {
                 Some(ZoneStatus::InvalidField)
             }

@@ -99,7 +99,7 @@ impl LogStructured {
         let head = self.behaviour.cleaning_head;
         while !done.failed()
             && left.1 > 0
-            && let Some((physical, blocks)) = self.append(head, left.1, 0)
+            && let Some((physical, blocks)) = self.append((head, u8::MAX), left.1, 0)
         {
             let from = left.0;
             left = (from + blocks, left.1 - blocks);

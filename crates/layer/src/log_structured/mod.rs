@@ -39,8 +39,8 @@ pub enum Logs {
     One,
     /// By placement handle; handles from the number on count as 0.
     ByHandle(u32),
-    /// So many, each for the lifetimes that its open segment takes: handles are lifetimes, the
-    /// shortest first.
+    /// So many, each for the lifetimes that its open segment takes: handles are lifetimes, 1 the
+    /// shortest; 0 is none.
     ByLifetime(u32),
     /// Hot, warm or cold.
     ByTemperature,
@@ -61,13 +61,16 @@ impl Logs {
         match self {
             Self::One => 0,
             Self::ByLifetime(logs) => {
-                let all = || 0..logs as usize;
-                let longer = all().filter_map(|log| Some((open(log)?, log)));
-                let longer = longer.filter(|(lifetime, _)| *lifetime >= flags.handle());
-                let fits = longer.min().map(|(_, log)| log);
-                let unused = || all().find(|log| open(*log).is_none());
-                let longest = || all().max_by_key(|log| open(*log)).unwrap_or(0);
-                fits.or_else(unused).unwrap_or_else(longest)
+                let (all, lifetime) = (|| 0..logs as usize, flags.handle());
+                let opened = || all().filter_map(|log| Some((open(log)?, log)));
+                let longer = opened().filter(|it| lifetime > 0 && it.0 > lifetime).min();
+                let equal = || opened().find(|it| it.0 == lifetime);
+                // Data without a lifetime join their like at once.
+                let fits = longer.or_else(|| equal().filter(|_| lifetime == 0));
+                let unused = all().find(|log| open(*log).is_none());
+                let of = |it: (u8, usize)| it.1;
+                let last = || equal().or_else(|| opened().max()).map_or(0, of);
+                fits.map(of).or(unused).unwrap_or_else(last)
             }
             Self::ByHandle(handles) => {
                 let handle = u32::from(flags.handle());
@@ -498,9 +501,12 @@ mod tests {
         };
         assert_eq!(log(4, [None; 3]), 0, "a new one");
         assert_eq!(log(2, [Some(4), None, None]), 0, "they are gone before the others");
-        assert_eq!(log(5, [Some(4), None, None]), 1, "they would outlive the others");
-        assert_eq!(log(3, [Some(5), Some(3), None]), 1);
+        assert_eq!(log(4, [Some(4), None, None]), 1, "they may outlive the others");
+        assert_eq!(log(3, [Some(5), Some(3), None]), 0);
         assert_eq!(log(4, [Some(6), Some(3), Some(5)]), 2, "the closest");
-        assert_eq!(log(7, [Some(4), Some(6), Some(5)]), 1, "the longest, if all are open");
+        assert_eq!(log(4, [Some(4), Some(3), Some(2)]), 0, "the same, if all are open");
+        assert_eq!(log(7, [Some(4), Some(6), Some(5)]), 1, "the longest");
+        assert_eq!(log(0, [Some(4), Some(0), None]), 1, "those without a lifetime");
+        assert_eq!(log(0, [Some(4), None, None]), 1);
     }
 }

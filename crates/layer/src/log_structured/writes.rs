@@ -83,14 +83,13 @@ impl LogStructured {
             // A segment that was filled may leave the lifetime to another log.
             let open = |log: usize| (self.heads[log] != NONE).then(|| self.lifetimes[log]);
             let head = self.behaviour.logs.of(request.flags, open);
-            if self.heads[head] == NONE {
-                self.lifetimes[head] = request.flags.handle();
-            }
             if head == self.behaviour.cleaning_head && self.segments.free() == 0 {
                 // The rest of the open segment is for the blocks that are being moved.
                 return false;
             }
-            let Some((physical, count)) = self.append(head, end - next, 1) else {
+            let Some((physical, count)) =
+                self.append((head, request.flags.handle()), end - next, 1)
+            else {
                 return false;
             };
             self.requests[at as usize].next += count;
@@ -108,10 +107,16 @@ impl LogStructured {
     }
 
     /// A place for up to `most` blocks at the end of log `head`, in a new segment if more than
-    /// `keep` are free: the first physical block, and how many.
-    pub(super) fn append(&mut self, head: usize, most: u32, keep: u32) -> Option<(u32, u32)> {
+    /// `keep` are free, which is then for `lifetime`: the first physical block, and how many.
+    pub(super) fn append(
+        &mut self,
+        (head, lifetime): (usize, u8),
+        most: u32,
+        keep: u32,
+    ) -> Option<(u32, u32)> {
         if self.heads[head] == NONE {
             self.heads[head] = self.segments.open(keep)?;
+            self.lifetimes[head] = lifetime;
         }
         let at = self.heads[head];
         let data_blocks = self.shape.data_blocks;

@@ -1,6 +1,6 @@
 //! Requests as policies written in Python see them.
 
-use hybridsim_engine::Flags;
+use hybridsim_engine::{Flags, Op};
 use pyo3::prelude::*;
 
 /// A request. Sectors have 512 bytes.
@@ -74,7 +74,7 @@ impl Request {
     /// True for a zone append.
     #[getter]
     fn is_append(&self) -> bool {
-        self.has(Flags::APPEND)
+        self.request.op == Op::Write && self.has(Flags::APPEND)
     }
 
     fn __repr__(&self) -> String {

@@ -7,7 +7,7 @@ use super::queue::{CAPSULE_BYTES_MAX, Queue, TRANSFER_BYTES_MAX, TRANSFER_SHIFT}
 use super::status::{Done, Outcome, Status};
 use super::subsystem::Namespace;
 use super::{discovery, pdu};
-use hybridsim_engine::SECTOR_BYTES;
+use hybridsim_engine::{RandomWriteAreas, SECTOR_BYTES};
 
 const PAGE_BYTES: usize = 4096;
 /// Identifiers of I/O command sets.
@@ -175,11 +175,13 @@ fn specific(of: &Namespace, set: u8) -> Page {
     // Reads may cross the boundaries of zones.
     page.u16(2, 1).u32(4, limit(zones.layout.active_max)).u32(8, limit(zones.layout.open_max));
     page.u64(2816, zones.layout.size >> of.shift);
-    if let Some(area) = zones.layout.random {
-        let blocks = |sectors: u32| u16::try_from(sectors >> of.shift).unwrap_or(u16::MAX);
+    let blocks = |sectors: u32| u16::try_from(sectors >> of.shift).ok();
+    let sizes = |it: RandomWriteAreas| Some((it, blocks(it.granularity)?, blocks(it.size)?));
+    // Areas that the fields cannot describe are not reported.
+    if let Some((area, granularity, size)) = zones.layout.random.and_then(sizes) {
         // With explicit commits.
         page.u16(2, 0b11).u32(44, area.zones_max.min(zones.layout.zones as u32));
-        page.u16(48, blocks(area.granularity)).u16(50, blocks(area.size)).u8(52, 1);
+        page.u16(48, granularity).u16(50, size).u8(52, 1);
     }
     page
 }

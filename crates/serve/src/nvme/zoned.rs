@@ -11,7 +11,7 @@ use super::status::{Done, Outcome, Status};
 use super::subsystem::Namespace;
 use crate::drive::Kind;
 use crate::server::Server;
-use hybridsim_engine::{Flags, ZoneAction, ZoneInfo, ZoneLayout, ZoneState};
+use hybridsim_engine::{Flags, RandomWriteAreas, ZoneAction, ZoneInfo, ZoneLayout, ZoneState};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tokio::sync::Notify;
@@ -170,6 +170,12 @@ impl Zones {
         }
     }
 
+    /// Whether fewer zones have a random write area than may.
+    fn has_areas(&self, server: &Server, areas: RandomWriteAreas) -> bool {
+        let random = (0..self.layout.zones).filter(|zone| self.info(server, *zone).is_random);
+        (random.count() as u32) < areas.zones_max
+    }
+
     /// Whether reads of a range meet a zone that is offline.
     pub fn is_offline(&self, server: &Server, sector: u64, sectors: u64) -> bool {
         let zones = sector / self.layout.size..=(sector + sectors - 1) / self.layout.size;
@@ -295,15 +301,16 @@ impl Queue {
         if is_one_of_all && !is_selected(action, state) {
             return Ok(()); // A write that was outstanding has filled it.
         }
-        if let Some(status) = refusal(action, state) {
-            return Err(status);
-        }
+        let area = zones.layout.random;
         let has_area = flags.contains(Flags::RANDOM_WRITE_AREA);
-        if has_area && zones.layout.random.is_none() {
+        if has_area && area.is_none() {
             return Err(Status::INVALID_FIELD);
         }
-        if has_area && state != ZoneState::Empty {
+        if has_area && !matches!(state, ZoneState::Empty | ZoneState::Offline) {
             return Err(Status::ZONE_INVALID_OPERATION);
+        }
+        if let Some(status) = refusal(action, state) {
+            return Err(status);
         }
         if action == ZoneAction::Open {
             zones.check_limits(&self.server, state)?;
@@ -311,10 +318,12 @@ impl Queue {
         let first = namespace.first + zone * zones.layout.size;
         let done = self.job(Kind::Zone(action), first, zones.layout.size, flags).await;
         let failed = |_| match action {
-            ZoneAction::Open => match zones.refused(&self.server, zone * zones.layout.size) {
-                Status::WRITE_FAULT if has_area => Status::NO_RANDOM_WRITE_AREA,
-                status => status,
-            },
+            ZoneAction::Open
+                if area.is_some_and(|it| has_area && !zones.has_areas(&self.server, it)) =>
+            {
+                Status::NO_RANDOM_WRITE_AREA
+            }
+            ZoneAction::Open => zones.refused(&self.server, zone * zones.layout.size),
             _ => Status::INTERNAL_ERROR,
         };
         done.map(drop).map_err(failed)

@@ -130,9 +130,10 @@ impl ZoneTranslation {
     }
 
     fn fill_zone(&mut self, zone: u32, end: u32, programmed: &mut impl FnMut(&mut FlashBackEnd)) {
-        let Zone { state, written, .. } = self.zones.get(zone);
+        let Zone { state, written, is_random, .. } = self.zones.get(zone);
         let takes_none = matches!(state, ZoneState::Full | ZoneState::Offline);
-        if written >= end || takes_none || self.has_operation(zone) {
+        // What is in a random write area stays where it is.
+        if written >= end || takes_none || is_random || self.has_operation(zone) {
             return;
         }
         self.abandon_refresh(zone);

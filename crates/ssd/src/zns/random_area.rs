@@ -6,16 +6,16 @@ use super::translation::ZoneTranslation;
 use super::zone::{Statistic, Zone};
 use crate::device::PagePart;
 use hybridsim_engine::zone_table::ZoneStatus;
-use hybridsim_engine::{Ctx, Op, Request, StateError};
+use hybridsim_engine::{Ctx, Op, Request};
 use hybridsim_flash::event::{Cause, FlashEvent};
 use hybridsim_flash::geometry::Lpn;
 use hybridsim_flash::ops::After;
 use hybridsim_flash::timing::Scheduled;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The pages in the areas, by zone and page; in verified runs with the versions of their sectors.
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// The pages in the areas, by zone and page; in verified runs with the versions of their sectors,
+/// but for pages of a saved state, which read as zeros.
+#[derive(Debug, Default)]
 pub(super) struct RandomPages(BTreeMap<(u32, u32), Vec<u64>>);
 
 impl RandomPages {
@@ -43,16 +43,14 @@ impl RandomPages {
         sector.map(|sector| *sector = version).is_some()
     }
 
-    /// Checks pages that were saved: `fits` is whether a zone has an area with a page.
-    ///
-    /// # Errors
-    /// If one is in no area, or of another size.
-    pub fn check(&self, per_page: u64, fits: impl Fn(u32, u32) -> bool) -> Result<(), StateError> {
-        let is_whole = |versions: &[u64]| [0, per_page].contains(&(versions.len() as u64));
-        match self.0.iter().all(|((zone, page), it)| fits(*zone, *page) && is_whole(it)) {
-            true => Ok(()),
-            false => Err(StateError("a page is in no random write area".to_owned())),
-        }
+    /// Zones and pages, for a saved state.
+    pub fn places(&self) -> Vec<(u32, u32)> {
+        self.0.keys().copied().collect()
+    }
+
+    /// The pages at these places.
+    pub fn at(places: Vec<(u32, u32)>) -> Self {
+        Self(places.into_iter().map(|place| (place, Vec::new())).collect())
     }
 }
 

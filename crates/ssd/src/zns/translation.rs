@@ -296,13 +296,13 @@ impl ZoneTranslation {
     }
 
     fn manage(&mut self, ctx: &mut Ctx<'_>, request: &Request, action: ZoneAction) -> Outcome {
-        if action == ZoneAction::Commit {
-            return match self.commit(ctx, request) {
-                Ok(scheduled) => Outcome::Scheduled(scheduled),
-                Err(status) => self.refuse(ctx, status),
-            };
-        }
-        let done = self.whole_zone(request).and_then(|zone| match action {
+        let zone = match action {
+            // Its range is a part of the zone.
+            ZoneAction::Commit => Ok(0),
+            _ => self.whole_zone(request),
+        };
+        let done = zone.and_then(|zone| match action {
+            ZoneAction::Commit => self.commit(ctx, request).map(Outcome::Scheduled),
             ZoneAction::Open => {
                 let is_random = request.flags.contains(Flags::RANDOM_WRITE_AREA);
                 if is_random {
@@ -322,7 +322,6 @@ impl ZoneTranslation {
             }
             ZoneAction::Reset => self.reset(ctx, zone),
             ZoneAction::Finish => self.finish(ctx, zone),
-            ZoneAction::Commit => Err(ZoneStatus::InvalidOperation),
         });
         done.unwrap_or_else(|status| self.refuse(ctx, status))
     }
@@ -463,7 +462,10 @@ impl ZoneTranslation {
         if with_data > 0 {
             ctx.emit(FlashEvent::HostWrite { sectors: 0, pages: with_data });
         }
-        ctx.emit(Statistic::Padding.event(u64::from(end - programmed - with_data)));
+        let padded = end - programmed - with_data;
+        if padded > 0 {
+            ctx.emit(Statistic::Padding.event(padded.into()));
+        }
         self.zones.pad(zone, end - programmed);
         end < self.zones.capacity_pages()
     }
@@ -594,21 +596,25 @@ impl SavedState for ZoneTranslation {
     fn save(&self, to: &mut Saver) {
         self.back_end.save(to);
         to.put(&self.zones.state());
-        to.put(&(&self.free, self.refresh, &self.random));
+        to.put(&(&self.free, self.refresh, self.random.places()));
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.back_end.restore(from)?;
         let groups = self.stripe.groups();
         self.zones.restore(from, groups).map_err(StateError)?;
-        let (free, refresh, random): (VecDeque<u32>, Option<Refresh>, RandomPages) = from.take()?;
-        random.check(self.sectors_per_page(), |zone, page| {
-            let exists = zone < self.zones.len() && page < self.zones.capacity_pages();
-            exists && {
-                let Zone { state, written, is_random, .. } = self.zones.get(zone);
-                state == ZoneState::Full || (is_random && page >= written)
+        let (free, refresh, places): (VecDeque<u32>, Option<Refresh>, Vec<(u32, u32)>) =
+            from.take()?;
+        let is_in_area = |&(zone, page): &(u32, u32)| {
+            zone < self.zones.len() && page < self.zones.capacity_pages() && {
+                let Zone { state, written, is_random, programmed, .. } = self.zones.get(zone);
+                let size = self.zones.table().limits().random.map_or(0, |area| area.size);
+                let unfinished = state == ZoneState::Full && page >= programmed;
+                unfinished || (is_random && (written..written + size).contains(&page))
             }
-        })?;
+        };
+        let fits = places.iter().all(is_in_area);
+        restore::check(fits, "a page is in no random write area")?;
         restore::check(free.iter().all(|group| *group < groups), "a free group does not exist")?;
         let mut owned: Vec<u32> = free.iter().copied().collect();
         owned.extend((0..self.zones.len()).map(|zone| self.zones.get(zone).group));
@@ -620,7 +626,7 @@ impl SavedState for ZoneTranslation {
             it.zone < self.zones.len() && it.to < groups && self.zones.get(it.zone).group != NONE
         });
         restore::check(moves, "data of a zone without flash are being moved")?;
-        (self.free, self.refresh, self.random) = (free, refresh, random);
+        (self.free, self.refresh, self.random) = (free, refresh, RandomPages::at(places));
         Ok(())
     }
 }

@@ -214,7 +214,7 @@ pub(super) fn course_plots(
     }
 }
 
-const MAX: &str = "Micron 7450 MAX 800GB";
+pub(super) const MAX: &str = "Micron 7450 MAX 800GB";
 pub(super) const PRO: &str = "Micron 7450 PRO 960GB";
 const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
 /// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of

@@ -4,12 +4,12 @@
 //! leaves their invalid pages there. Wear levelling moves these blocks when the others have been
 //! erased often enough: the invalid pages become spare, and the rate rises.
 
-use super::drive::{Jobs, Load, SaturatedDrive};
+use super::drive::{Jobs, Load, Outcome, SaturatedDrive};
 use super::fit;
-use super::saturated::{LoadSeries, PRO, Tables, fitted_max, pro, skewed};
+use super::saturated::{LoadSeries, MAX, PRO, Tables, fitted_max, pro, skewed};
 use super::tables::median;
 use super::{compared, worst};
-use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "ssd/wear-levelling", run };
 
@@ -50,39 +50,59 @@ impl Rise {
     }
 }
 
-/// The rate over the data written of `drive` under `one`, with the wear levelling `wear`.
-fn course(
-    runner: &Runner,
-    drive: &SaturatedDrive,
-    one: &LoadSeries,
-    wear: &str,
-) -> Result<Vec<(f64, f64)>, ExperimentError> {
-    let name = format!("{PRO}, {}, {wear}", one.words);
-    let job = drive.job(&name, one.load, 1.0, one.writes).set("component.ssd.ftl.wear", wear);
-    Ok(drive.outcome(&runner.run(&[job])?[0].pictures).course)
-}
+const NONE: &str = "\"none\"";
 
 fn policy(kind: &str, threshold: f64) -> String {
     format!("{{ kind = \"{kind}\", threshold = {threshold:.0} }}")
 }
 
+/// The drive called `name` under each load with wear levelling.
+fn outcomes(
+    runner: &Runner,
+    (name, drive): (&str, &SaturatedDrive),
+    loads: &[(&LoadSeries, &str)],
+) -> Result<Vec<Outcome>, ExperimentError> {
+    let job = |(one, wear): &(&LoadSeries, &str)| {
+        let name = format!("{name}, {}, {wear}", one.words);
+        drive.job(&name, one.load, 1.0, one.writes).set("component.ssd.ftl.wear", wear)
+    };
+    let ran = runner.run(&loads.iter().map(job).collect::<Vec<Job>>())?;
+    Ok(ran.iter().map(|ran| drive.outcome(&ran.pictures)).collect())
+}
+
+/// Changes of the rate by `wear` under the loads of a drive but the rising one, in percent.
+fn changes(
+    runner: &Runner,
+    (name, drive): (&str, &SaturatedDrive),
+    (series, wear): (&[LoadSeries], &str),
+) -> Result<Vec<f64>, ExperimentError> {
+    let others = || series.iter().filter(|one| name != PRO || one.load != RISING);
+    let loads: Vec<_> = others().flat_map(|one| [(one, wear), (one, NONE)]).collect();
+    let ran = outcomes(runner, (name, drive), &loads)?;
+    let change = |two: &[Outcome]| 100.0 * (two[0].host_mb_s / two[1].host_mb_s - 1.0).abs();
+    Ok(ran.chunks(2).map(change).collect())
+}
+
 fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let tables = Tables::read(runner)?;
-    let drive = pro(&fitted_max(runner, &tables)?.0);
+    let max = fitted_max(runner, &tables)?.0;
+    let drive = pro(&max);
     let series = skewed(&tables.skew, PRO);
     let missing = || ExperimentError::of(PRO, "no load with 80 % static data");
     let one = series.iter().find(|one| one.load == RISING).ok_or_else(missing)?;
     let points = tables.course_of(PRO, &one.words);
     let measured = Rise::of(&points);
-    let threshold =
-        fit::solve("threshold of wear levelling", THRESHOLDS, measured.at, |threshold| {
-            Ok(Rise::of(&course(runner, &drive, one, &policy("dual-pool", threshold))?).at)
-        })?
-        .round();
-    let ours = course(runner, &drive, one, &policy("dual-pool", threshold))?;
-    let rise = Rise::of(&ours);
-    let all = Rise::of(&course(runner, &drive, one, &policy("static", threshold))?);
-    let without = Rise::of(&course(runner, &drive, one, "\"none\"")?);
+    let under = |wear: &[&str]| {
+        let loads: Vec<_> = wear.iter().map(|wear| (one, *wear)).collect();
+        outcomes(runner, (PRO, &drive), &loads)
+    };
+    let begin =
+        |threshold: f64| Ok(Rise::of(&under(&[&policy("dual-pool", threshold)])?[0].course).at);
+    let threshold = fit::solve("threshold of wear levelling", THRESHOLDS, measured.at, begin)?;
+    let threshold = threshold.round();
+    let levelled = policy("dual-pool", threshold);
+    let ran = under(&[&levelled, &policy("static", threshold), NONE])?;
+    let [rise, all, none] = [0, 1, 2].map(|at| Rise::of(&ran[at].course));
     let mut findings = Findings::default();
     findings.row(
         Claim::of("ssd/begin-of-the-rise")
@@ -91,31 +111,23 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
             .given_if(true)
             .ours(rise.at),
     );
-    for (id, published, value) in [
-        ("ssd/rate-before-the-rise", measured.before, &(|it: &Rise| it.before) as &dyn Fn(_) -> _),
-        ("ssd/rate-after-the-rise", measured.after, &|it: &Rise| it.after),
-    ] {
-        let claim = Claim::of(id).published(published).ours(value(&rise));
-        findings.row(
-            claim
-                .sensitive("wear = \"static\", which moves every lagging block", value(&all))
-                .sensitive("no wear levelling", value(&without)),
-        );
-    }
-    let mut changes = Vec::new();
-    for other in series.iter().filter(|other| other.load != RISING) {
-        let last = |wear: &str| -> Result<f64, ExperimentError> {
-            Ok(Rise::of(&course(runner, &drive, other, wear)?).after)
-        };
-        let (with, without) = (last(&policy("dual-pool", threshold))?, last("\"none\"")?);
-        changes.push(100.0 * (with / without - 1.0).abs());
-    }
+    let mut row = |id: &str, published: f64, [ours, all, none]: [f64; 3]| {
+        let claim = Claim::of(id).published(published).ours(ours);
+        let claim = claim.sensitive("wear = \"static\", which moves every lagging block", all);
+        findings.row(claim.sensitive("no wear levelling", none));
+    };
+    let before = [rise.before, all.before, none.before];
+    row("ssd/rate-before-the-rise", measured.before, before);
+    row("ssd/rate-after-the-rise", measured.after, [rise.after, all.after, none.after]);
+    let counted = [0, 1, 2].map(|at: usize| ran[at].host_mb_s);
+    row("ssd/rate-with-wear-levelling", one.measured, counted);
+    let mut others = changes(runner, (PRO, &drive), (&series, &levelled))?;
+    let of_max = skewed(&tables.skew, MAX);
+    others.extend(changes(runner, (MAX, &max), (&of_max, &levelled))?);
     findings.row(
-        Claim::of("ssd/wear-levelling-elsewhere")
-            .with("count", changes.len())
-            .ours(worst(&changes)),
+        Claim::of("ssd/wear-levelling-elsewhere").with("count", others.len()).ours(worst(&others)),
     );
-    let curves = compared(ours, points);
+    let curves = compared(ran[0].course.clone(), points);
     findings.plot("ssd/course", &[("device", &PRO), ("words", &one.words)], curves);
     Ok(findings)
 }
