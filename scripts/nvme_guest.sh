@@ -14,18 +14,9 @@ scenario=${1:-$(dirname "$0")/../examples/zns.toml}
 need qemu-system-x86_64 busybox cpio fio nvme "$kernel" "$modules/kernel/drivers/nvme"
 install_programs fio
 install_nvme_host
-cat > "$root/init" <<'END'
-#!/bin/busybox sh
-/bin/busybox --install -s /bin
-export PATH=/bin:/opt
-mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
-load_modules
-nvme_host
-port=$(sed -n 's/.*nvme_port=\([0-9]*\).*/\1/p' /proc/cmdline)
-step() {
-    echo "guest: $*"
-    "$@" || { echo "guest: failed: $*"; exit 1; }
-}
+begin_init
+cat >> "$root/init" << 'END'
+port=$(word nvme_port)
 zoned() {
     step nvme zns id-ns /dev/nvme0n1
     step nvme zns report-zones /dev/nvme0n1 --descs=4
@@ -40,10 +31,9 @@ conventional() {
     step blkdiscard /dev/nvme0n1
 }
 guest() {
-    echo "guest: $(uname -r)"
     step nvme discover -t tcp -a 10.0.2.2 -s "$port"
     step nvme connect -t tcp -a 10.0.2.2 -s "$port" -n nqn.2026-11.local.hybridsim:drive -i 2 $DIGESTS
-    for i in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+    wait_for /dev/nvme0n1
     step nvme list
     step nvme id-ctrl /dev/nvme0
     step nvme id-ns /dev/nvme0n1
@@ -66,10 +56,6 @@ END
 sed -i "s/\$DIGESTS/${DIGESTS:-}/" "$root/init"
 ! grep -q handles "$scenario" || touch "$root/opt/FDP"
 pack
-port=
-is_ready() {
-    port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\),.*/\1/p' "$folder/serve.log")
-    [ -n "$port" ]
-}
+is_ready() { [ -n "$(port "$folder/serve.log")" ]; }
 serve --nvme tcp://127.0.0.1:0 "$@"
-boot "nvme_port=$port" -netdev user,id=net -device e1000,netdev=net
+boot "nvme_port=$(port "$folder/serve.log")" -netdev user,id=net -device e1000,netdev=net

@@ -92,27 +92,8 @@ done
 END
 pack
 
-# The port at which the server of this log listens.
-port() { sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\),.*/\1/p' "$1"; }
-servers=
-trap 'kill $servers $guest 2> /dev/null || true; rm -rf "$folder"' EXIT
 guest=
-# A drive that keeps no time: a host without think time leaves it none to empty its buffer.
-start() {
-    name=$1
-    shift
-    "$hybridsim" serve "$@" --nvme tcp://127.0.0.1:0 --nqn "nqn.2026-11.local.hybridsim:$name" \
-        --control "unix:$folder/$name.sock" --time-scale 0 > "$folder/$name.out" \
-        2> "$folder/$name.log" &
-    servers="$servers $!"
-    for _ in $(seq 600); do
-        [ -z "$(port "$folder/$name.log")" ] || return 0
-        kill -0 $! 2> /dev/null || break
-        sleep 0.2
-    done
-    cat "$folder/$name.log" >&2
-    exit 1
-}
+trap 'kill $servers $guest 2> /dev/null || true; rm -rf "$folder"' EXIT
 start zoned "$scenario"
 drives=zoned:$(port "$folder/zoned.log")
 if [ "$file_system" = f2fs ]; then
