@@ -18,7 +18,9 @@ begin_init
 cat >> "$root/init" << 'END'
 port=$(word nvme_port)
 zoned() {
+    step nvme zns id-ctrl /dev/nvme0
     step nvme zns id-ns /dev/nvme0n1
+    step nvme effects-log /dev/nvme0 --csi=2
     step nvme zns report-zones /dev/nvme0n1 --descs=4
     step nvme zns reset-zone /dev/nvme0n1 --select-all
     # Sequential writes in four zones, and random reads of what was written, with their patterns.
@@ -39,7 +41,15 @@ guest() {
     step nvme id-ns /dev/nvme0n1
     step nvme smart-log /dev/nvme0
     step nvme error-log /dev/nvme0 -e 2
-    step nvme effects-log /dev/nvme0
+    step nvme effects-log /dev/nvme0 --csi=0
+    step nvme fw-log /dev/nvme0
+    step nvme changed-ns-list-log /dev/nvme0
+    step nvme supported-log-pages /dev/nvme0
+    step nvme endurance-log /dev/nvme0 -g 1
+    step nvme list-ns /dev/nvme0
+    step nvme ns-descs /dev/nvme0 -n 1
+    step nvme nvm-id-ctrl /dev/nvme0
+    step nvme cmdset-ind-id-ns /dev/nvme0 -n 1
     step nvme ocp smart-add-log /dev/nvme0
     step nvme get-feature /dev/nvme0 -f 7
     [ ! -e /opt/FDP ] || { step nvme fdp configs /dev/nvme0 -e 1; step nvme fdp stats /dev/nvme0 -e 1; }
