@@ -22,6 +22,7 @@ mod property {
     pub const VERSION: u32 = 0x08;
     pub const CONFIGURATION: u32 = 0x14;
     pub const STATUS: u32 = 0x1C;
+    pub const READY_TIMEOUTS: u32 = 0x68;
 }
 
 mod kind {
@@ -30,10 +31,13 @@ mod kind {
     pub const PROPERTY_GET: u8 = 0x04;
 }
 
-/// The property controller capabilities: entries, contiguous queues, a timeout of 5 s, the NVM and
-/// all I/O command sets.
+/// The time until a controller is ready, in units of 500 ms.
+const READY_HALF_SECONDS: u64 = 10;
+
+/// The property controller capabilities: entries, contiguous queues, a timeout, the NVM and all I/O
+/// command sets, and that a controller is ready when its media are.
 const fn capabilities() -> u64 {
-    (ENTRIES_MAX as u64 - 1) | 1 << 16 | 10 << 24 | 1 << 37 | 1 << 43
+    (ENTRIES_MAX as u64 - 1) | 1 << 16 | READY_HALF_SECONDS << 24 | 1 << 37 | 1 << 43 | 1 << 59
 }
 
 /// A name that ends with a zero byte.
@@ -136,6 +140,7 @@ fn get(controller: &Controller, command: &Command) -> Outcome {
         (property::VERSION, false) => VERSION.into(),
         (property::CONFIGURATION, false) => controller.configuration().into(),
         (property::STATUS, false) => controller.status().into(),
+        (property::READY_TIMEOUTS, false) => READY_HALF_SECONDS,
         _ => return Err(Status::INVALID_FIELD),
     };
     Ok(Done::result(value))

@@ -29,7 +29,7 @@ impl Queue {
             0x02 => self.list(command, |_| true)?,
             0x03 => self.descriptors(self.of(command)?),
             0x05..=0x07 if set != NVM && set != ZONED => return Err(Status::INVALID_FIELD),
-            0x05 => specific(self.of(command)?, set),
+            0x05 => specific(self.of(command)?, set)?,
             0x06 if set == NVM => nvm_limits(),
             // Zone appends are limited as all transfers.
             0x06 => Page::new(PAGE_BYTES),
@@ -95,9 +95,9 @@ impl Queue {
         page.text(64, 8, env!("CARGO_PKG_VERSION"), b' ');
         let kind = if controller.is_discovery { 2 } else { 1 };
         page.u8(77, TRANSFER_SHIFT).u16(78, controller.id).u32(80, VERSION).u8(111, kind);
-        // Traffic keeps a controller alive.
-        let attributes = 1 << 6;
-        page.u8(259, EVENT_REQUESTS_MAX as u8 - 1).u8(262, ERRORS_MAX as u8 - 1).u16(320, 10);
+        // Host identifiers have 128 bits, and traffic keeps a controller alive.
+        let attributes = 1 | 1 << 6;
+        page.u8(259, EVENT_REQUESTS_MAX as u8 - 1).u16(320, 10);
         // Any number of entries, SGLs by offset and by transport.
         page.u16(514, ENTRIES_MAX).u32(536, 1 | 1 << 20 | 1 << 21);
         if controller.is_discovery {
@@ -110,7 +110,7 @@ impl Queue {
         // Several controllers; directives.
         page.u8(76, 2).u16(256, flag(placement, 5) as u16);
         // Log pages: command effects and extended data.
-        page.u8(260, 1 << 1 | 1).u8(261, 1 << 1 | 1 << 2).u8(258, 3);
+        page.u8(260, 1 << 1 | 1).u8(261, 1 << 1 | 1 << 2).u8(258, 3).u8(262, ERRORS_MAX as u8 - 1);
         page.u64(280, self.subsystem.bytes());
         page.u8(512, 0x66).u8(513, 0x44).u32(516, self.subsystem.namespaces.len() as u32);
         // Compare, dataset management, write zeroes, timestamp, verify, copy.
@@ -165,12 +165,12 @@ impl Queue {
 }
 
 /// The part of the description of a namespace that belongs to command set `set`.
-fn specific(of: &Namespace, set: u8) -> Page {
+fn specific(of: &Namespace, set: u8) -> Result<Page, Status> {
     let mut page = Page::new(PAGE_BYTES);
     if set != ZONED {
-        return page;
+        return Ok(page);
     }
-    let Some(zones) = &of.zones else { return page };
+    let zones = of.zones.as_ref().ok_or(Status::INVALID_FIELD)?;
     let limit = |most: Option<u32>| most.map_or(NO_LIMIT, |most| most - 1);
     // Reads may cross the boundaries of zones.
     page.u16(2, 1).u32(4, limit(zones.layout.active_max)).u32(8, limit(zones.layout.open_max));
@@ -183,7 +183,7 @@ fn specific(of: &Namespace, set: u8) -> Page {
         page.u16(2, 0b11).u32(44, area.zones_max.min(zones.layout.zones as u32));
         page.u16(48, granularity).u16(50, size).u8(52, 1);
     }
-    page
+    Ok(page)
 }
 
 /// Limits of the NVM command set.

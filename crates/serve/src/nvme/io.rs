@@ -116,7 +116,7 @@ impl Queue {
                 range.check(data.len())?;
                 self.write(controller, namespace, command, (range, Data::Bytes(data))).await
             }
-            opcode::APPEND => {
+            opcode::APPEND if namespace.zones.is_some() => {
                 let range = Range::of(namespace, command)?;
                 range.check(data.len())?;
                 self.append(controller, namespace, command, (range, data)).await
@@ -304,7 +304,7 @@ impl Queue {
 
     /// I/O management receive: the handles of data placement.
     fn handles(&self, namespace: &Namespace, command: &Command) -> Outcome {
-        let placement = self.subsystem.placement.as_ref().ok_or(Status::FDP_DISABLED)?;
+        let placement = self.subsystem.placement.as_ref().ok_or(Status::INVALID_OPCODE)?;
         if command.dword(10) as u8 != 1 {
             return Err(Status::INVALID_FIELD);
         }

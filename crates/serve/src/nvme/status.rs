@@ -27,7 +27,6 @@ impl Status {
     pub const SGL_TYPE: Self = generic(0x11);
     pub const SGL_OFFSET: Self = generic(0x16);
     pub const TRANSIENT_TRANSPORT: Self = Self(0x22);
-    pub const FDP_DISABLED: Self = generic(0x29);
     pub const LBA_RANGE: Self = generic(0x80);
 
     pub const INVALID_LOG_PAGE: Self = specific(0x09);

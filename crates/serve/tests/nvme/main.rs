@@ -6,6 +6,8 @@
 mod client;
 mod failures;
 mod hostile;
+mod nvmet;
+mod nvmet_fields;
 mod placement;
 mod server;
 mod zones;
@@ -52,6 +54,8 @@ fn a_controller_is_described() {
     assert_eq!(queue.property(8), 0x2_0100, "version 2.1");
     let capabilities = queue.property(0);
     assert!(capabilities & 0xFFFF >= 63 && capabilities >> 37 & 0x41 == 0x41, "{capabilities:x}");
+    let timeouts = (capabilities >> 59 & 3, queue.property(0x68));
+    assert_eq!(timeouts, (1, capabilities >> 24 & 0xFF), "ready with its media");
     let controller = queue.identify(1, 0, 0).ok();
     assert_eq!((controller[77], u32_at(&controller, 516)), (8, 2));
     assert_eq!(u32_at(&controller, 78) & 0xFFFF, u32::from(number));
@@ -198,7 +202,7 @@ fn wrong_commands_fail_with_the_statuses_of_the_specification() {
     assert_eq!(queue.call(Command::range(2, 1, 0, 512), None, 2 << 20).status, 2, "too long");
     assert_eq!(queue.call(Command::new(0x7E, 1), None, 0).status, 1);
     assert_eq!(queue.call(Command::range(0x79, 1, 0, 1), None, 0).status, 1, "no zones");
-    assert_eq!(queue.call(Command::new(0x12, 1).dword(10, 1), None, 64).status, 0x29);
+    assert_eq!(queue.call(Command::new(0x12, 1).dword(10, 1), None, 64).status, 1, "no placement");
     // A second admin command set, a second connect, and properties of an I/O queue.
     assert_eq!(queue.connect(SUBSYSTEM, (1, 31, controller), 0).0, 0x0C);
     assert_eq!(queue.call(Command::new(0x7F, 4).dword(11, 8), None, 0).status, 1);
