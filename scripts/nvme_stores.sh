@@ -19,8 +19,8 @@ need qemu-system-x86_64 busybox cpio nvme fio python3 mkfs.f2fs fsck.f2fs db_ben
 install_programs mkfs.f2fs fsck.f2fs db_bench ldb fio dd
 mkdir "$root/mnt"
 install_nvme_host zonefs crc32_generic zstd_compress lz4_compress lz4hc_compress f2fs
-# What mkzonefs writes, which Debian 12 lacks: a super block in the first zone, that lets everybody
-# read and write.
+# What mkzonefs, which Debian 12 lacks, writes into the first zone: the super block, with one file for
+# each zone, of the mode 0644.
 python3 - "$root/zonefs" << 'END'
 import struct, sys, zlib
 rest = struct.pack("<64s16sQIII", b"simulated", bytes(range(16)), 1 << 3, 0, 0, 0o644)

@@ -84,7 +84,7 @@ echo "guest: passed"
 poweroff -f
 END
 pack
-boot_guest "runs=$runs seconds=$seconds program=${hybridsim##*/}" -m 2048
+boot_guest "runs=$runs seconds=$seconds program=${hybridsim##*/}" -m 2048 -smp 2
 grep -q "guest: passed" "$folder/console"
 tr -d '\r' < "$folder/console" | grep '^speed' >> "$folder/speed"
 

@@ -1,5 +1,5 @@
-//! The fields of pages, by the NVM Express specifications (Base 2.1, NVM and Zoned Namespace command
-//! sets 1.1), and those that differ from the kernel's target.
+//! The fields of pages by the NVM Express specifications (Base 2.1, NVM and Zoned Namespace command
+//! sets 1.1), and those that differ from those of the kernel's target.
 
 /// A field of a page.
 pub struct Field {
