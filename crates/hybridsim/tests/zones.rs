@@ -174,6 +174,58 @@ fn write_pointers_of_all_devices_are_in_a_saved_state() {
 }
 
 #[test]
+fn a_random_write_area_is_in_a_saved_state() {
+    let device = zoned("a") + "zrwa_size = \"256KiB\"\n";
+    let open = Request { flags: Flags::RANDOM_WRITE_AREA, ..manage(ZoneAction::Open, 0) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |requests: &[Request], keys: &str| {
+        fs::write(folder.path().join("t.csv"), csv(requests)).expect("one's own folder");
+        let load = format!("system = \"a\"\n[run]\n{keys}\n[workload]\ntrace = \"t.csv\"\n");
+        simulate(folder.path(), &format!("{load}{device}"))
+    };
+    let write = access(Op::Write, 0, 128);
+    // A fault fills other zones: this one is written by its host.
+    let fault = "[[run.faults]]\nat = \"70ms\"\ndo = \"fill\"\ncomponent = \"a\"\nfraction = 0.1\n";
+    let first = run(&[open, write, write], &format!("verify = true\n{fault}"));
+    assert_eq!(first.results.components["a"].custom["overwritten_pages"].last, 32);
+    fs::write(folder.path().join("s"), first.state.expect("it is saved")).expect("a file");
+    let commit = Request::new(Op::Zone(ZoneAction::Commit), Lba(0), 384);
+    let after = [access(Op::Read, 0, 128), access(Op::Write, 0, 192), commit];
+    let second =
+        run(&[&after[..], &[access(Op::Read, 0, 128)]].concat(), "verify = true\nstate = \"s\"");
+    assert!(second.results.components["host"].custom.is_empty(), "no request fails");
+    let flash = second.results.components["a"].flash.as_ref().expect("it is flash");
+    // Of the 48 pages before sector 384 the first 16 were not written.
+    assert_eq!((flash.host_programs, flash.programs), (32, 48));
+}
+
+#[test]
+fn generators_have_random_write_areas_of_the_device() {
+    let check = |keys: &str, device: &str| {
+        rejected(&format!(
+            "system = \"a\"\n[host]\nmode = \"open\"\n[workload]\ngenerator = {{ \
+             kind = \"zones\", requests = 100, zone_size = \"1MiB\", write = \"zrwa\", \
+             zone_capacity = \"1000KiB\"{keys} }}\n{}{device}",
+            zoned("a")
+        ))
+    };
+    let says = |keys: &str, device: &str, said: &str| {
+        let error = check(keys, device).unwrap_or_else(|| panic!("{keys} {device} passes"));
+        assert!(error.contains(said), "{error}");
+    };
+    let device = "zrwa_size = \"64KiB\"\nzrwa_zones = 2\n";
+    assert_eq!(check(", active = 2, depth = 3, block = \"20KiB\"", device), None);
+    assert_eq!(check(", block = \"128KiB\"", device), None, "it moves the area by its size");
+    says("", "", "no random write areas");
+    says(", block = \"132KiB\"", device, "generator.depth");
+    says(", depth = 4, block = \"20KiB\"", device, "generator.depth");
+    says(", again = 0.5, block = \"24KiB\"", device, "generator.depth");
+    says(", active = 3", device, "up to 3 zones are written in random write areas");
+    let four = "zrwa_size = \"64KiB\"\n";
+    says(", active = 4", four, "up to 4 zones are explicitly open");
+}
+
+#[test]
 fn power_failures_keep_acknowledged_writes_in_zones_below_a_concatenation() {
     let concat = component("it", "kind = \"concat\"\nmembers = [\"a\", \"b\"]\n");
     let device =
