@@ -48,7 +48,7 @@ fn zoned() -> (Server, Queue, Queue) {
 
 #[test]
 fn a_random_write_area_takes_writes_in_any_order() {
-    const INVALID_OPERATION: u16 = 0x41B6;
+    const INVALID_OPERATION: u16 = 0x1B6;
     let server = Server::start(&format!("{ZNS}zrwa_size = \"64KiB\"\nzrwa_zones = 1\n"));
     let (mut admin, controller) = Queue::admin(server.address, 0);
     let mut queue = Queue::io(server.address, (1, controller), 0);
@@ -56,11 +56,11 @@ fn a_random_write_area_takes_writes_in_any_order() {
     assert_eq!((described[2], u32_at(&described, 44), described[52]), (0b11, 1, 1));
     assert_eq!(u32_at(&described, 48), 1 | 16 << 16, "steps of one block, areas of sixteen");
     assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), 0);
-    assert_eq!(manage(&mut queue, 1, OPEN | ZRWA), 0x41B7, "there is one area");
+    assert_eq!(manage(&mut queue, 1, OPEN | ZRWA), 0x1B7, "there is one area");
     assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), INVALID_OPERATION, "it is open");
     let mut write = |queue: &mut Queue, at: u64, blocks: u32, fill: u8| {
         let data = vec![fill; blocks as usize * BLOCK];
-        queue.call(Command::range(1, 1, at, blocks), Some(data), 0).status
+        queue.call(Command::range(1, 1, at, blocks), Some(&data), 0).status
     };
     assert_eq!(write(&mut queue, 8, 8, 1), 0, "beyond the write pointer");
     assert_eq!(write(&mut queue, 0, 9, 2), 0, "again in part");
@@ -72,16 +72,16 @@ fn a_random_write_area_takes_writes_in_any_order() {
     assert_eq!(attributes(&mut queue), (1 << 3, 0), "nothing is committed");
     assert_eq!(write(&mut queue, 17, 1, 3), 0, "it moves the area by two blocks");
     assert_eq!(attributes(&mut queue).1, 2);
-    assert_eq!(write(&mut queue, 1, 1, 4), 0x41BC, "before the write pointer");
-    assert_eq!(write(&mut queue, 34, 1, 4), 0x41BC, "beyond what moves the area");
+    assert_eq!(write(&mut queue, 1, 1, 4), 0x1BC, "before the write pointer");
+    assert_eq!(write(&mut queue, 34, 1, 4), 0x1BC, "beyond what moves the area");
     let mut commit = |queue: &mut Queue, last: u64| {
         queue.call(Command::range(0x79, 1, last, 1).dword(13, COMMIT), None, 0).status
     };
-    assert_eq!(commit(&mut queue, 18), 0x4002, "beyond the area");
+    assert_eq!(commit(&mut queue, 18), 2, "beyond the area");
     assert_eq!(commit(&mut queue, ZONE + 1), INVALID_OPERATION, "a zone without one");
     assert_eq!(commit(&mut queue, 15), 0);
     assert_eq!(attributes(&mut queue), (1 << 3, 16));
-    assert_eq!(queue.call(append(0, 1), Some(vec![0; BLOCK]), 0).status, INVALID_OPERATION);
+    assert_eq!(queue.call(append(0, 1), Some(&[0; BLOCK]), 0).status, INVALID_OPERATION);
     assert_eq!(manage(&mut queue, 0, FINISH), 0);
     assert_eq!(attributes(&mut queue).0, 0, "a full zone has no area");
     let read = queue.call(Command::range(2, 1, 0, 18), None, 18 * BLOCK).ok();
