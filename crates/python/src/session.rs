@@ -3,7 +3,7 @@
 use crate::failure;
 use crate::plugin;
 use crate::run::{Source, outcome, read_system, refusal};
-use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SECTOR_BYTES, SimTime};
+use hybridsim_engine::{Fault, Flags, Lba, Op, Request, SECTOR_BYTES, SimTime, ZoneAction};
 use hybridsim_observe::Detail;
 use hybridsim_simulation::faults::FaultOrder;
 use hybridsim_simulation::session::{self, Answer, Answered, Options};

@@ -58,7 +58,7 @@ fn a_random_write_area_takes_writes_in_any_order() {
     assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), 0);
     assert_eq!(manage(&mut queue, 1, OPEN | ZRWA), 0x1B7, "there is one area");
     assert_eq!(manage(&mut queue, 0, OPEN | ZRWA), INVALID_OPERATION, "it is open");
-    let mut write = |queue: &mut Queue, at: u64, blocks: u32, fill: u8| {
+    let write = |queue: &mut Queue, at: u64, blocks: u32, fill: u8| {
         let data = vec![fill; blocks as usize * BLOCK];
         queue.call(Command::range(1, 1, at, blocks), Some(&data), 0).status
     };
@@ -74,7 +74,7 @@ fn a_random_write_area_takes_writes_in_any_order() {
     assert_eq!(attributes(&mut queue).1, 2);
     assert_eq!(write(&mut queue, 1, 1, 4), 0x1BC, "before the write pointer");
     assert_eq!(write(&mut queue, 34, 1, 4), 0x1BC, "beyond what moves the area");
-    let mut commit = |queue: &mut Queue, last: u64| {
+    let commit = |queue: &mut Queue, last: u64| {
         queue.call(Command::range(0x79, 1, last, 1).dword(13, COMMIT), None, 0).status
     };
     assert_eq!(commit(&mut queue, 18), 2, "beyond the area");
