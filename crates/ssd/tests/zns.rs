@@ -160,8 +160,11 @@ fn random_write_areas_fail_with_the_status_of_the_specification() {
 #[test]
 fn a_random_write_area_programs_what_the_write_pointer_passes() {
     let programs = |events: &[EventRecord], cause: Cause| {
-        let is = |event: FlashEvent| matches!(event, FlashEvent::Program { cause: of, .. } if of == cause);
-        events.iter().filter_map(EventRecord::event).filter(|event| is(*event)).count()
+        let of = |record: &EventRecord| match record.event() {
+            Some(FlashEvent::Program { cause, .. }) => Some(cause),
+            _ => None,
+        };
+        events.iter().filter_map(of).filter(|of| *of == cause).count()
     };
     let rewrites = [open_random(0), write(0, 2, 2), write(0, 3, 1), write(0, 2, 2)];
     let (done, events) = one_by_one(&with_areas(), &rewrites);

@@ -63,10 +63,10 @@ hybridsim_config::params! {
         separate: Separate = Kind::Choice(Separate::NAMES), default "none",
             "Logs of host writes. none: one log; handle: one for each placement handle below \
              `handles`, and the first for all others; temperature: hot for file-system metadata, \
-             cold for background writes, warm for all others, as F2FS has them; lifetime: after ZenFS, \
-             handles are lifetimes, 1 the shortest, and data go to the open segment that was \
-             opened for the next longer one, or to a new one, or, with `handles` open, to one of \
-             the same, or of the longest; handle 0, no lifetime, to its own.";
+             cold for background writes, warm for all others, as F2FS has them; lifetime: after \
+             ZenFS, handles are lifetimes, 1 the shortest, and data go to the open segment that \
+             was opened for the next longer one, or to a new one, or, with `handles` open, to one \
+             of the same, or of the longest; handle 0, no lifetime, to its own.";
         handles: u32 = Kind::Count { min: 1, max: 128 }, default "2"
             needs &[Needs::Is("separate", &["handle", "lifetime"])],
             "Logs of `separate = \"handle\"` or `\"lifetime\"`.";

@@ -3,9 +3,9 @@
 //! The address space is divided into zones, which are written in order from their start and reset
 //! as a whole. [`zone`] has their states and their flash, [`stripe`] places the pages of a zone on
 //! the dies, [`translation`] turns requests into flash operations and finishes zones step by step,
-//! [`random_area`] takes writes in any order, [`background`] refreshes zones and erases those that were reset while the device is idle. There
-//! is no garbage collection and no table of pages: a zone has a group of blocks, the same number of
-//! each plane.
+//! [`random_area`] takes writes in any order, [`background`] refreshes zones and erases those that
+//! were reset while the device is idle. There is no garbage collection and no table of pages: a
+//! zone has a group of blocks, the same number of each plane.
 
 mod background;
 mod params;
