@@ -34,18 +34,12 @@ install_nvme_host crc32_generic zstd_compress lz4_compress lz4hc_compress raid6_
     blake2b_generic xxhash_generic "$file_system"
 # Linux 6.1 sends what btrfs appends through a device of the path, and then does not find its zone.
 echo multipath=N > "$root/modules/nvme-core.ko.options"
-cat > "$root/init" << 'END'
-#!/bin/busybox sh
-/bin/busybox --install -s /bin
-export PATH=/bin:/opt
-mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
-load_modules
-nvme_host
-word() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+begin_init
+cat >> "$root/init" << 'END'
+# Only failures are shown.
 step() { "$@" > /tmp/step 2>&1 || { cat /tmp/step; echo "guest: failed: $*"; poweroff -f; }; }
 for drive in $(word drives | tr , ' '); do
-    step nvme connect -t tcp -a 10.0.2.2 -s "${drive#*:}" \
-        -n "nqn.2026-11.local.hybridsim:${drive%:*}" -i 1
+    connect "${drive%:*}"
     sleep 1
 done
 for i in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any, Literal, final
 
+from .session import Operation
+
 VERSION: str
 
 _Source = str | tuple[str, str]
@@ -102,17 +104,6 @@ class TraceReader:
     @property
     def warnings(self) -> list[str]: ...
 
-_Operation = Literal[
-    "read",
-    "write",
-    "trim",
-    "flush",
-    "zone_reset",
-    "zone_finish",
-    "zone_open",
-    "zone_close",
-    "zone_commit",
-]
 _Cause = Literal["host", "gc", "wear", "mapping", "merge", "partial", "padding", "refresh", "fold"]
 
 @final
@@ -180,7 +171,7 @@ class Request:
     @property
     def since_ns(self) -> int: ...
     @property
-    def op(self) -> _Operation: ...
+    def op(self) -> Operation: ...
     @property
     def first_sector(self) -> int: ...
     @property

@@ -20,7 +20,7 @@ use hybridsim_host::{Answer, Answered, Host, HostOptions, QueuePair};
 struct Zone {
     state: ZoneState,
     written: u64,
-    /// Whether it has a random write area.
+    /// Presence of a random write area (ZRWA).
     is_random: bool,
     /// Number of the request that last opened or wrote it.
     used: u64,

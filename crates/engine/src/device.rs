@@ -26,7 +26,7 @@ pub struct ZoneInfo {
     pub state: ZoneState,
     /// Sectors between the start of the zone and its write pointer.
     pub written: u64,
-    /// Whether it has a random write area.
+    /// Presence of a random write area (ZRWA).
     pub is_random: bool,
 }
 

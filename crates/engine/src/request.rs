@@ -173,7 +173,7 @@ impl Flags {
     pub const PAST_CACHE: Self = Self(64);
     /// A zone append: the write goes to the write pointer of the zone it names.
     pub const APPEND: Self = Self(128);
-    /// Of an explicit open: the zone gets a random write area (ZRWA).
+    /// A random write area (ZRWA) for the zone, in an explicit open.
     pub const RANDOM_WRITE_AREA: Self = Self(128);
 
     /// Whether every flag of `other` is set.

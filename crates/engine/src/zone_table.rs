@@ -61,7 +61,7 @@ pub struct Zone {
     pub state: ZoneState,
     /// Units written: the write pointer, until the zone is finished.
     pub written: u32,
-    /// Whether it has a random write area.
+    /// Presence of a random write area (ZRWA).
     pub is_random: bool,
     /// Number of the request that last opened or wrote it.
     used: u64,

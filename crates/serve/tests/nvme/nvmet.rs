@@ -55,7 +55,7 @@ fn recorded(subsystem: &str) -> Vec<Recorded> {
     all
 }
 
-/// What the page is that a command reads.
+/// The name of the page that a command reads.
 fn page(it: &Recorded, is_discovery: bool) -> String {
     let (kind, set) = (it.dwords[0] & 0xFF, it.dwords[1] >> 24);
     let of = if is_discovery { "discovery " } else { "" };
@@ -182,7 +182,7 @@ fn pages_are_those_of_the_kernels_target_but_for_listed_differences() {
     assert!(unlisted.is_empty() && gone.is_empty(), "new: {unlisted:#?}, gone: {gone:#?}");
 }
 
-/// What pages say is supported is: commands, optional ones, and log pages.
+/// Commands and log pages that a drive reports as supported answer, and no others.
 #[test]
 fn what_pages_say_is_supported_answers() {
     for system in [SSD, ZNS] {

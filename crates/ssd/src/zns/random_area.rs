@@ -26,7 +26,10 @@ impl RandomPages {
 
     /// Discards the pages of a zone.
     pub fn discard(&mut self, zone: u32) {
-        self.0.retain(|(of, _), _| *of != zone);
+        // Not over the pages of all zones.
+        while let Some(page) = self.end(zone) {
+            self.0.remove(&(zone, page - 1));
+        }
     }
 
     /// The page after the last one of a zone that is here, if there is one.

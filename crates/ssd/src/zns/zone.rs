@@ -38,7 +38,7 @@ pub struct Zone {
     pub group: u32,
     /// Pages written by the host: the write pointer, until the zone is finished.
     pub written: u32,
-    /// Whether it has a random write area.
+    /// Presence of a random write area (ZRWA).
     pub is_random: bool,
     /// Pages programmed, padding included.
     pub programmed: u32,
