@@ -60,18 +60,7 @@ impl Logs {
     fn of(self, flags: Flags, open: impl Fn(usize) -> Option<u8>) -> usize {
         match self {
             Self::One => 0,
-            Self::ByLifetime(logs) => {
-                let (all, lifetime) = (|| 0..logs as usize, flags.handle());
-                let opened = || all().filter_map(|log| Some((open(log)?, log)));
-                let longer = opened().filter(|it| lifetime > 0 && it.0 > lifetime).min();
-                let equal = || opened().find(|it| it.0 == lifetime);
-                // Data without a lifetime join their like at once.
-                let fits = longer.or_else(|| equal().filter(|_| lifetime == 0));
-                let unused = all().find(|log| open(*log).is_none());
-                let of = |it: (u8, usize)| it.1;
-                let last = || equal().or_else(|| opened().max()).map_or(0, of);
-                fits.map(of).or(unused).unwrap_or_else(last)
-            }
+            Self::ByLifetime(logs) => by_lifetime(logs as usize, flags.handle(), open),
             Self::ByHandle(handles) => {
                 let handle = u32::from(flags.handle());
                 if handle < handles { handle as usize } else { 0 }
@@ -81,6 +70,22 @@ impl Logs {
             Self::ByTemperature => 1,
         }
     }
+}
+
+/// The one of `logs` for data of `lifetime`.
+fn by_lifetime(logs: usize, lifetime: u8, open: impl Fn(usize) -> Option<u8>) -> usize {
+    let opened = || (0..logs).filter_map(|log| Some((open(log)?, log)));
+    let equal = opened().find(|it| it.0 == lifetime);
+    // Data without a lifetime join their like alone.
+    let fits = match lifetime {
+        0 => equal,
+        _ => opened().filter(|it| it.0 > lifetime).min(),
+    };
+    if let Some((_, log)) = fits {
+        return log;
+    }
+    let unused = (0..logs).find(|log| open(*log).is_none());
+    unused.unwrap_or_else(|| equal.or_else(|| opened().max()).map_or(0, |it| it.1))
 }
 
 /// A request of the parent.

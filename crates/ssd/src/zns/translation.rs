@@ -141,12 +141,7 @@ impl ZoneTranslation {
     }
 
     /// Opens a zone, and gives an empty one its flash: records the erases of what is left on it.
-    pub(super) fn open(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        zone: u32,
-        explicitly: bool,
-    ) -> Result<(), ZoneStatus> {
+    fn open(&mut self, ctx: &mut Ctx<'_>, zone: u32, explicitly: bool) -> Result<(), ZoneStatus> {
         self.zones.table().check_open(zone)?;
         self.abandon_refresh(zone);
         if self.zones.get(zone).group == NONE {
@@ -610,7 +605,7 @@ impl SavedState for ZoneTranslation {
                 let Zone { state, written, is_random, programmed, .. } = self.zones.get(zone);
                 let size = self.zones.table().limits().random.map_or(0, |area| area.size);
                 let unfinished = state == ZoneState::Full && page >= programmed;
-                unfinished || (is_random && (written..written + size).contains(&page))
+                unfinished || (is_random && page >= written && page - written < size)
             }
         };
         let fits = places.iter().all(is_in_area);
