@@ -18,7 +18,9 @@ holds an index into the names listed there:
 ('host', 'gc', 'wear')
 
 ``component`` numbers the components, the host being 0. The phases of a request's latency
-(``phase_time``) precede its ``completed``. ``die_busy`` and ``channel_busy`` are emitted only with
+(``phase_time``, and ``phase_times`` with up to four of them) precede its ``completed``; in the
+same way ``state_time`` and ``state_times`` give the power states of a device, and ``access`` the
+seek, rotation and transfer of a disk. ``die_busy`` and ``channel_busy`` are emitted only with
 ``detail="full"``; they, ``read_unwritten`` and ``failed`` are not part of the fingerprint.
 """
 

@@ -249,7 +249,9 @@ fn check_events(events: &[EventRecord], expected: usize) -> Result<(), String> {
         match record.event() {
             Some(CommonEvent::Arrived { .. }) => arrived += 1,
             Some(CommonEvent::PowerCut { lost }) => completed += lost as usize,
-            Some(CommonEvent::PhaseTime { duration: time, .. }) => spent += time,
+            Some(event @ (CommonEvent::PhaseTime { .. } | CommonEvent::PhaseTimes { .. })) => {
+                spent += event.phases().map(|(_, time)| time).sum()
+            }
             Some(CommonEvent::Completed { latency, lba, op, .. }) => {
                 completed += 1;
                 if spent != latency {

@@ -38,6 +38,20 @@ events! {
             /// Transfer time.
             duration: SimDuration => C,
         },
+        /// Sectors were read or written where the arm had to be moved, or the disk to turn, first.
+        /// Where a time does not fit its field, `seek`, `rotate` and `media_transfer` state it.
+        Access = 34 "access" {
+            /// Cylinders crossed.
+            distance: u32 => B,
+            /// Seek time, including head switch and settle time; zero without a seek.
+            seek: SimDuration => CLow,
+            /// Rotational latency.
+            rotate: SimDuration => CHigh,
+            /// Transfer time between medium and buffer.
+            transfer: SimDuration => DLow,
+            /// Sectors transferred.
+            sectors: u32 => DHigh,
+        },
         /// The buffer was looked up for a request.
         DiskCache = 7 "disk_cache" {
             /// Operation of the request.
@@ -45,5 +59,21 @@ events! {
             /// The outcome.
             outcome: DiskCacheOutcome => B,
         },
+    }
+}
+
+impl DiskEvent {
+    /// What the disk did, one thing after another: an access in its parts, any other event alone.
+    #[inline(always)]
+    pub fn parts(self) -> impl Iterator<Item = Self> {
+        let all = match self {
+            Self::Access { distance, seek, rotate, transfer, sectors } => [
+                (!seek.is_zero()).then_some(Self::Seek { distance, duration: seek }),
+                Some(Self::Rotate { duration: rotate }),
+                Some(Self::MediaTransfer { sectors, duration: transfer }),
+            ],
+            other => [Some(other), None, None],
+        };
+        all.into_iter().flatten()
     }
 }

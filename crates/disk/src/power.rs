@@ -4,7 +4,8 @@
 //! have passed. Unplanned time is idle and, after the idle time-out, spin-down and standby. Without
 //! any timer the times in all states sum to the run time.
 
-use hybridsim_engine::{PowerState, SimDuration, SimTime};
+use hybridsim_engine::event::Times;
+use hybridsim_engine::{Ctx, PowerState, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
 /// Idle time after which a drive stops its spindle, and the times to stop and to start it.
@@ -23,6 +24,9 @@ pub struct SpinDown {
 pub struct StateClock {
     spin_down: SpinDown,
     plan: Vec<(PowerState, SimTime)>,
+    /// Room for the states that have passed.
+    #[serde(skip)]
+    passed: Vec<(u8, SimDuration)>,
     /// Index of the next planned state to report.
     at: usize,
     reported: SimTime,
@@ -40,7 +44,8 @@ impl StateClock {
         let plan = Vec::with_capacity(16);
         let zero = SimTime::ZERO;
         let (reported, idle_from, turns_from) = (zero, zero, zero);
-        Self { spin_down, plan, at: 0, reported, idle_from, stopped: false, turns_from }
+        let passed = Vec::new();
+        Self { spin_down, plan, passed, at: 0, reported, idle_from, stopped: false, turns_from }
     }
 
     /// After what is planned so far, the drive is in `state` until `until`.
@@ -104,9 +109,19 @@ impl StateClock {
         self.turns_from
     }
 
+    /// Emits the states until now that have not been reported.
+    #[inline]
+    pub fn emit(&mut self, ctx: &mut Ctx<'_>) {
+        let mut passed = std::mem::take(&mut self.passed);
+        self.report(ctx.now(), |state, time| passed.push((state as u8, time)));
+        ctx.emit_times(Times::STATES, 0, &passed);
+        passed.clear();
+        self.passed = passed;
+    }
+
     /// Reports the states up to `now` that have not been reported.
     #[inline]
-    pub fn report(&mut self, now: SimTime, mut report: impl FnMut(PowerState, SimDuration)) {
+    fn report(&mut self, now: SimTime, mut report: impl FnMut(PowerState, SimDuration)) {
         for &(state, until) in &self.plan[self.at..] {
             let reported = until.min(now);
             if reported > self.reported {

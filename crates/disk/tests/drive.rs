@@ -113,9 +113,9 @@ fn flush_and_fua_wait_for_the_medium() {
     assert!(done[2].breakdown.get(LatencyPhase::Seek) > SimDuration::ZERO);
     let moved: u32 = events
         .iter()
-        .map(|f| {
-            if let Some(DiskEvent::MediaTransfer { sectors, .. }) = f.event() { sectors } else { 0 }
-        })
+        .filter_map(EventRecord::event)
+        .flat_map(DiskEvent::parts)
+        .map(|part| if let DiskEvent::MediaTransfer { sectors, .. } = part { sectors } else { 0 })
         .sum();
     assert_eq!(moved, 16);
     let (done, _) = one_by_one(DRIVE, vec![(ms(0), write(9_000, 8)), (ms(1_000), flush)]);

@@ -161,10 +161,8 @@ fn the_spindle_stops_when_the_energy_of_a_start_is_used_up() {
            spin_down_time = \"1.5s\"\n";
     let started = |wait| {
         let (_, events) = one_by_one(&text, vec![(wait, request(Op::Read, 0, 1))]);
-        let up = |event: &EventRecord| {
-            matches!(event.event(), Some(CommonEvent::StateTime { state: PowerState::SpinUp, .. }))
-        };
-        events.iter().any(up)
+        let states = events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::states);
+        states.into_iter().any(|(state, _)| state == PowerState::SpinUp)
     };
     assert!(!started(SimDuration::from_ms(15_200)));
     assert!(started(SimDuration::from_ms(15_211)));
@@ -245,11 +243,8 @@ fn a_mems_store_keeps_data_and_accounts_for_its_time() {
     let waits: u64 = work.iter().map(|(wait, _)| wait.as_ns()).sum();
     let (done, events) = one_by_one(text, work);
     let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
-    let spent = |event: &EventRecord| match event.event() {
-        Some(CommonEvent::StateTime { duration: time, .. }) => time.as_ns(),
-        _ => 0,
-    };
-    assert_eq!(events.iter().map(spent).sum::<u64>(), run);
+    let states = events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::states);
+    assert_eq!(states.map(|(_, time)| time.as_ns()).sum::<u64>(), run);
     for done in &done {
         let breakdown: SimDuration =
             LatencyPhase::ALL.iter().map(|&part| done.breakdown.get(part)).sum();

@@ -65,13 +65,9 @@ fn the_mean_random_seek_is_the_integral_of_the_curve() {
     close(mean(&done, LatencyPhase::Seek), 8e6, 0.01);
     let reported: u64 = events
         .iter()
-        .map(|event| {
-            if let Some(DiskEvent::Seek { duration: time, .. }) = event.event() {
-                time.as_ns()
-            } else {
-                0
-            }
-        })
+        .filter_map(EventRecord::event)
+        .flat_map(DiskEvent::parts)
+        .map(|part| if let DiskEvent::Seek { duration, .. } = part { duration.as_ns() } else { 0 })
         .sum();
     close(reported as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
 }
@@ -123,8 +119,8 @@ fn a_stream_of_small_reads_is_kept_at_media_rate_by_read_ahead() {
     // 200 tracks: 150 head switches, 50 cylinder switches.
     let expected = TURN_NS * (200.0 + 149.0 * 0.1 + 50.0 * 0.25);
     assert!((total - expected).abs() < 1.5 * TURN_NS, "{total} {expected}");
-    let seeks =
-        events.iter().filter(|event| matches!(event.event(), Some(DiskEvent::Seek { .. }))).count();
+    let parts = events.iter().filter_map(EventRecord::event).flat_map(DiskEvent::parts);
+    let seeks = parts.filter(|part| matches!(part, DiskEvent::Seek { .. })).count();
     assert_eq!(seeks, 0, "the head never left the stream");
 }
 
@@ -186,10 +182,10 @@ fn state_times_add_up_to_the_run_time() {
         let (done, events) = one_by_one(&text, work);
         let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
         let mut by_state = [0; PowerState::COUNT];
-        for record in &events {
-            if let Some(CommonEvent::StateTime { state, duration: time }) = record.event() {
-                by_state[state as usize] += time.as_ns();
-            }
+        for (state, time) in
+            events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::states)
+        {
+            by_state[state as usize] += time.as_ns();
         }
         assert_eq!(by_state.iter().sum::<u64>(), run, "{by_state:?}");
         let spun = by_state[PowerState::SpinUp as usize] > 0;

@@ -81,13 +81,8 @@ fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<EventRecord>) 
 }
 
 fn seconds(events: &[EventRecord], wanted: PowerState) -> f64 {
-    let time = |event: &EventRecord| match event.event() {
-        Some(CommonEvent::StateTime { state, duration: time }) if state == wanted => {
-            time.as_s_f64()
-        }
-        _ => 0.0,
-    };
-    events.iter().map(time).sum()
+    let states = events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::states);
+    states.filter(|(state, _)| *state == wanted).map(|(_, time)| time.as_s_f64()).sum()
 }
 
 fn joules(events: &[EventRecord]) -> f64 {

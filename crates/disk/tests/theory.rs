@@ -94,12 +94,9 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     let watts = build(&text).info().watts.expect("a drive draws power");
     let joules: f64 = events
         .iter()
-        .map(|record| match record.event() {
-            Some(CommonEvent::StateTime { state, duration: time }) => {
-                watts[state as usize] * time.as_s_f64()
-            }
-            _ => 0.0,
-        })
+        .filter_map(EventRecord::event)
+        .flat_map(CommonEvent::states)
+        .map(|(state, time)| watts[state as usize] * time.as_s_f64())
         .sum();
     let seconds = |part| done[0].breakdown.get(part).as_s_f64();
     assert_eq!(done[0].breakdown.get(LatencyPhase::SpinUp), SimDuration::from_s(2));
@@ -113,12 +110,10 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     close(joules, expected, 1e-6);
     let spun: u64 = events
         .iter()
-        .map(|record| match record.event() {
-            Some(CommonEvent::StateTime { state: PowerState::Standby, duration: time }) => {
-                time.as_ns()
-            }
-            _ => 0,
-        })
+        .filter_map(EventRecord::event)
+        .flat_map(CommonEvent::states)
+        .filter(|(state, _)| *state == PowerState::Standby)
+        .map(|(_, time)| time.as_ns())
         .sum();
     assert_eq!(spun, 8_500_000_000);
 }
@@ -353,9 +348,11 @@ fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
         integral /= (cylinders.len() * cylinders.len()) as f64;
         let sought: f64 = events
             .iter()
-            .map(|it| {
-                if let Some(DiskEvent::Seek { duration: time, .. }) = it.event() {
-                    time.as_ns() as f64
+            .filter_map(EventRecord::event)
+            .flat_map(DiskEvent::parts)
+            .map(|part| {
+                if let DiskEvent::Seek { duration, .. } = part {
+                    duration.as_ns() as f64
                 } else {
                     0.0
                 }

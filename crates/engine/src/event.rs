@@ -6,6 +6,10 @@
 //! Each crate declares the events of its own devices with [`crate::events!`]; the engine itself
 //! declares only [`CommonEvent`], which any component may emit.
 
+mod times;
+
+pub use times::Times;
+
 use crate::latency::LatencyPhase;
 use crate::request::{Lba, Op};
 use crate::time::{SimDuration, SimTime};
@@ -169,10 +173,26 @@ pub enum Slot {
     BLow,
     /// The upper 16 bits of `B`.
     BHigh,
+    /// The lowest byte of `B`.
+    B0,
+    /// The second byte of `B`.
+    B1,
+    /// The third byte of `B`.
+    B2,
+    /// The highest byte of `B`.
+    B3,
     /// 64 bits.
     C,
+    /// The lower 32 bits of `C`.
+    CLow,
+    /// The upper 32 bits of `C`.
+    CHigh,
     /// 64 bits.
     D,
+    /// The lower 32 bits of `D`.
+    DLow,
+    /// The upper 32 bits of `D`.
+    DHigh,
 }
 
 impl Slot {
@@ -183,36 +203,47 @@ impl Slot {
             Self::B => (12, 4),
             Self::BLow => (12, 2),
             Self::BHigh => (14, 2),
+            Self::B0 => (12, 1),
+            Self::B1 => (13, 1),
+            Self::B2 => (14, 1),
+            Self::B3 => (15, 1),
             Self::C => (16, 8),
+            Self::CLow => (16, 4),
+            Self::CHigh => (20, 4),
             Self::D => (24, 8),
+            Self::DLow => (24, 4),
+            Self::DHigh => (28, 4),
         }
+    }
+
+    /// Shift and mask of the slot within the word that holds it.
+    const fn place(self) -> (u32, u64) {
+        let (first, length) = self.bytes();
+        (8 * (first as u32 % 8), u64::MAX >> (64 - 8 * length as u32))
     }
 
     /// Writes it.
     #[inline(always)]
-    pub const fn put(self, record: &mut EventRecord, word: u64) {
-        match self {
-            Self::C => record.c = word,
-            Self::D => record.d = word,
-            _ => {
-                let (first, length) = self.bytes();
-                let (shift, mask) = (8 * (first as u32 - 8), u64::MAX >> (64 - 8 * length as u32));
-                record.head = record.head & !(mask << shift) | (word & mask) << shift;
-            }
-        }
+    pub const fn put(self, record: &mut EventRecord, value: u64) {
+        let (shift, mask) = self.place();
+        let word = match self.bytes().0 {
+            24.. => &mut record.d,
+            16.. => &mut record.c,
+            _ => &mut record.head,
+        };
+        *word = *word & !(mask << shift) | (value & mask) << shift;
     }
 
     /// Reads it.
     #[inline(always)]
     pub const fn get(self, record: &EventRecord) -> u64 {
-        match self {
-            Self::C => record.c,
-            Self::D => record.d,
-            _ => {
-                let (first, length) = self.bytes();
-                record.head >> (8 * (first as u32 - 8)) & u64::MAX >> (64 - 8 * length as u32)
-            }
-        }
+        let (shift, mask) = self.place();
+        let word = match self.bytes().0 {
+            24.. => record.d,
+            16.. => record.c,
+            _ => record.head,
+        };
+        word >> shift & mask
     }
 }
 
@@ -478,7 +509,8 @@ events! {
             /// First sector.
             lba: Lba => C,
         },
-        /// A request of the workload completed (host only); its `phase_time` events come before.
+        /// A request of the workload completed (host only); its `phase_time` and `phase_times`
+        /// events come before.
         Completed = 1 "completed" {
             /// Operation.
             op: Op => A,
@@ -489,7 +521,8 @@ events! {
             /// Arrival to completion.
             latency: SimDuration => D,
         },
-        /// A phase of the latency of the request whose `completed` follows (host only).
+        /// A phase of the latency of the request whose `completed` follows (host only), by itself
+        /// or longer than the fields of `phase_times` hold.
         PhaseTime = 2 "phase_time" {
             /// Operation of the request.
             op: Op => A,
@@ -503,12 +536,55 @@ events! {
             /// Requests queued.
             depth: u32 => B,
         },
-        /// A device was in a power state until now. Per device these sum to the run time.
+        /// A device was in a power state until now. Per device these and the times in
+        /// `state_times` sum to the run time.
         StateTime = 8 "state_time" {
             /// The state.
-            state: PowerState => A,
+            state: PowerState => B,
             /// Time in it since the last such event.
             duration: SimDuration => C,
+        },
+        /// Two to four phases of the latency of the request whose `completed` follows (host only);
+        /// a time of zero stands for no phase.
+        PhaseTimes = 32 "phase_times" {
+            /// Operation of the request.
+            op: Op => A,
+            /// The first phase.
+            phase_1: LatencyPhase => B0,
+            /// The second phase.
+            phase_2: LatencyPhase => B1,
+            /// The third phase.
+            phase_3: LatencyPhase => B2,
+            /// The fourth phase.
+            phase_4: LatencyPhase => B3,
+            /// Time the request spent in the first phase.
+            duration_1: SimDuration => CLow,
+            /// Time the request spent in the second phase.
+            duration_2: SimDuration => CHigh,
+            /// Time the request spent in the third phase.
+            duration_3: SimDuration => DLow,
+            /// Time the request spent in the fourth phase.
+            duration_4: SimDuration => DHigh,
+        },
+        /// A device was in two to four power states, one after another, until now; a time of zero
+        /// stands for no state.
+        StateTimes = 33 "state_times" {
+            /// The first state.
+            state_1: PowerState => B0,
+            /// The second state.
+            state_2: PowerState => B1,
+            /// The third state.
+            state_3: PowerState => B2,
+            /// The fourth state.
+            state_4: PowerState => B3,
+            /// Time in the first state.
+            duration_1: SimDuration => CLow,
+            /// Time in the second state.
+            duration_2: SimDuration => CHigh,
+            /// Time in the third state.
+            duration_3: SimDuration => DLow,
+            /// Time in the fourth state.
+            duration_4: SimDuration => DHigh,
         },
         /// A number of a component's own, named in its `ComponentInfo::custom`.
         Custom = 20 "custom" {

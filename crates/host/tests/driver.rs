@@ -55,12 +55,10 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
     assert_eq!(end.time, SimTime::from_ns(110_000));
     let queued: SimDuration = events
         .iter()
-        .filter_map(|record| match record.event() {
-            Some(CommonEvent::PhaseTime { phase: LatencyPhase::Queue, duration: time, .. }) => {
-                Some(time)
-            }
-            _ => None,
-        })
+        .filter_map(EventRecord::event)
+        .flat_map(CommonEvent::phases)
+        .filter(|(phase, _)| *phase == LatencyPhase::Queue)
+        .map(|(_, time)| time)
         .sum();
     assert_eq!(queued, us(5 + 14));
     let depths: Vec<u32> = events

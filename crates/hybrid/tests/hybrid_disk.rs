@@ -62,13 +62,8 @@ fn latencies(events: &[EventRecord]) -> Vec<u64> {
 
 /// Total time of one part, in us.
 fn spent(events: &[EventRecord], wanted: LatencyPhase) -> u64 {
-    let time = |record: &EventRecord| match record.event() {
-        Some(CommonEvent::PhaseTime { phase, duration: time, .. }) if phase == wanted => {
-            Some(time.as_ns() / 1000)
-        }
-        _ => None,
-    };
-    events.iter().filter_map(time).sum()
+    let phases = events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::phases);
+    phases.filter(|(phase, _)| *phase == wanted).map(|(_, time)| time.as_ns() / 1000).sum()
 }
 
 #[test]

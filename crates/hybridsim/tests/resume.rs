@@ -76,7 +76,7 @@ fn is_comparable(system: &str, event: &EventRecord) -> bool {
     // The hybrid SSD's wear by medium, reported at the end.
     let wear = |name| system.contains("slc-mlc-ssd") && [13, 14].contains(&name);
     let in_portions = match event.event() {
-        Some(CommonEvent::StateTime { .. }) => true,
+        Some(CommonEvent::StateTime { .. } | CommonEvent::StateTimes { .. }) => true,
         Some(CommonEvent::Custom { name, .. }) => wear(name),
         _ => matches!(event.event(), Some(DiskEvent::MediaTransfer { .. })),
     };
@@ -91,12 +91,14 @@ fn totals<'a>(events: impl IntoIterator<Item = &'a EventRecord>) -> BTreeMap<(u1
     for record in events {
         let component = record.component().0;
         let mut add = |key: u8, value: u64| *totals.entry((component, key)).or_default() += value;
-        if let Some(CommonEvent::StateTime { state, duration }) = record.event() {
-            add(state as u8, duration.as_ns());
+        for (state, time) in record.event().into_iter().flat_map(CommonEvent::states) {
+            add(state as u8, time.as_ns());
         }
-        if let Some(DiskEvent::MediaTransfer { sectors, duration }) = record.event() {
-            add(u8::MAX, u64::from(sectors));
-            add(u8::MAX - 1, duration.as_ns());
+        for part in record.event().into_iter().flat_map(DiskEvent::parts) {
+            if let DiskEvent::MediaTransfer { sectors, duration } = part {
+                add(u8::MAX, u64::from(sectors));
+                add(u8::MAX - 1, duration.as_ns());
+            }
         }
     }
     totals

@@ -65,7 +65,7 @@ fn run_with(
 /// break splits, and what a component reports when a run begins is reported again.
 fn is_compared(event: &EventRecord) -> bool {
     match event.event() {
-        Some(CommonEvent::StateTime { .. }) => false,
+        Some(CommonEvent::StateTime { .. } | CommonEvent::StateTimes { .. }) => false,
         Some(CommonEvent::Custom { .. }) => event.time > SimTime::ZERO,
         _ => true,
     }

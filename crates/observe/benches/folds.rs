@@ -1,8 +1,9 @@
 //! What observing costs per request: `cargo bench -p hybridsim-observe`.
 //!
-//! Two streams as devices emit them: eleven events per disk request, ten per flash write.
+//! Two streams as devices emit them: five events per disk request, eight per flash write.
 
 use hybridsim_disk::DiskEvent;
+use hybridsim_engine::event::Times;
 use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
@@ -27,6 +28,14 @@ fn of(component: u16, event: impl Event) -> EventRecord {
     EventRecord::new(SimTime::ZERO, ComponentId(component), event)
 }
 
+/// The record of three times above zero.
+fn several(component: u16, (kinds, a): (Times, u8), all: [(u8, u64); 3]) -> EventRecord {
+    let mut record = EventRecord::default();
+    let times = all.map(|(code, ns)| (code, SimDuration::from_ns(ns.max(1))));
+    kinds.emit(a, &times, |it| record = it);
+    EventRecord { head: record.head | u64::from(component), ..record }
+}
+
 fn disk(at: u64) -> Vec<EventRecord> {
     let ns = SimDuration::from_ns;
     let draw = scramble(at);
@@ -37,17 +46,34 @@ fn disk(at: u64) -> Vec<EventRecord> {
     vec![
         of(0, CommonEvent::Arrived { op, sectors, lba }),
         of(1, CommonEvent::QueueDepth { depth: (draw % 5) as u32 }),
-        of(1, DiskEvent::Seek { distance: (draw % 50_000) as u32, duration: ns(seek) }),
-        of(1, DiskEvent::Rotate { duration: ns(rotate) }),
-        of(1, DiskEvent::MediaTransfer { sectors, duration: ns(transfer) }),
-        of(1, CommonEvent::StateTime { state: PowerState::Seek, duration: ns(seek) }),
         of(
             1,
-            CommonEvent::StateTime { state: PowerState::Active, duration: ns(rotate + transfer) },
+            DiskEvent::Access {
+                distance: (draw % 50_000) as u32,
+                seek: ns(seek),
+                rotate: ns(rotate),
+                transfer: ns(transfer),
+                sectors,
+            },
         ),
-        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Seek, duration: ns(seek) }),
-        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Rotate, duration: ns(rotate) }),
-        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Transfer, duration: ns(transfer) }),
+        several(
+            1,
+            (Times::STATES, 0),
+            [
+                (PowerState::Seek as u8, seek),
+                (PowerState::Active as u8, rotate),
+                (PowerState::Read as u8, transfer),
+            ],
+        ),
+        several(
+            0,
+            (Times::PHASES, op.code()),
+            [
+                (LatencyPhase::Seek as u8, seek),
+                (LatencyPhase::Rotate as u8, rotate),
+                (LatencyPhase::Transfer as u8, transfer),
+            ],
+        ),
         of(0, CommonEvent::Completed { op, sectors, lba, latency }),
     ]
 }
@@ -64,11 +90,14 @@ fn flash(at: u64) -> Vec<EventRecord> {
         of(1, FlashEvent::Program { cause: Cause::Gc, die }),
         of(1, FlashEvent::FreeBlocks { free: (draw % 100) as u32 }),
         of(1, CommonEvent::StateTime { state: PowerState::Write, duration: ns(1000) }),
-        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Gc, duration: ns(wait) }),
-        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::FlashBus, duration: ns(40_000) }),
-        of(
+        several(
             0,
-            CommonEvent::PhaseTime { op, phase: LatencyPhase::FlashProgram, duration: ns(200_000) },
+            (Times::PHASES, op.code()),
+            [
+                (LatencyPhase::Gc as u8, wait),
+                (LatencyPhase::FlashBus as u8, 40_000),
+                (LatencyPhase::FlashProgram as u8, 200_000),
+            ],
         ),
         of(0, CommonEvent::Completed { op, sectors, lba, latency: ns(wait + 240_000) }),
     ]

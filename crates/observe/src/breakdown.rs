@@ -100,6 +100,9 @@ impl Breakdown {
     /// Phases reported twice for one request are added.
     #[inline]
     fn spend(&mut self, phase: LatencyPhase, ns: u64) {
+        if ns == 0 {
+            return;
+        }
         if let Some(slot) = self.pending.get_mut(self.pending_len) {
             *slot = (phase, ns);
             self.pending_len += 1;
@@ -113,8 +116,24 @@ impl Breakdown {
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         match record.event() {
-            Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
-                self.spend(phase, time.as_ns())
+            Some(CommonEvent::PhaseTime { phase, duration, .. }) => {
+                self.spend(phase, duration.as_ns());
+            }
+            Some(CommonEvent::PhaseTimes {
+                phase_1,
+                phase_2,
+                phase_3,
+                phase_4,
+                duration_1,
+                duration_2,
+                duration_3,
+                duration_4,
+                ..
+            }) => {
+                self.spend(phase_1, duration_1.as_ns());
+                self.spend(phase_2, duration_2.as_ns());
+                self.spend(phase_3, duration_3.as_ns());
+                self.spend(phase_4, duration_4.as_ns());
             }
             Some(CommonEvent::Completed { op, latency, .. }) => self.complete(op, latency.as_ns()),
             _ => {}

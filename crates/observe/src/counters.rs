@@ -82,7 +82,7 @@ impl Counters {
                 self.completed[op.index()] += 1;
                 self.sectors[op.index()] += u64::from(sectors);
             }
-            Some(Common(CommonEvent::PhaseTime { .. })) => {}
+            Some(Common(CommonEvent::PhaseTime { .. } | CommonEvent::PhaseTimes { .. })) => {}
             Some(Common(CommonEvent::Failed { .. })) => self.failed += 1,
             Some(Common(CommonEvent::PowerCut { lost })) => {
                 self.power_cuts += 1;

@@ -1,5 +1,6 @@
 //! Checks that hold in every run, whatever the models do.
 
+use hybridsim_engine::event::Times;
 use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, SimTime};
 
 /// Violations beyond this number are only counted.
@@ -120,6 +121,9 @@ impl Invariants {
             Some(CommonEvent::PhaseTime { duration: time, .. }) => {
                 self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
             }
+            Some(CommonEvent::PhaseTimes { .. }) => {
+                self.spent_ns = self.spent_ns.saturating_add(sum(record));
+            }
             Some(CommonEvent::Completed { latency, .. }) => {
                 self.completed += 1;
                 if self.spent_ns != latency.as_ns() {
@@ -134,6 +138,9 @@ impl Invariants {
             Some(CommonEvent::PowerCut { lost }) => self.completed += u64::from(lost),
             Some(CommonEvent::StateTime { duration: time, .. }) => {
                 self.state_time(record.time, record.component(), time.as_ns())
+            }
+            Some(CommonEvent::StateTimes { .. }) => {
+                self.state_time(record.time, record.component(), sum(record))
             }
             _ => {}
         }
@@ -157,6 +164,13 @@ impl Invariants {
     fn more_completed(&mut self, now: SimTime) {
         self.report(format!("at {now} more requests had completed than arrived"));
     }
+}
+
+/// The sum of the four times of `record`, in ns.
+#[inline(always)]
+fn sum(record: &EventRecord) -> u64 {
+    let [(_, one), (_, two), (_, three), (_, four)] = Times::of(record);
+    one + two + three + four
 }
 
 impl EventSink for Invariants {

@@ -196,9 +196,11 @@ impl SeriesFold {
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }
-            Some(Disk(DiskEvent::Seek { distance, .. })) => {
-                let octave = 64 - u64::from(distance).leading_zeros();
-                self.seek_distances[octave as usize] += 1;
+            Some(Disk(DiskEvent::Seek { distance, .. })) => self.seek(distance),
+            Some(Disk(DiskEvent::Access { distance, seek, .. })) => {
+                if !seek.is_zero() {
+                    self.seek(distance);
+                }
             }
             Some(Common(CommonEvent::QueueDepth { depth })) => {
                 self.column(now);
@@ -240,6 +242,12 @@ impl SeriesFold {
             }
             _ => {}
         }
+    }
+
+    #[inline]
+    fn seek(&mut self, distance: u32) {
+        let octave = 64 - u64::from(distance).leading_zeros();
+        self.seek_distances[octave as usize] += 1;
     }
 
     #[inline]

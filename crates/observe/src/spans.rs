@@ -178,9 +178,13 @@ impl SpanFold {
     fn add(&mut self, record: &EventRecord) {
         let (node, now) = (record.component().0, record.time.as_ns());
         match AnyEvent::of(record) {
-            Some(Common(CommonEvent::PhaseTime { phase, duration: time, .. })) => {
-                let spent = &mut self.phases_ns[phase as usize];
-                *spent = spent.saturating_add(time.as_ns());
+            Some(Common(
+                event @ (CommonEvent::PhaseTime { .. } | CommonEvent::PhaseTimes { .. }),
+            )) => {
+                for (phase, time) in event.phases() {
+                    let spent = &mut self.phases_ns[phase as usize];
+                    *spent = spent.saturating_add(time.as_ns());
+                }
             }
             Some(Common(CommonEvent::Completed { op, sectors, lba, latency })) => {
                 let (latency_ns, phases_ns) = (latency.as_ns(), self.phases_ns);
@@ -188,14 +192,18 @@ impl SpanFold {
                 let event = SpanEvent::Request { op, lba, sectors, latency_ns, phases_ns };
                 self.add_span(node, now.saturating_sub(latency_ns), now, event);
             }
-            Some(Common(CommonEvent::StateTime { state, duration: time })) => {
-                let memory = self.memory(node);
-                let start = memory.reported_ns;
-                memory.reported_ns = start.saturating_add(time.as_ns());
-                let end = memory.reported_ns;
-                // A resting device needs no mark.
-                if state != PowerState::Idle {
-                    self.add_span(node, start, end, SpanEvent::State(state));
+            Some(Common(
+                event @ (CommonEvent::StateTime { .. } | CommonEvent::StateTimes { .. }),
+            )) => {
+                for (state, time) in event.states() {
+                    let memory = self.memory(node);
+                    let start = memory.reported_ns;
+                    memory.reported_ns = start.saturating_add(time.as_ns());
+                    let end = memory.reported_ns;
+                    // A resting device needs no mark.
+                    if state != PowerState::Idle {
+                        self.add_span(node, start, end, SpanEvent::State(state));
+                    }
                 }
             }
             Some(Common(CommonEvent::QueueDepth { depth })) => {

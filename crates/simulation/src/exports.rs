@@ -85,8 +85,10 @@ impl RequestLog {
 
     fn row(&mut self, record: &EventRecord) -> io::Result<()> {
         match record.event() {
-            Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
-                self.phases_ns[phase as usize] += time.as_ns()
+            Some(event @ (CommonEvent::PhaseTime { .. } | CommonEvent::PhaseTimes { .. })) => {
+                for (phase, time) in event.phases() {
+                    self.phases_ns[phase as usize] += time.as_ns();
+                }
             }
             Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
                 let latency_ns = latency.as_ns();

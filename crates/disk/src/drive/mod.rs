@@ -24,7 +24,6 @@ use crate::mechanics::{AccessTimes, Arm, Mechanics, Transfer};
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags, InFlightWrites, Inject,
@@ -215,8 +214,7 @@ impl HardDisk {
     fn catch_up(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.advance_read_ahead(ctx, now);
-        self.clock
-            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.clock.emit(ctx);
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
@@ -290,11 +288,7 @@ impl HardDisk {
         if !self.slow.is_none() {
             self.slow_down(&mut access, start);
         }
-        if !access.seek.is_zero() {
-            ctx.emit(DiskEvent::Seek { distance: access.distance, duration: access.seek });
-        }
-        ctx.emit(DiskEvent::Rotate { duration: access.rotate });
-        ctx.emit(DiskEvent::MediaTransfer { sectors, duration: access.transfer });
+        emit_access(ctx, &access, sectors);
         let transfer = if write { PowerState::Write } else { PowerState::Read };
         self.clock.plan(PowerState::Seek, start + access.seek);
         let passing = start + access.end.since(start).saturating_sub(access.transfer);
@@ -456,6 +450,20 @@ impl PowerFailure for HardDisk {
 
 fn request_id(item: &Queued) -> RequestId {
     RequestId(item.key as u32)
+}
+
+/// Emits what the mechanism did for `sectors` sectors.
+#[inline]
+fn emit_access(ctx: &mut Ctx<'_>, access: &AccessTimes, sectors: u32) {
+    let AccessTimes { distance, seek, rotate, transfer, .. } = *access;
+    if seek.max(rotate).max(transfer).as_ns() <= u64::from(u32::MAX) {
+        return ctx.emit(DiskEvent::Access { distance, seek, rotate, transfer, sectors });
+    }
+    if !seek.is_zero() {
+        ctx.emit(DiskEvent::Seek { distance, duration: seek });
+    }
+    ctx.emit(DiskEvent::Rotate { duration: rotate });
+    ctx.emit(DiskEvent::MediaTransfer { sectors, duration: transfer });
 }
 
 fn outcome(op: Op, outcome: DiskCacheOutcome) -> DiskEvent {

@@ -25,8 +25,7 @@ impl HardDisk {
     /// The drive is ready after spin-up.
     pub(super) fn spin_up_again(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.clock
-            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.clock.emit(ctx);
         let ready = self.clock.start_again(now);
         self.free_at = ready;
         self.clock.plan(PowerState::SpinUp, ready);

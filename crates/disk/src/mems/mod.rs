@@ -9,7 +9,6 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, EntryChoice, Kind, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
@@ -212,8 +211,7 @@ impl Component for Mems {
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
-        self.clock
-            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.clock.emit(ctx);
         match request.op {
             // What is acknowledged is on the medium: there is no buffer for writes.
             Op::Zone(_) => unreachable!("the machine refuses zone commands here"),
@@ -246,16 +244,12 @@ impl Component for Mems {
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
         self.wake_at = SimTime::NEVER;
-        let now = ctx.now();
-        self.clock
-            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.clock.emit(ctx);
         self.schedule_next(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
-        let now = ctx.now();
-        self.clock
-            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.clock.emit(ctx);
     }
 
     hybridsim_engine::supports!(Checkpoint);

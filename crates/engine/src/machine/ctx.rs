@@ -3,7 +3,7 @@
 use super::traffic::{BROADCAST, Core, Link, Message, Sent, Timer};
 use crate::component::Outcome;
 use crate::contents::{DataPool, DataSlice};
-use crate::event::{ComponentId, Event, EventRecord};
+use crate::event::{ComponentId, Event, EventRecord, Times};
 use crate::fault::Fault;
 use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Op, Request, RequestId};
@@ -267,6 +267,13 @@ impl Ctx<'_> {
     pub fn emit_record(&mut self, record: EventRecord) {
         let (time, head) = (self.core.now, record.head | u64::from(self.node.0));
         self.core.events.push(EventRecord { time, head, ..record });
+    }
+
+    /// Emits `times`, each with the number of its phase or state, as events of `kinds`; `a` is the
+    /// records' [`Slot::A`](crate::event::Slot::A).
+    #[inline]
+    pub fn emit_times(&mut self, kinds: Times, a: u8, times: &[(u8, SimDuration)]) {
+        kinds.emit(a, times, |record| self.emit_record(record));
     }
 
     /// The data versions of requests in flight, for verified runs.

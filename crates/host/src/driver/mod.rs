@@ -17,10 +17,11 @@ pub use queue_pair::{Answer, Answered, QueuePair};
 use crate::arrivals::Arrivals;
 use crate::scheduler;
 use check::Check;
+use hybridsim_engine::event::Times;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba,
-    Loader, Op, PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
+    Loader, Op, PowerFailure, Request, RequestId, Saver, SimDuration, SimTime, Source, StateError,
 };
 use queue_pair::Outside;
 use std::collections::VecDeque;
@@ -298,12 +299,15 @@ pub(crate) fn report_completed(ctx: &mut Ctx<'_>, done: &Completion) {
     let latency = ctx.now().since(SimTime::from_ns(done.tag));
     let queued = latency - done.latency;
     let queue = done.breakdown.get(LatencyPhase::Queue) + queued;
+    let (mut phases, mut count) = ([(0, SimDuration::ZERO); LatencyPhase::COUNT], 0);
     if !queue.is_zero() {
-        ctx.emit(CommonEvent::PhaseTime { op, phase: LatencyPhase::Queue, duration: queue });
+        (phases[0], count) = ((LatencyPhase::Queue as u8, queue), 1);
     }
-    for (phase, duration) in done.breakdown.phases_after(LatencyPhase::Queue) {
-        ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
+    for (phase, time) in done.breakdown.phases_after(LatencyPhase::Queue) {
+        phases[count] = (phase as u8, time);
+        count += 1;
     }
+    ctx.emit_times(Times::PHASES, op.code(), &phases[..count]);
     ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
     if done.failed() {
         ctx.emit(CommonEvent::Failed { op, sectors });

@@ -401,15 +401,9 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     assert!(total(&events, Metric::IdleSynced) > 100);
     assert_eq!(total(&events, Metric::FlushedBack), 0);
     // A disk write takes 400 to 800 µs, an unpin 11: no request waits for more than one of them.
-    let longest = events.iter().filter_map(|record| match record.event() {
-        Some(CommonEvent::PhaseTime {
-            phase: hybridsim_engine::LatencyPhase::Queue,
-            duration: time,
-            ..
-        }) => Some(time),
-        _ => None,
-    });
-    let longest = longest.max().expect("some wait");
+    let phases = events.iter().filter_map(EventRecord::event).flat_map(CommonEvent::phases);
+    let waits = phases.filter(|(phase, _)| *phase == hybridsim_engine::LatencyPhase::Queue);
+    let longest = waits.map(|(_, time)| time).max().expect("some wait");
     assert!(longest <= SimDuration::from_us(811), "{longest}");
     drop(scheduler);
 }

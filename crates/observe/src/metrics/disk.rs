@@ -38,6 +38,16 @@ impl DiskFold {
                 self.transfer_sectors += u64::from(sectors);
                 self.transfer_ns = self.transfer_ns.saturating_add(duration.as_ns());
             }
+            DiskEvent::Access { distance, seek, rotate, transfer, sectors } => {
+                self.seeks += u64::from(!seek.is_zero());
+                self.seek_cylinders += if seek.is_zero() { 0 } else { u64::from(distance) };
+                self.seek_ns = self.seek_ns.saturating_add(seek.as_ns());
+                self.rotations += 1;
+                self.rotation_ns = self.rotation_ns.saturating_add(rotate.as_ns());
+                self.transfers += 1;
+                self.transfer_sectors += u64::from(sectors);
+                self.transfer_ns = self.transfer_ns.saturating_add(transfer.as_ns());
+            }
             DiskEvent::DiskCache { op, outcome } => {
                 self.buffer[op.index()][outcome as usize] += 1;
             }

@@ -95,6 +95,21 @@ impl ComponentFold {
             CommonEvent::StateTime { state, duration } => {
                 self.power.add(state, duration.as_ns(), from_ns);
             }
+            CommonEvent::StateTimes {
+                state_1,
+                state_2,
+                state_3,
+                state_4,
+                duration_1,
+                duration_2,
+                duration_3,
+                duration_4,
+            } => {
+                self.power.add(state_1, duration_1.as_ns(), from_ns);
+                self.power.add(state_2, duration_2.as_ns(), from_ns);
+                self.power.add(state_3, duration_3.as_ns(), from_ns);
+                self.power.add(state_4, duration_4.as_ns(), from_ns);
+            }
             CommonEvent::QueueDepth { depth } => {
                 set_level(&mut self.queue_depth, now, u64::from(depth));
             }
