@@ -20,6 +20,8 @@ pub struct Mechanics {
     pub before_write: WriteMoves,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
+    /// The shortest movement over at least as many cylinders as the index says, in ns: it rises.
+    movements: Vec<u32>,
     /// A block with its cylinder and surface: the last accessed, or the last a scheduler asked
     /// about, which compares many requests from the same one.
     asked: Cell<(u64, u32, u32)>,
@@ -32,6 +34,14 @@ pub struct WriteMoves {
     pub settle: SimDuration,
     /// By how much they are shorter, down to nothing.
     pub reduction: SimDuration,
+}
+
+impl WriteMoves {
+    /// The time of a movement that takes `time` before a read.
+    #[inline]
+    fn change(&self, time: SimDuration, write: bool) -> SimDuration {
+        if write { (time + self.settle).saturating_sub(self.reduction) } else { time }
+    }
 }
 
 /// Position of the arm.
@@ -116,8 +126,10 @@ impl Mechanics {
         zero_latency: bool,
     ) -> Self {
         let first = layout.locate(Lba(0));
+        let movements = seeks.shortest(|time, write| before_write.change(time, write));
         Self {
             layout,
+            movements,
             seeks,
             rotation,
             head_switch,
@@ -137,11 +149,13 @@ impl Mechanics {
         if from.head != to.head {
             time = time.max(self.head_switch);
         }
-        if write {
-            (time + self.before_write.settle).saturating_sub(self.before_write.reduction)
-        } else {
-            time
-        }
+        self.before_write.change(time, write)
+    }
+
+    /// How many cylinders a movement shorter than `time` crosses at most, and one more.
+    #[inline]
+    fn reach(&self, time: SimDuration) -> u32 {
+        self.movements.partition_point(|&ns| u64::from(ns) < time.as_ns()) as u32
     }
 
     /// Moves the sectors of `run`, which must lie within the drive, the arm leaving `from` at
@@ -315,13 +329,18 @@ impl Positioner for Mechanics {
     fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
         let from = self.arm_after(last);
         let (mut best, mut nearest) = (SimDuration::MAX, None);
+        // Most of many targets are too far away for a shorter positioning: one comparison each.
+        let mut reach = u32::MAX;
         for (at, &HeadTarget { cylinder, head, angle, write }) in targets.iter().enumerate() {
+            if cylinder.abs_diff(from.cylinder) >= reach {
+                continue;
+            }
             let seek = self.move_time(from, Arm { cylinder, head }, write);
             // The rotation can only make it longer.
             if seek < best {
                 let time = self.rotate_to(now, seek, angle);
                 if time < best {
-                    (best, nearest) = (time, Some(at));
+                    (best, nearest, reach) = (time, Some(at), self.reach(time));
                 }
             }
         }

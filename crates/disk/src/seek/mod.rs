@@ -73,6 +73,21 @@ impl SeekTable {
         Ok(Self { read, write })
     }
 
+    /// The shortest movement over at least each distance, in ns; `change` turns a seek into the
+    /// movement before a read (`false`) or a write (`true`). Over no distance it is zero.
+    pub fn shortest(&self, change: impl Fn(SimDuration, bool) -> SimDuration) -> Vec<u32> {
+        let movement = |distance: usize| {
+            let time = |write| change(self.time(distance as u32, write), write).as_ns();
+            u32::try_from(time(false).min(time(true))).unwrap_or(u32::MAX)
+        };
+        let mut shortest: Vec<u32> = (0..self.read.len()).map(movement).collect();
+        for at in (1..shortest.len()).rev() {
+            shortest[at - 1] = shortest[at - 1].min(shortest[at]);
+        }
+        shortest[0] = 0;
+        shortest
+    }
+
     /// The time over `distance` cylinders, which the drive has.
     #[inline]
     pub fn time(&self, distance: u32, write: bool) -> SimDuration {
