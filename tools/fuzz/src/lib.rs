@@ -3,14 +3,17 @@
 //! Systems are drawn from the registry, so every registered FTL, policy, scheduler or component is
 //! included. Components are small (see [`Registry::add_samples`]), so that caches overflow and
 //! devices fill up within a few thousand requests. In every third system the power fails
-//! repeatedly, unless one of its components may lose acknowledged writes by design.
+//! repeatedly, unless one of its components may lose acknowledged writes by design. Every other
+//! system is run again in a way that must not matter ([`relations`]).
 
 #[cfg(unix)]
 pub mod client;
 pub mod coverage;
 pub mod input;
 mod keys;
+pub mod relations;
 pub mod seeds;
+mod shrink;
 
 use coverage::Coverage;
 use hybridsim_config::build::ComponentEntry;
@@ -18,10 +21,10 @@ use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fault, Stream};
-use hybridsim_observe::{Detail, RunResults};
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use keys::Open;
+use relations::Ran;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -35,7 +38,7 @@ pub enum Verdict {
     /// The combination was rejected, as impossible ones must be, with this message.
     Refused(String),
     Failed {
-        /// The scenario, to run again.
+        /// The scenario, without what the failure does not need.
         scenario: String,
         reason: String,
     },
@@ -44,15 +47,22 @@ pub enum Verdict {
 /// Draws system number `seed` and runs it; `coverage` counts its keys and its verdict.
 pub fn one(registry: &Registry, seed: u64, coverage: &mut Coverage) -> Verdict {
     let (scenario, keys) = drawn(registry, seed);
-    // A panic is a failure with a scenario as well.
+    let mut verdict = judge(registry, seed, scenario);
+    if let Verdict::Failed { scenario, reason } = &mut verdict {
+        *scenario = shrink::shrink(scenario, reason, |smaller| judge(registry, seed, smaller));
+    }
+    coverage.add(keys, &verdict);
+    verdict
+}
+
+/// Runs `scenario`; a panic is a failure as well.
+fn judge(registry: &Registry, seed: u64, scenario: String) -> Verdict {
     let verdict = catch_unwind(AssertUnwindSafe(|| run(registry, seed, scenario.clone())));
-    let verdict = verdict.unwrap_or_else(|panic| {
+    verdict.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
         Verdict::Failed { scenario, reason: format!("panicked: {text}") }
-    });
-    coverage.add(keys, &verdict);
-    verdict
+    })
 }
 
 /// The scenario of system number `seed`, and the keys that it gives.
@@ -91,30 +101,18 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         return Verdict::Refused(fault.to_string());
     }
     // A device may correctly report that it is full or worn out.
-    let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
+    let broken = done.fault.as_ref().filter(|fault| !run::is_device_answer(fault));
     let violations = &done.results.violations;
     let reason = match broken.map(|fault| fault.to_string()) {
         Some(reason) => Some(reason),
         None if !violations.is_empty() => Some(violations.join("; ")),
-        None if seed.is_multiple_of(TWIN_EVERY) => twin(checked, registry, &done.results),
+        None if seed.is_multiple_of(RELATED_EVERY) => {
+            let ran = Ran { registry, scenario: &checked, text: &scenario, output: &done };
+            relations::broken(&ran, seed / RELATED_EVERY)
+        }
         None => None,
     };
     reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
-}
-
-/// The difference of a run without verification and with full detail, neither of which changes the
-/// system.
-fn twin(mut scenario: Scenario, registry: &Registry, verified: &RunResults) -> Option<String> {
-    scenario.run.verify = false;
-    let options = run::Options { detail: Detail::Full, ..run::Options::default() };
-    match run::run(&scenario, registry, options) {
-        Err(error) => Some(format!("without verification: {error}")),
-        Ok(other) if other.results.fingerprint == verified.fingerprint => None,
-        Ok(other) => Some(format!(
-            "fingerprint {} with verification, {} without it and with full detail",
-            verified.fingerprint, other.results.fingerprint
-        )),
-    }
 }
 
 /// Draws from the registry.
@@ -132,8 +130,8 @@ struct Draw<'a> {
 }
 
 const DEPTH_MAX: u32 = 3;
-/// Every so many systems are run a second time, observed differently.
-const TWIN_EVERY: u64 = 4;
+/// Every so many systems are run a second time, as one of the relations asks.
+const RELATED_EVERY: u64 = 2;
 /// Shares of optional keys: the more of them, the more systems are refused.
 const SHARES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
 /// The sample that stands for a child of any kind.

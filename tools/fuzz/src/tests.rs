@@ -6,8 +6,13 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::params::field;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Component;
+use hybridsim_engine::{
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Loader,
+    Request, RequestId, Saver, SimDuration, StateError,
+};
 use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::RunOutput;
+use relations::RELATIONS;
 use std::cell::Cell;
 
 thread_local! {
@@ -147,18 +152,108 @@ fn examples_are_valid_scenarios() {
     }
 }
 
-#[test]
-fn a_run_that_depends_on_how_it_is_observed_is_found() {
-    let text = "[workload]\ngenerator = { kind = \"uniform\", requests = 9 }\n[component.d]\n\
-                kind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"1us\"\n";
-    let source = SourceText { name: "twin".to_owned(), text: text.to_owned() };
+/// A device that counts requests and serves every tenth slowly, but does not save the count.
+struct Forgetful {
+    served: u64,
+}
+
+impl Component for Forgetful {
+    fn capacity(&self) -> u64 {
+        1 << 20
+    }
+
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "forgetful", ..ComponentInfo::default() }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
+        self.served += 1;
+        let slow = self.served.is_multiple_of(10);
+        let time = SimDuration::from_us(if slow { 900 } else { 10 });
+        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, time);
+        ctx.complete_at(id, ctx.now() + time, breakdown);
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+
+    hybridsim_engine::supports!(Checkpoint);
+}
+
+impl Checkpoint for Forgetful {
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+fn forgetful(_input: &BuildInput<'_>) -> Built<dyn Component> {
+    Ok(Box::new(Forgetful { served: 0 }))
+}
+
+/// What each relation finds in `scenario`, whose results are first changed by `change`.
+fn found(text: &str, change: impl Fn(&mut RunOutput)) -> Vec<relations::Applied> {
+    let mut registry = standard();
+    let (name, summary, origin, params) = ("forgetful", "", "", &[][..]);
+    registry.add(ComponentEntry::new(Description { name, summary, origin, params }, forgetful));
+    let source = SourceText { name: "related".to_owned(), text: text.to_owned() };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    let scenario = Scenario::check(input, &registry).unwrap_or_else(|it| panic!("{it}"));
+    let mut output = run::run(&scenario, &registry, run::Options::default()).expect("a run");
+    change(&mut output);
+    let ran = Ran { registry: &registry, scenario: &scenario, text, output: &output };
+    RELATIONS.iter().map(|it| (it.check)(&ran)).collect()
+}
+
+const TWO_DEVICES: &str = "system = \"both\"\n[host]\nmode = \"open\"\n[workload]\n\
+    generator = { kind = \"fio\", requests = 200, rw = \"randrw\", span = \"1MiB\", \
+    norandommap = true, rate_iops = 2000 }\n\
+    [component.both]\nkind = \"concat\"\nmembers = [\"a\", \"b\"]\n\
+    [component.a]\nkind = \"constant-device\"\ncapacity = \"512KiB\"\nlatency = \"10us\"\n\
+    [component.b]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"\n";
+
+#[test]
+fn every_relation_holds_and_can_fail() {
+    for applied in found(TWO_DEVICES, |_| {}) {
+        assert_eq!(applied, Ok(None));
+    }
+    let other = found(TWO_DEVICES, |output| output.results.fingerprint.push('0'));
+    for (applied, relation) in other.iter().zip(RELATIONS) {
+        // The state is compared with a session of its own.
+        let fails = relation.name != "saving its state halfway";
+        assert_eq!(matches!(applied, Ok(Some(_))), fails, "{}: {applied:?}", relation.name);
+    }
+    let forgetful = TWO_DEVICES
+        .replace("constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"", "forgetful\"");
+    let applied = found(&forgetful, |_| {}).pop().expect("there are relations");
+    assert!(matches!(&applied, Ok(Some(it)) if it.starts_with("completion")), "{applied:?}");
+}
+
+#[test]
+fn relations_apply_to_random_systems() {
     let registry = standard();
-    let scenario = Scenario::check(input, &registry).expect("a scenario");
-    let ran = run::run(&scenario, &registry, run::Options::default()).expect("a run");
-    assert_eq!(twin(scenario.clone(), &registry, &ran.results), None);
-    let mut other = ran.results;
-    other.fingerprint.push('0');
-    let reason = twin(scenario, &registry, &other).expect("they differ");
-    assert!(reason.contains("without it"), "{reason}");
+    let mut counts = [0; RELATIONS.len()];
+    for seed in 1..=60 {
+        let text = drawn(&registry, seed).0;
+        let source = SourceText { name: "related".to_owned(), text: text.clone() };
+        let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+        let Ok(scenario) = Scenario::check(input, &registry) else { continue };
+        let Ok(output) = run::run(&scenario, &registry, run::Options::default()) else { continue };
+        if output.fault.is_some() {
+            continue;
+        }
+        let ran = Ran { registry: &registry, scenario: &scenario, text: &text, output: &output };
+        for (count, relation) in counts.iter_mut().zip(RELATIONS) {
+            let applied = (relation.check)(&ran);
+            assert!(
+                !matches!(applied, Ok(Some(_))),
+                "{} of seed {seed}: {applied:?}",
+                relation.name
+            );
+            *count += u64::from(applied.is_ok());
+        }
+    }
+    assert!(counts.iter().all(|count| *count >= 2), "{counts:?}");
 }

@@ -1,0 +1,208 @@
+//! Metamorphic relations: what must not change the results of a run.
+
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{CommonEvent, EventRecord, Request, SimDuration, SimTime};
+use hybridsim_observe::Detail;
+use hybridsim_simulation::run::{self, Options, RunOutput};
+use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::session::{self, Answered, Session};
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// A random system that ran, with every check on.
+pub(crate) struct Ran<'a> {
+    pub registry: &'a Registry,
+    pub scenario: &'a Scenario,
+    pub text: &'a str,
+    pub output: &'a RunOutput,
+}
+
+/// A relation between the runs of two systems.
+#[derive(Clone, Copy)]
+pub struct Relation {
+    /// What may be done.
+    pub name: &'static str,
+    /// Whether it applies to the system, and the difference that it makes.
+    pub(crate) check: fn(&Ran<'_>) -> Applied,
+}
+
+/// The outcome of a relation: `Err` where it does not apply to a system, and otherwise the
+/// difference, if there is one.
+pub(crate) type Applied = Result<Option<String>, NotApplicable>;
+
+/// A relation that does not apply to a system.
+#[derive(Debug, PartialEq)]
+pub(crate) struct NotApplicable;
+
+/// All of them.
+pub const RELATIONS: [Relation; 5] = [
+    Relation { name: "observing it differently", check: observed },
+    Relation { name: "components in reverse order", check: reversed },
+    Relation { name: "spelling out every value", check: spelt_out },
+    Relation { name: "stepping it from outside", check: stepped },
+    Relation { name: "saving its state halfway", check: resumed },
+];
+
+/// The difference that the relation chosen by `number`, or the first after it that applies, makes.
+pub(crate) fn broken(ran: &Ran<'_>, number: u64) -> Option<String> {
+    let first = number as usize % RELATIONS.len();
+    let in_turn = RELATIONS.iter().cycle().skip(first).take(RELATIONS.len());
+    let applied = in_turn.map(|it| (it, (it.check)(ran))).find(|(_, applied)| applied.is_ok());
+    let (relation, difference) = applied?;
+    Some(format!("{}: {}", relation.name, difference.ok()??))
+}
+
+impl Ran<'_> {
+    fn compare(&self, other: Result<RunOutput, String>) -> Applied {
+        let ours = &self.output.results.fingerprint;
+        match other {
+            Err(problem) => Ok(Some(problem)),
+            Ok(other) if other.results.fingerprint == *ours => Ok(None),
+            Ok(other) => Ok(Some(format!("fingerprint {}, not {ours}", other.results.fingerprint))),
+        }
+    }
+
+    fn run(&self, scenario: &Scenario, options: Options<'_>) -> Result<RunOutput, String> {
+        run::run(scenario, self.registry, options).map_err(|error| error.to_string())
+    }
+
+    fn run_text(&self, text: String) -> Result<RunOutput, String> {
+        let source = SourceText { name: "related".to_owned(), text };
+        let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+        let scenario = Scenario::check(input, self.registry).map_err(|it| it.to_string())?;
+        self.run(&scenario, Options::default())
+    }
+
+    /// The requests of a workload that a session can repeat, with their times.
+    fn requests(&self) -> Result<Vec<(SimTime, Request)>, NotApplicable> {
+        // Generators of zones wait for completions and set flags, which events do not state.
+        let repeats = self.text.contains("mode = \"open\"")
+            && self.scenario.run.power_cut_every.is_none()
+            && self.text.contains("kind = \"fio\"")
+            && self.output.fault.is_none();
+        if !repeats {
+            return Err(NotApplicable);
+        }
+        let mut events: Vec<EventRecord> = Vec::new();
+        let options = Options { sink: Some(&mut events), ..Options::default() };
+        self.run(self.scenario, options).map_err(|_| NotApplicable)?;
+        let request = |record: &EventRecord| match record.event() {
+            Some(CommonEvent::Arrived { op, sectors, lba }) => {
+                Some((record.time, Request::new(op, lba, sectors)))
+            }
+            _ => None,
+        };
+        Ok(events.iter().filter_map(request).collect())
+    }
+}
+
+/// Neither verification nor the level of detail changes the system.
+fn observed(ran: &Ran<'_>) -> Applied {
+    let mut scenario = ran.scenario.clone();
+    scenario.run.verify = false;
+    let options = Options { detail: Detail::Full, ..Options::default() };
+    ran.compare(ran.run(&scenario, options))
+}
+
+fn reversed(ran: &Ran<'_>) -> Applied {
+    let mut scenario: Table = ran.text.parse().map_err(|_| NotApplicable)?;
+    let components = scenario.get_mut("component").and_then(Value::as_table_mut);
+    let components = components.ok_or(NotApplicable)?;
+    if components.len() < 2 {
+        return Err(NotApplicable);
+    }
+    *components = std::mem::take(components).into_iter().rev().collect();
+    ran.compare(ran.run_text(scenario.to_string()))
+}
+
+fn spelt_out(ran: &Ran<'_>) -> Applied {
+    ran.compare(ran.run_text(ran.output.resolved.clone()))
+}
+
+fn stepped(ran: &Ran<'_>) -> Applied {
+    let requests = ran.requests()?;
+    let mut session = open(ran, ran.scenario, session::Options::default())?;
+    let answers = serve(&mut session, &requests, SimTime::ZERO);
+    let output = answers.and_then(|_| {
+        session.finish(ran.registry, None, Vec::new()).map_err(|error| error.to_string())
+    });
+    ran.compare(output)
+}
+
+/// Between the halves of a run: no request arrives at the instant of the last completion.
+const PAUSE: SimDuration = SimDuration::from_ms(1);
+
+/// With a pause in the middle, the second half is served after a restart from a saved state as
+/// without one.
+fn resumed(ran: &Ran<'_>) -> Applied {
+    let requests = ran.requests()?;
+    let mut scenario = ran.scenario.clone();
+    scenario.run.verify = false;
+    let (first, second) = requests.split_at(requests.len() / 2);
+    let Some(&(pause, _)) = second.first() else { return Err(NotApplicable) };
+    let second: Vec<_> =
+        second.iter().map(|(at, it)| (SimTime::ZERO + at.since(pause), *it)).collect();
+
+    let mut whole = open(ran, &scenario, session::Options::default())?;
+    serve(&mut whole, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
+    let base = whole.now() + PAUSE;
+    let uninterrupted = serve(&mut whole, &second, base);
+
+    let saving = session::Options { save_state: true, ..session::Options::default() };
+    let mut before = open(ran, &scenario, saving)?;
+    serve(&mut before, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
+    let state = match before.finish(ran.registry, None, Vec::new()) {
+        Ok(output) => output.state.ok_or(NotApplicable)?,
+        // A component that cannot be saved says so.
+        Err(_) => return Err(NotApplicable),
+    };
+    let from_state = session::Options { state: Some(state), ..session::Options::default() };
+    let restored = match Session::open(&scenario, ran.registry, from_state) {
+        Ok(mut session) => serve(&mut session, &second, SimTime::ZERO + PAUSE),
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    Ok(match (uninterrupted, restored) {
+        (Ok(whole), Ok(restored)) => {
+            let differing = whole.iter().zip(&restored).position(|(one, other)| one != other);
+            differing.map(|at| {
+                let ((one, _), (other, _)) = (whole[at], restored[at]);
+                format!("completion {at} of the second half after {other}, not {one}")
+            })
+        }
+        (Err(_), Err(_)) => None,
+        (whole, restored) => Some(format!("{:?}, not {:?}", restored.err(), whole.err())),
+    })
+}
+
+fn open(
+    ran: &Ran<'_>,
+    scenario: &Scenario,
+    options: session::Options<'_>,
+) -> Result<Session, NotApplicable> {
+    Session::open(scenario, ran.registry, options).map_err(|_| NotApplicable)
+}
+
+/// Serves `requests`, whose times count from `base`; returns when they ended, from there, and how.
+fn serve(
+    session: &mut Session,
+    requests: &[(SimTime, Request)],
+    base: SimTime,
+) -> Result<Vec<(SimDuration, Answered)>, String> {
+    let since = base.since(SimTime::ZERO);
+    let mut answers = Vec::new();
+    for (at, request) in requests {
+        let submitted = session.submit(*request, *at + since).map_err(|it| it.to_string())?;
+        if submitted.at != *at + since {
+            return Err(format!("a request for {} arrived at {}", *at + since, submitted.at));
+        }
+        session.advance_to(submitted.at).map_err(|it| it.to_string())?;
+        while let Some(answer) = session.answer() {
+            answers.push((answer.at.since(base), answer.outcome));
+        }
+    }
+    while let Some(answer) = session.next_completion().map_err(|it| it.to_string())? {
+        answers.push((answer.at.since(base), answer.outcome));
+    }
+    Ok(answers)
+}
