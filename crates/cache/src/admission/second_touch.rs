@@ -1,7 +1,7 @@
 //! Admits only sectors that were written recently before.
 
 use super::{Admission, AdmissionEntry};
-use crate::replacement::ghost::Ghosts;
+use crate::replacement::ghost::GhostLists;
 use hybridsim_config::param::Kind;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
@@ -23,7 +23,7 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     },
     build: |settings| {
         let remembered = Parameters::from_settings(settings).remembered;
-        Ok(Box::new(SecondTouch { once: Ghosts::default(), remembered }))
+        Ok(Box::new(SecondTouch { once: GhostLists::default(), remembered }))
     },
 };
 
@@ -36,7 +36,7 @@ const ONCE: usize = 0;
 /// Blocks written once.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SecondTouch {
-    once: Ghosts,
+    once: GhostLists<1>,
     remembered: usize,
 }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_second_write_is_taken_if_it_comes_soon() {
-        let mut policy = SecondTouch { once: Ghosts::default(), remembered: 4 };
+        let mut policy = SecondTouch { once: GhostLists::default(), remembered: 4 };
         let mut admit = |lba, sectors, cached| {
             policy.admit(&Request::new(Op::Write, Lba(lba), sectors), 1, cached)
         };

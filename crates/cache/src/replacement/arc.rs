@@ -1,9 +1,7 @@
 //! ARC: pages referenced once and pages referenced again share the cache; the target sizes adapt to
 //! hits in the ghost lists.
 
-use super::ghost::Ghosts;
-use super::index::PageIndex;
-use super::list::SlotList;
+use super::ghost::CacheLists;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
@@ -18,22 +16,20 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(Arc::new(pages))),
 };
 
-/// The numbers of the ghost lists.
-const B1: usize = 0;
-const B2: usize = 1;
+/// The lists: of cached pages, of ghosts, and of expected pages found among these, which will enter
+/// T2.
+const T1: usize = 0;
+const T2: usize = 1;
+const B1: usize = 2;
+const B2: usize = 3;
+const EXPECTED_B1: usize = 4;
+const EXPECTED_B2: usize = 5;
 
-/// The lists T1, T2, B1 and B2, and the target length of T1.
+/// The lists, and the target length of T1.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Arc {
-    once: SlotList,
-    again: SlotList,
-    /// B1 and B2.
-    ghosts: Ghosts,
+    lists: CacheLists<6>,
     target_once: f64,
-    /// Expected pages found in B1 (0) or B2 (1), which will enter T2.
-    expected: PageIndex,
-    /// The last expected page, if it was in neither.
-    unknown: Option<u64>,
     /// The page that victims are chosen for was found in B2.
     last_was_again: bool,
     pages: usize,
@@ -41,107 +37,92 @@ pub struct Arc {
 
 impl Arc {
     fn new(pages: u32) -> Self {
-        Self {
-            once: SlotList::default(),
-            again: SlotList::default(),
-            ghosts: Ghosts::default(),
-            target_once: 0.0,
-            expected: PageIndex::default(),
-            unknown: None,
-            last_was_again: false,
-            pages: pages as usize,
-        }
+        let pages = pages as usize;
+        Self { lists: CacheLists::default(), target_once: 0.0, last_was_again: false, pages }
     }
 
-    /// Adapts to a page found in B1 or B2 (cases II and III of the paper), and removes it there.
-    /// Returns whether it was found.
-    fn adapt(&mut self, page: u64) -> bool {
-        let (once, again) = (self.ghosts.len(B1), self.ghosts.len(B2));
-        self.last_was_again = false;
-        match self.ghosts.take(page) {
-            Some(B1) => {
-                let step = (again as f64 / once as f64).max(1.0);
-                self.target_once = (self.target_once + step).min(self.pages as f64);
-            }
-            Some(_) => {
-                let step = (once as f64 / again as f64).max(1.0);
-                self.target_once = (self.target_once - step).max(0.0);
-                self.last_was_again = true;
-            }
-            None => return false,
-        }
-        true
+    /// Length of T1.
+    const fn once(&self) -> usize {
+        self.lists.cached.len_of(T1)
     }
 
-    /// Limits T1 and B1 together to the size of the cache.
-    fn shorten(&mut self) {
-        self.ghosts.shorten(B1, self.pages.saturating_sub(self.once.len()));
+    /// Removes a page from the ghosts and adapts to it (cases II and III of the paper), unless it
+    /// was expected; returns the list it was in.
+    fn adapt(&mut self, page: u64) -> Option<usize> {
+        let (once, again) = (self.lists.ghosts(B1) as f64, self.lists.ghosts(B2) as f64);
+        let found = self.lists.take_ghost(page);
+        if found == Some(B1) {
+            let step = (again / once).max(1.0);
+            self.target_once = (self.target_once + step).min(self.pages as f64);
+        } else if found == Some(B2) {
+            let step = (once / again).max(1.0);
+            self.target_once = (self.target_once - step).max(0.0);
+        }
+        found
     }
 }
 
 impl Replacement for Arc {
     fn number_densely(&mut self) -> bool {
-        self.ghosts.number_densely();
-        self.expected = PageIndex::dense();
+        self.lists.number_densely();
         true
     }
 
     fn expect(&mut self, page: u64) {
         // Drops expected pages that were never added.
-        if self.expected.len() > self.pages {
-            self.expected.clear();
+        if self.lists.ghosts(EXPECTED_B1) + self.lists.ghosts(EXPECTED_B2) > self.pages {
+            self.lists.shorten(EXPECTED_B1, 0);
+            self.lists.shorten(EXPECTED_B2, 0);
         }
-        if let Some(again) = self.expected.get(page) {
-            self.last_was_again = again == 1;
-        } else if self.adapt(page) {
-            self.expected.insert(page, u32::from(self.last_was_again));
-        } else {
-            self.unknown = Some(page);
+        let found = self.adapt(page);
+        self.last_was_again = matches!(found, Some(B2 | EXPECTED_B2));
+        if found.is_some() {
+            let list = if self.last_was_again { EXPECTED_B2 } else { EXPECTED_B1 };
+            self.lists.add_ghost(list, page);
         }
     }
 
     fn update(&mut self, page: CachedPage, access: Access) {
         if access != Access::Add {
-            if self.again.contains(page) {
-                return self.again.renew(page);
-            }
-            self.once.remove(page);
-            self.again.push(page);
-        } else if self.unknown.take_if(|unknown| *unknown == page.page).is_some() {
-            self.last_was_again = false;
-            self.once.push(page);
-            self.shorten();
-        } else if self.expected.remove(page.page).is_some() || self.adapt(page.page) {
-            self.again.push(page);
+            return self.lists.cached.renew_in(T2, page);
+        }
+        let found = self.adapt(page.page);
+        if !matches!(found, Some(EXPECTED_B1 | EXPECTED_B2)) {
+            self.last_was_again = found == Some(B2);
+        }
+        if found.is_some() {
+            self.lists.cached.push_to(T2, page);
         } else {
-            self.once.push(page);
-            self.shorten();
+            self.lists.cached.push_to(T1, page);
+            // T1 and B1 together are limited to the size of the cache.
+            self.lists.shorten(B1, self.pages.saturating_sub(self.once()));
         }
     }
 
     fn remove(&mut self, page: CachedPage) {
-        self.once.remove(page);
-        self.again.remove(page);
+        self.lists.cached.remove(page);
     }
 
     fn evict(&mut self, page: CachedPage) {
-        // It may be in a ghost list from now on.
-        self.unknown.take_if(|unknown| *unknown == page.page);
-        if self.once.contains(page) {
-            self.once.remove(page);
-            self.ghosts.add(B1, page.page, self.pages.saturating_sub(self.once.len()).max(1));
-        } else if self.again.contains(page) {
-            self.again.remove(page);
-            let others = self.once.len() + self.again.len() + self.ghosts.len(B1);
-            self.ghosts.add(B2, page.page, (2 * self.pages).saturating_sub(others).max(1));
+        match self.lists.cached.list_of(page.slot) {
+            Some(T1) => {
+                let others = self.once() - 1;
+                self.lists.evict(page, B1, self.pages.saturating_sub(others).max(1));
+            }
+            Some(T2) => {
+                let others = self.once() + self.lists.cached.len_of(T2) - 1 + self.lists.ghosts(B1);
+                self.lists.evict(page, B2, (2 * self.pages).saturating_sub(others).max(1));
+            }
+            _ => {}
         }
     }
 
     fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
-        let mut once = self.once.iter().filter(|page| eligible(*page)).peekable();
-        let mut again = self.again.iter().filter(|page| eligible(*page)).peekable();
-        let mut left = self.once.len() as f64;
+        let cached = &self.lists.cached;
+        let mut once = cached.iter_of(T1).filter(|page| eligible(*page)).peekable();
+        let mut again = cached.iter_of(T2).filter(|page| eligible(*page)).peekable();
+        let mut left = self.once() as f64;
         while out.len() < wanted {
             // REPLACE of the paper: at the target length, a hit in B2 decides.
             let beyond = left > self.target_once;
@@ -161,27 +142,28 @@ impl Replacement for Arc {
     }
 
     fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
-        let left = self.once.len() as f64;
+        let left = self.once() as f64;
         let tie = left == self.target_once && self.last_was_again;
-        let from_once = !self.once.is_empty() && (left > self.target_once || tie);
+        let from_once = left > 0.0 && (left > self.target_once || tie);
         self.last_was_again = false;
-        let list = if from_once || self.again.is_empty() { &self.once } else { &self.again };
-        let page = list.oldest()?;
+        let cached = &self.lists.cached;
+        let list = if from_once || cached.len_of(T2) == 0 { T1 } else { T2 };
+        let page = cached.oldest_of(list)?;
         self.evict(page);
         Some(page)
     }
 
     fn track_ghosts(&mut self) -> bool {
-        self.ghosts.track();
+        self.lists.track();
         true
     }
 
     fn forgotten(&mut self) -> Option<u64> {
-        self.ghosts.forgotten()
+        self.lists.forgotten()
     }
 
     fn touch(&self, slot: u32) -> u64 {
-        self.once.touch(slot) ^ self.again.touch(slot)
+        self.lists.cached.touch(slot)
     }
 }
 
@@ -235,7 +217,7 @@ mod tests {
             miss(&mut arc, number);
         }
         // T1 holds 5 with a target of two; 3 in B2 makes that one, its length.
-        assert_eq!((arc.once.len(), arc.target_once), (1, 2.0));
+        assert_eq!((arc.once(), arc.target_once), (1, 2.0));
         assert_eq!(miss(&mut arc, 3), 5);
         assert_eq!(arc.target_once, 1.0);
     }
@@ -254,7 +236,7 @@ mod tests {
         let mut arc = warm();
         arc.remove(page(1));
         arc.remove(page(3));
-        assert!(arc.ghosts.len(B1) + arc.ghosts.len(B2) == 0);
+        assert!(arc.lists.ghosts(B1) + arc.lists.ghosts(B2) == 0);
     }
 
     #[test]
@@ -263,7 +245,7 @@ mod tests {
         (1..5).for_each(|number| arc.update(page(number), Access::Add));
         for number in 5..50 {
             miss(&mut arc, number);
-            assert!(arc.once.len() + arc.ghosts.len(B1) <= 4, "{number}");
+            assert!(arc.once() + arc.lists.ghosts(B1) <= 4, "{number}");
         }
     }
 }

@@ -29,6 +29,11 @@ impl Replacement for Clock {
         true
     }
 
+    fn track_ghosts(&mut self) -> bool {
+        self.list.number();
+        false
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
         if slot >= self.referenced.len() {

@@ -7,9 +7,15 @@ use std::hint::black_box;
 
 /// Accesses whose look-ups overlap.
 const GROUP: usize = 32;
-/// As a slot: the page is in a ghost list, or its number is not in use.
-const GHOST: u32 = u32::MAX;
-const UNUSED: u32 = u32::MAX - 1;
+/// The place of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Cache,
+    /// In a ghost list, or in none and about to leave the directory.
+    Ghost,
+    /// The number is not in use.
+    Nowhere,
+}
 
 /// An access to a page.
 #[derive(Clone, Copy, Debug)]
@@ -37,16 +43,15 @@ pub struct CountingCache {
 impl CountingCache {
     /// An empty cache of `capacity` pages, for which `policy` was built.
     pub fn new(mut policy: Box<dyn Replacement>, capacity: u32) -> Self {
-        let has_ghosts = policy.track_ghosts();
-        if has_ghosts {
-            policy.number_densely();
-        }
+        let dense = policy.number_densely();
         let contents = Contents {
             directory: Directory::new(capacity),
             capacity,
-            has_ghosts,
-            slots: Vec::new(),
-            used: 0,
+            dense,
+            has_ghosts: dense && policy.track_ghosts(),
+            places: Vec::new(),
+            cached: 0,
+            leaving: Vec::new(),
             victims: Vec::new(),
             missed: Vec::new(),
         };
@@ -69,14 +74,19 @@ impl CountingCache {
 
 /// The contents of a [`CountingCache`], apart from its policy.
 pub struct Contents {
-    /// Numbers the pages: by slot, or, with ghost lists, the pages in the cache and in these.
+    /// Numbers the pages in the cache and in ghost lists.
     directory: Directory,
     capacity: u32,
+    /// The policy is given the numbers of pages in the directory, as pages and as slots, so one
+    /// look-up finds a page in the cache and in ghost lists. Otherwise numbers are slots alone.
+    dense: bool,
     has_ghosts: bool,
-    /// With ghost lists, slot by number.
-    slots: Vec<u32>,
-    /// Slots that were ever in use.
-    used: u32,
+    /// Place by number, where the policy is given numbers.
+    places: Vec<Place>,
+    /// Number of cached pages, where the policy is given numbers.
+    cached: u32,
+    /// Numbers of pages that left the cache and the ghost lists.
+    leaving: Vec<u32>,
     victims: Vec<CachedPage>,
     missed: Vec<u64>,
 }
@@ -85,16 +95,11 @@ impl Contents {
     /// Processes the accesses under a policy.
     pub fn process<P: Replacement + ?Sized>(&mut self, policy: &mut P, batch: &[PageAccess]) {
         for group in batch.chunks(GROUP) {
-            if self.has_ghosts {
-                self.touch(group, |contents, number| {
-                    let slot = contents.slots[number as usize];
-                    contents.directory.page(number) ^ policy.touch(slot)
-                });
-                group.iter().for_each(|access| self.access_with_ghosts(policy, access));
+            self.touch(policy, group);
+            if self.dense {
+                group.iter().for_each(|access| self.access_numbered(policy, access));
+                self.drop_leaving(policy);
             } else {
-                self.touch(group, |contents, slot| {
-                    contents.directory.page(slot) ^ policy.touch(slot)
-                });
                 group.iter().for_each(|access| self.access(policy, access));
             }
         }
@@ -102,13 +107,13 @@ impl Contents {
 
     /// Reads what the accesses will probably read, so that the processor's cache has it.
     #[inline(always)]
-    fn touch(&self, group: &[PageAccess], more: impl Fn(&Self, u32) -> u64) {
+    fn touch<P: Replacement + ?Sized>(&self, policy: &P, group: &[PageAccess]) {
         let (mut numbers, mut read) = ([None; GROUP], 0);
         for (number, access) in numbers.iter_mut().zip(group) {
             *number = self.directory.probable(access.hash);
         }
         for number in numbers.into_iter().flatten() {
-            read ^= more(self, number);
+            read ^= self.directory.page(number) ^ policy.touch(number);
         }
         black_box(read);
     }
@@ -132,60 +137,61 @@ impl Contents {
         policy.update(CachedPage { page, slot }, Access::Add);
     }
 
-    /// The policy is given the numbers of pages in the directory, so one look-up finds a page in
-    /// the cache and in ghost lists.
     #[inline(always)]
-    fn access_with_ghosts<P: Replacement + ?Sized>(&mut self, policy: &mut P, access: &PageAccess) {
+    fn access_numbered<P: Replacement + ?Sized>(&mut self, policy: &mut P, access: &PageAccess) {
         let PageAccess { page, hash, kind } = *access;
         let known = self.directory.number(page, hash);
-        if let Some(number) = known
-            && self.slots[number as usize] != GHOST
+        if let Some(slot) = known
+            && self.places[slot as usize] == Place::Cache
         {
-            let slot = self.slots[number as usize];
-            return policy.update(CachedPage { page: u64::from(number), slot }, kind);
+            return policy.update(CachedPage { page: u64::from(slot), slot }, kind);
         }
         self.missed.push(page);
-        let number = known.unwrap_or_else(|| self.add(page, hash));
-        if let Some(slot) = self.free_slot(policy, number) {
-            self.slots[number as usize] = slot;
-            policy.update(CachedPage { page: u64::from(number), slot }, Access::Add);
-        } else if known.is_none() {
-            self.forget(number);
+        let slot = known.unwrap_or_else(|| self.add(page, hash));
+        if self.cached < self.capacity {
+            self.cached += 1;
+        } else {
+            policy.expect(u64::from(slot));
+            let Some(victim) = policy.evict_next(&mut self.victims) else {
+                return self.leaving.extend(known.is_none().then_some(slot));
+            };
+            self.places[victim.slot as usize] = Place::Ghost;
+            if !self.has_ghosts {
+                self.leaving.push(victim.slot);
+            }
         }
-        while let Some(number) = policy.forgotten() {
-            self.forget(number as u32);
-        }
+        self.places[slot as usize] = Place::Cache;
+        policy.update(CachedPage { page: u64::from(slot), slot }, Access::Add);
     }
 
     fn add(&mut self, page: u64, hash: u64) -> u32 {
         let number = self.directory.add(page, hash);
         let at = number as usize;
-        if at >= self.slots.len() {
-            self.slots.resize(at + 1, UNUSED);
+        if at >= self.places.len() {
+            self.places.resize(at + 1, Place::Nowhere);
         }
-        self.slots[at] = GHOST;
+        self.places[at] = Place::Ghost;
         number
     }
 
-    /// A slot for the page; `None` when the policy returns no victim.
-    #[inline]
-    fn free_slot<P: Replacement + ?Sized>(&mut self, policy: &mut P, number: u32) -> Option<u32> {
-        if self.used < self.capacity {
-            self.used += 1;
-            return Some(self.used - 1);
+    /// Removes pages from the directory, unless they were added again meanwhile: several at once,
+    /// because each is a read that misses the processor's cache, and these overlap.
+    #[inline(always)]
+    fn drop_leaving<P: Replacement + ?Sized>(&mut self, policy: &mut P) {
+        while let Some(number) = policy.forgotten() {
+            self.leaving.push(number as u32);
         }
-        policy.expect(u64::from(number));
-        let victim = policy.evict_next(&mut self.victims)?;
-        self.slots[victim.page as usize] = GHOST;
-        Some(victim.slot)
-    }
-
-    /// A page has left the ghost lists: unless it was just added again, its number is free.
-    #[inline]
-    fn forget(&mut self, number: u32) {
-        if self.slots[number as usize] == GHOST {
-            self.slots[number as usize] = UNUSED;
-            self.directory.remove(number);
+        let mut read = 0;
+        for number in &self.leaving {
+            read ^= self.directory.probable(hash_of(self.directory.page(*number))).unwrap_or(0);
+        }
+        black_box(read);
+        for number in self.leaving.drain(..) {
+            let place = &mut self.places[number as usize];
+            if *place == Place::Ghost {
+                *place = Place::Nowhere;
+                self.directory.remove(number);
+            }
         }
     }
 }

@@ -24,6 +24,11 @@ impl Replacement for Fifo {
         true
     }
 
+    fn track_ghosts(&mut self) -> bool {
+        self.0.number();
+        false
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         if access == Access::Add {
             self.0.push(page);

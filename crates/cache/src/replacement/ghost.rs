@@ -2,109 +2,147 @@
 
 use super::CachedPage;
 use super::index::PageIndex;
-use super::list::SlotList;
+use super::list::Lists;
 use serde::{Deserialize, Serialize};
 
-/// Two lists of page numbers in the order in which they were added, each up to a limit. A page is
-/// in one of them at most, so one look-up finds it. Where pages that leave the lists are tracked,
-/// page numbers are small and reused, and a page has its number as its slot.
+/// Lists of page numbers in the order in which they were added, each up to a limit. A page is in
+/// one of them at most, so one look-up finds it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Ghosts {
-    /// By page, twice its slot in its list, plus the number of that list.
-    entries: PageIndex,
-    lists: [SlotList; 2],
-    /// Slots that are not in use, of the first `used`; both lists share them.
+#[serde(bound(serialize = "[usize; N]: Serialize", deserialize = "[usize; N]: Deserialize<'de>"))]
+pub struct GhostLists<const N: usize> {
+    /// Slot by page.
+    slots: PageIndex,
+    lists: Lists<N>,
+    /// Slots that are not in use, of the first `used`; the lists share them.
     free: Vec<u32>,
     used: u32,
-    /// Pages that left the lists and are not cached, where they are tracked.
-    #[serde(skip)]
-    forgotten: Option<Vec<u64>>,
 }
 
-impl Ghosts {
-    /// From now on pages are numbered densely from zero; the lists must be empty.
-    pub fn number_densely(&mut self) {
-        debug_assert!(self.entries.is_empty());
-        self.entries = PageIndex::dense();
-    }
-
-    /// From now on [`Self::forgotten`] returns pages.
-    pub fn track(&mut self) {
-        self.forgotten = Some(Vec::new());
-    }
-
-    /// As [`super::Replacement::forgotten`].
-    #[inline]
-    pub fn forgotten(&mut self) -> Option<u64> {
-        self.forgotten.as_mut()?.pop()
-    }
-
-    /// A page leaves the cache and is in no list.
-    #[inline]
-    pub fn forget(&mut self, page: u64) {
-        if let Some(forgotten) = &mut self.forgotten {
-            forgotten.push(page);
-        }
-    }
-
-    /// Number of pages of a list.
-    pub fn len(&self, list: usize) -> usize {
-        self.lists[list].len()
-    }
-
+impl<const N: usize> GhostLists<N> {
     /// Adds a page as the newest of a list and removes the oldest beyond `count_max`.
     #[inline]
     pub fn add(&mut self, list: usize, page: u64, count_max: usize) {
-        if self.forgotten.is_some() {
-            self.take(page);
-            self.lists[list].push(CachedPage { page, slot: page as u32 });
-            return self.shorten(list, count_max);
-        }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.used += 1;
             self.used - 1
         });
-        if let Some(entry) = self.entries.insert(page, 2 * slot + list as u32) {
-            self.unlist(page, entry);
+        if let Some(before) = self.slots.insert(page, slot) {
+            self.lists.take(before);
+            self.free.push(before);
         }
-        self.lists[list].push(CachedPage { page, slot });
+        self.lists.push_to(list, CachedPage { page, slot });
         self.shorten(list, count_max);
     }
 
     /// Removes the oldest pages of a list beyond `count_max`.
     #[inline]
     pub fn shorten(&mut self, list: usize, count_max: usize) {
-        while self.lists[list].len() > count_max {
-            let Some(oldest) = self.lists[list].pop() else { break };
-            match &mut self.forgotten {
-                Some(forgotten) => forgotten.push(oldest.page),
-                None => {
-                    self.entries.remove(oldest.page);
-                    self.free.push(oldest.slot);
-                }
-            }
+        while self.lists.len_of(list) > count_max {
+            let Some(oldest) = self.lists.pop_of(list) else { break };
+            self.slots.remove(oldest.page);
+            self.free.push(oldest.slot);
         }
     }
 
     /// Removes a page; returns the list it was in.
     #[inline]
     pub fn take(&mut self, page: u64) -> Option<usize> {
-        if self.forgotten.is_some() {
-            let listed = CachedPage { page, slot: page as u32 };
-            let list = (0..2).find(|list| self.lists[*list].contains(listed))?;
-            self.lists[list].remove(listed);
-            return Some(list);
-        }
-        let entry = self.entries.remove(page)?;
-        Some(self.unlist(page, entry))
+        let slot = self.slots.remove(page)?;
+        self.free.push(slot);
+        self.lists.take(slot)
+    }
+}
+
+/// The lists of a policy, each of cached pages or of ghosts. Where every page has its number as its
+/// slot, evicted pages stay in the lists of the cached ones; elsewhere their slots are given to
+/// other pages, so they move to lists of their own, of the same numbers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(bound(serialize = "[usize; N]: Serialize", deserialize = "[usize; N]: Deserialize<'de>"))]
+pub struct CacheLists<const N: usize> {
+    pub cached: Lists<N>,
+    ghosts: GhostLists<N>,
+    /// Pages that left the lists, where they are tracked.
+    #[serde(skip)]
+    forgotten: Option<Vec<u32>>,
+}
+
+impl<const N: usize> CacheLists<N> {
+    /// From now on pages are numbered densely from zero; the lists must be empty.
+    pub fn number_densely(&mut self) {
+        self.ghosts.slots = PageIndex::dense();
     }
 
+    /// From now on every page has its number as its slot, and [`Self::forgotten`] returns pages.
+    pub fn track(&mut self) {
+        self.cached.number();
+        self.forgotten = Some(Vec::new());
+    }
+
+    /// As [`super::Replacement::forgotten`].
+    pub fn forgotten(&mut self) -> Option<u64> {
+        let forgotten = self.forgotten.as_mut()?;
+        let cached = &self.cached;
+        std::iter::from_fn(|| forgotten.pop())
+            .find(|slot| cached.list_of(*slot).is_none())
+            .map(u64::from)
+    }
+
+    /// A page leaves the cache and enters no list.
     #[inline]
-    fn unlist(&mut self, page: u64, entry: u32) -> usize {
-        let (slot, list) = (entry / 2, entry as usize % 2);
-        self.lists[list].remove(CachedPage { page, slot });
-        self.free.push(slot);
-        list
+    pub fn forget(&mut self, page: CachedPage) {
+        self.cached.take(page.slot);
+        if let Some(forgotten) = &mut self.forgotten {
+            forgotten.push(page.slot);
+        }
+    }
+
+    /// Number of ghosts in a list.
+    #[inline]
+    pub const fn ghosts(&self, list: usize) -> usize {
+        let lists = if self.forgotten.is_some() { &self.cached } else { &self.ghosts.lists };
+        lists.len_of(list)
+    }
+
+    /// A page leaves the cache as the newest ghost of a list, of which the oldest beyond
+    /// `count_max` are removed.
+    #[inline]
+    pub fn evict(&mut self, page: CachedPage, list: usize, count_max: usize) {
+        if self.forgotten.is_some() {
+            self.cached.renew_in(list, page);
+            self.shorten(list, count_max);
+        } else {
+            self.cached.take(page.slot);
+            self.ghosts.add(list, page.page, count_max);
+        }
+    }
+
+    /// Removes the oldest ghosts of a list beyond `count_max`.
+    #[inline]
+    pub fn shorten(&mut self, list: usize, count_max: usize) {
+        let Some(forgotten) = &mut self.forgotten else {
+            return self.ghosts.shorten(list, count_max);
+        };
+        while self.cached.len_of(list) > count_max {
+            let Some(oldest) = self.cached.pop_of(list) else { break };
+            forgotten.push(oldest.slot);
+        }
+    }
+
+    /// Removes a ghost; returns the list it was in.
+    #[inline]
+    pub fn take_ghost(&mut self, page: u64) -> Option<usize> {
+        match self.forgotten {
+            Some(_) => self.cached.take(page as u32),
+            None => self.ghosts.take(page),
+        }
+    }
+
+    /// Moves a page that is no ghost to a list of ghosts.
+    pub fn add_ghost(&mut self, list: usize, page: u64) {
+        match self.forgotten {
+            Some(_) => self.cached.push_to(list, CachedPage { page, slot: page as u32 }),
+            None => self.ghosts.add(list, page, usize::MAX),
+        }
     }
 }
 
@@ -114,21 +152,21 @@ mod tests {
 
     #[test]
     fn the_oldest_are_removed() {
-        let mut ghost = Ghosts::default();
+        let mut ghost = GhostLists::<1>::default();
         for page in [1, 2, 3, 1, 4] {
             ghost.add(0, page, 3);
         }
         assert_eq!(ghost.take(2), None, "1 came again, so 2 was the oldest");
         assert_eq!([1, 3, 4, 4].map(|page| ghost.take(page)), [Some(0), Some(0), Some(0), None]);
-        assert_eq!(ghost.len(0), 0);
+        assert_eq!(ghost.lists.len_of(0), 0);
     }
 
     #[test]
     fn repeated_pages_take_no_memory() {
-        let mut ghost = Ghosts::default();
+        let mut ghost = GhostLists::<1>::default();
         for turn in 0..10_000 {
             ghost.add(0, turn % 5, 10);
-            assert!(ghost.take(turn % 5).is_some() || turn < 5 || ghost.len(0) <= 10);
+            assert!(ghost.take(turn % 5).is_some() || turn < 5 || ghost.lists.len_of(0) <= 10);
             ghost.add(0, turn % 7, 10);
         }
         assert!(ghost.used <= 11, "{}", ghost.used);

@@ -195,6 +195,7 @@ impl Replacement for Lirs {
     }
 
     fn forgotten(&mut self) -> Option<u64> {
-        self.forgotten.as_mut()?.pop()
+        let (forgotten, indexes) = (self.forgotten.as_mut()?, &self.indexes);
+        std::iter::from_fn(|| forgotten.pop()).find(|page| indexes.get(*page).is_none())
     }
 }

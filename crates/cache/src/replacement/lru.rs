@@ -24,10 +24,12 @@ impl Replacement for Lru {
         true
     }
 
-    fn update(&mut self, page: CachedPage, access: Access) {
-        if access == Access::Add {
-            self.0.remove(page);
-        }
+    fn track_ghosts(&mut self) -> bool {
+        self.0.number();
+        false
+    }
+
+    fn update(&mut self, page: CachedPage, _access: Access) {
         self.0.renew(page);
     }
 

@@ -1,8 +1,7 @@
 //! S3-FIFO: a small queue for new pages, a main queue for pages used again, and a ghost list of the
 //! pages evicted from the small one.
 
-use super::ghost::Ghosts;
-use super::list::SlotList;
+use super::ghost::CacheLists;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
@@ -20,15 +19,15 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 /// Largest access count.
 const USES_MAX: u8 = 3;
 
-/// The number of the ghost list.
-const LEFT: usize = 0;
+/// The lists: the small queue, the main queue, and pages evicted from the small one.
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const LEFT: usize = 2;
 
 /// The queues.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct S3Fifo {
-    small: SlotList,
-    main: SlotList,
-    left: Ghosts,
+    lists: CacheLists<3>,
     uses: Vec<u8>,
     small_max: usize,
     pages: usize,
@@ -42,15 +41,18 @@ impl S3Fifo {
     fn new(pages: u32) -> Self {
         let pages = pages as usize;
         Self {
-            small: SlotList::default(),
-            main: SlotList::default(),
-            left: Ghosts::default(),
+            lists: CacheLists::default(),
             uses: Vec::new(),
             small_max: (pages / 10).max(1),
             pages,
             waiting: Vec::new(),
             spared: Vec::new(),
         }
+    }
+
+    /// Pages beyond the size of the small queue.
+    fn beyond(&self) -> usize {
+        self.lists.cached.len_of(SMALL).saturating_sub(self.small_max)
     }
 
     /// Chooses a page of the main queue without accesses; the others lose one access and are
@@ -79,10 +81,10 @@ impl S3Fifo {
         eligible: Eligible<'_>,
         out: &mut Vec<CachedPage>,
     ) {
-        let mut beyond = self.small.len().saturating_sub(self.small_max);
+        let mut beyond = self.beyond();
         let mut used = std::mem::take(&mut self.waiting);
         used.clear();
-        for page in self.small.iter() {
+        for page in self.lists.cached.iter_of(SMALL) {
             if beyond == 0 || out.len() == wanted {
                 break;
             }
@@ -94,8 +96,7 @@ impl S3Fifo {
             }
         }
         for &page in &used {
-            self.small.remove(page);
-            self.main.push(page);
+            self.lists.cached.renew_in(MAIN, page);
             self.uses[page.slot as usize] = 0;
         }
         self.waiting = used;
@@ -104,7 +105,7 @@ impl S3Fifo {
 
 impl Replacement for S3Fifo {
     fn number_densely(&mut self) -> bool {
-        self.left.number_densely();
+        self.lists.number_densely();
         true
     }
 
@@ -118,24 +119,19 @@ impl Replacement for S3Fifo {
             return;
         }
         self.uses[slot] = 0;
-        match self.left.take(page.page) {
-            Some(_) => self.main.push(page),
-            None => self.small.push(page),
-        }
+        let list = if self.lists.take_ghost(page.page).is_some() { MAIN } else { SMALL };
+        self.lists.cached.push_to(list, page);
     }
 
     fn remove(&mut self, page: CachedPage) {
-        self.small.remove(page);
-        self.main.remove(page);
+        self.lists.cached.remove(page);
     }
 
     fn evict(&mut self, page: CachedPage) {
-        if self.small.contains(page) {
-            self.small.remove(page);
-            self.left.add(LEFT, page.page, self.pages);
+        if self.lists.cached.list_of(page.slot) == Some(SMALL) {
+            self.lists.evict(page, LEFT, self.pages);
         } else {
-            self.main.remove(page);
-            self.left.forget(page.page);
+            self.lists.forget(page);
         }
     }
 
@@ -145,7 +141,7 @@ impl Replacement for S3Fifo {
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut spared = std::mem::take(&mut self.spared);
         waiting.clear();
-        for page in self.main.iter() {
+        for page in self.lists.cached.iter_of(MAIN) {
             if out.len() == wanted {
                 break;
             }
@@ -153,7 +149,7 @@ impl Replacement for S3Fifo {
         }
         // A spared page is appended with one access less.
         for _ in 0..USES_MAX {
-            waiting.iter().for_each(|page| self.main.renew(*page));
+            waiting.iter().for_each(|page| self.lists.cached.renew_in(MAIN, *page));
             spared.clear();
             for page in waiting.drain(..) {
                 if out.len() == wanted {
@@ -165,43 +161,48 @@ impl Replacement for S3Fifo {
         }
         (self.waiting, self.spared) = (waiting, spared);
         if out.len() < wanted {
-            let beyond = self.small.len().saturating_sub(self.small_max);
-            let rest = self.small.iter().skip(beyond).filter(|page| eligible(*page));
+            let small = self.lists.cached.iter_of(SMALL).skip(self.beyond());
+            let rest = small.filter(|page| eligible(*page));
             out.extend(rest.take(wanted - out.len()));
         }
     }
 
     fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
-        while self.small.len() > self.small_max {
-            let page = self.small.pop()?;
+        let cached = &mut self.lists.cached;
+        while cached.len_of(SMALL) > self.small_max {
+            let page = cached.oldest_of(SMALL)?;
             let uses = &mut self.uses[page.slot as usize];
             if *uses <= 1 {
-                self.left.add(LEFT, page.page, self.pages);
+                self.lists.evict(page, LEFT, self.pages);
                 return Some(page);
             }
             *uses = 0;
-            self.main.push(page);
+            cached.renew_in(MAIN, page);
         }
-        while let Some(page) = self.main.oldest() {
+        while let Some(page) = cached.oldest_of(MAIN) {
             let uses = &mut self.uses[page.slot as usize];
             if *uses == 0 {
-                self.left.forget(page.page);
-                return self.main.pop();
+                self.lists.forget(page);
+                return Some(page);
             }
             *uses -= 1;
-            self.main.renew(page);
+            cached.renew_in(MAIN, page);
         }
-        let page = self.small.pop()?;
-        self.left.add(LEFT, page.page, self.pages);
+        let page = cached.oldest_of(SMALL)?;
+        self.lists.evict(page, LEFT, self.pages);
         Some(page)
     }
 
     fn track_ghosts(&mut self) -> bool {
-        self.left.track();
+        self.lists.track();
         true
     }
 
     fn forgotten(&mut self) -> Option<u64> {
-        self.left.forgotten()
+        self.lists.forgotten()
+    }
+
+    fn touch(&self, slot: u32) -> u64 {
+        self.lists.cached.touch(slot)
     }
 }

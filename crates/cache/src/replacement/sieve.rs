@@ -33,6 +33,11 @@ impl Replacement for Sieve {
         true
     }
 
+    fn track_ghosts(&mut self) -> bool {
+        self.list.number();
+        false
+    }
+
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
         if slot >= self.used.len() {

@@ -1,8 +1,7 @@
 //! 2Q: new pages enter a FIFO queue; pages that are added again soon after leaving it enter an LRU
 //! list.
 
-use super::ghost::Ghosts;
-use super::list::SlotList;
+use super::ghost::CacheLists;
 use super::{Access, CachedPage, Eligible, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
 use serde::{Deserialize, Serialize};
@@ -17,16 +16,15 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(TwoQueue::new(pages))),
 };
 
-/// The number of the ghost list.
-const A1OUT: usize = 0;
+/// The lists: A1in, Am and A1out.
+const FRESH: usize = 0;
+const KEPT: usize = 1;
+const LEFT: usize = 2;
 
-/// The queues.
+/// The lists, and the limits of A1in and A1out.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TwoQueue {
-    fresh: SlotList,
-    /// Pages evicted from `fresh` (A1out).
-    left: Ghosts,
-    kept: SlotList,
+    lists: CacheLists<3>,
     fresh_max: usize,
     left_max: usize,
 }
@@ -36,9 +34,7 @@ impl TwoQueue {
     fn new(pages: u32) -> Self {
         let pages = pages as usize;
         Self {
-            fresh: SlotList::default(),
-            left: Ghosts::default(),
-            kept: SlotList::default(),
+            lists: CacheLists::default(),
             fresh_max: (pages / 4).max(1),
             left_max: (pages / 2).max(1),
         }
@@ -47,68 +43,60 @@ impl TwoQueue {
 
 impl Replacement for TwoQueue {
     fn number_densely(&mut self) -> bool {
-        self.left.number_densely();
+        self.lists.number_densely();
         true
     }
 
     fn update(&mut self, page: CachedPage, access: Access) {
         if access == Access::Add {
-            match self.left.take(page.page) {
-                Some(_) => self.kept.push(page),
-                None => self.fresh.push(page),
-            }
-        } else if self.kept.contains(page) {
-            self.kept.renew(page);
+            let list = if self.lists.take_ghost(page.page).is_some() { KEPT } else { FRESH };
+            self.lists.cached.push_to(list, page);
+        } else if self.lists.cached.list_of(page.slot) == Some(KEPT) {
+            self.lists.cached.renew_in(KEPT, page);
         }
     }
 
     fn remove(&mut self, page: CachedPage) {
-        self.fresh.remove(page);
-        self.kept.remove(page);
+        self.lists.cached.remove(page);
     }
 
     fn evict(&mut self, page: CachedPage) {
-        if self.fresh.contains(page) {
-            self.fresh.remove(page);
-            self.left.add(A1OUT, page.page, self.left_max);
+        if self.lists.cached.list_of(page.slot) == Some(FRESH) {
+            self.lists.evict(page, LEFT, self.left_max);
         } else {
-            self.kept.remove(page);
-            self.left.forget(page.page);
+            self.lists.forget(page);
         }
     }
 
     fn victims(&mut self, count: usize, eligible: Eligible<'_>, out: &mut Vec<CachedPage>) {
         let wanted = out.len() + count;
-        let mut fresh = self.fresh.iter().filter(|page| eligible(*page));
-        let beyond = self.fresh.len().saturating_sub(self.fresh_max);
+        let cached = &self.lists.cached;
+        let mut fresh = cached.iter_of(FRESH).filter(|page| eligible(*page));
+        let beyond = cached.len_of(FRESH).saturating_sub(self.fresh_max);
         out.extend(fresh.by_ref().take(beyond.min(count)));
-        let kept = self.kept.iter().filter(|page| eligible(*page));
+        let kept = cached.iter_of(KEPT).filter(|page| eligible(*page));
         out.extend(kept.take(wanted - out.len()));
         out.extend(fresh.take(wanted - out.len()));
     }
 
     fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
-        if self.fresh.len() <= self.fresh_max
-            && let Some(page) = self.kept.pop()
-        {
-            self.left.forget(page.page);
-            return Some(page);
-        }
-        let page = self.fresh.pop()?;
-        self.left.add(A1OUT, page.page, self.left_max);
+        let cached = &self.lists.cached;
+        let spared = cached.len_of(FRESH) <= self.fresh_max && cached.len_of(KEPT) > 0;
+        let page = cached.oldest_of(if spared { KEPT } else { FRESH })?;
+        self.evict(page);
         Some(page)
     }
 
     fn track_ghosts(&mut self) -> bool {
-        self.left.track();
+        self.lists.track();
         true
     }
 
     fn forgotten(&mut self) -> Option<u64> {
-        self.left.forgotten()
+        self.lists.forgotten()
     }
 
     fn touch(&self, slot: u32) -> u64 {
-        self.kept.touch(slot)
+        self.lists.cached.touch(slot)
     }
 }
