@@ -5,7 +5,8 @@
 
 use super::numbers::PageNumbers;
 use super::{MrcError, Policy};
-use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES, Replacement};
+use hybridsim_cache::replacement::counting::{CountingCache, PageAccess};
+use hybridsim_cache::replacement::{Access, ENTRIES};
 use hybridsim_config::param::Problem;
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_workload::profile::{BlockKey, StackDistances, sample_hash, sampled};
@@ -24,12 +25,10 @@ pub const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
 /// Upper bound, as measured, of a policy and a cache per cached page.
 const BYTES_PER_PAGE: u64 = 96;
 
-/// Bytes per page of the trace: its slot, and its entries in two ghost lists.
-const BYTES_PER_NUMBER: u64 = 12;
-/// Pages that are numbered together, so that their look-ups overlap.
+/// Bytes per page of the trace: its number in the cache.
+const BYTES_PER_NUMBER: u64 = 4;
+/// Pages that are numbered, and accesses that are processed, together, so that look-ups overlap.
 const BATCH: usize = 64;
-/// Accesses by which a cache looks ahead, for the same reason.
-const AHEAD: usize = 16;
 
 /// The sampled pages, numbered in the order of their first access, and the accesses to them.
 pub struct Sample {
@@ -251,8 +250,6 @@ pub fn work(
     sample.accesses.clear();
 }
 
-const NOWHERE: u32 = u32::MAX;
-
 struct Cache<'a> {
     policy: &'a Policy,
     /// The part of the sample it simulates.
@@ -261,18 +258,7 @@ struct Cache<'a> {
     misses: u64,
     refused: Option<Vec<Problem>>,
     /// Built with the first access and dropped after the last.
-    inside: Option<Inside>,
-}
-
-struct Inside {
-    policy: Box<dyn Replacement>,
-    /// The policy takes the page's number in the sample for its page.
-    dense: bool,
-    /// Slot by number of the page in the sample.
-    slots: Vec<u32>,
-    /// Page number in the sample by slot.
-    held: Vec<u32>,
-    victims: Vec<CachedPage>,
+    inside: Option<CountingCache>,
 }
 
 impl<'a> Cache<'a> {
@@ -293,54 +279,25 @@ impl<'a> Cache<'a> {
             Ok(inside) => inside,
             Err(problems) => return self.refused = Some(problems),
         };
-        inside.slots.resize(sample.pages.len(), NOWHERE);
-        for (at, access) in sample.accesses.iter().enumerate() {
-            if let Some(ahead) = sample.accesses.get(at + AHEAD) {
-                black_box(inside.slots[ahead.id() as usize]);
-            }
-            if self.part.is_none_or(|part| part == access.part()) {
-                self.misses += u64::from(inside.access(*access, sample, self.capacity));
-            }
+        inside.reserve(sample.pages.len());
+        let needs_pages = inside.needs_pages();
+        let mut batch = Vec::with_capacity(BATCH);
+        for part in sample.accesses.chunks(BATCH) {
+            let own = part.iter().filter(|access| self.part.is_none_or(|it| it == access.part()));
+            batch.extend(own.map(|access| {
+                let id = access.id();
+                let page = if needs_pages { sample.pages[id as usize] } else { u64::from(id) };
+                PageAccess::of_number(id, page, access.kind())
+            }));
+            inside.process(&batch);
+            batch.clear();
         }
+        self.misses = inside.misses();
         self.inside = Some(inside).filter(|_| !last);
     }
 
-    fn build(&self) -> Result<Inside, Vec<Problem>> {
-        let mut policy = (self.policy.entry.build)(&self.policy.settings, self.capacity)?;
-        let dense = policy.number_densely();
-        let (slots, held, victims) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Inside { policy, dense, slots, held, victims })
-    }
-}
-
-impl Inside {
-    /// Accesses a page; returns whether it missed.
-    fn access(&mut self, access: Packed, sample: &Sample, capacity: u32) -> bool {
-        let id = access.id();
-        let slot = self.slots[id as usize];
-        let page = if self.dense { u64::from(id) } else { sample.pages[id as usize] };
-        if slot != NOWHERE {
-            self.policy.update(CachedPage { page, slot }, access.kind());
-            return false;
-        }
-        let slot = if self.held.len() < capacity as usize {
-            self.held.push(id);
-            self.held.len() as u32 - 1
-        } else {
-            // Without a victim, the page bypasses the cache.
-            let Some(slot) = self.evict(page) else { return true };
-            self.held[slot as usize] = id;
-            slot
-        };
-        self.slots[id as usize] = slot;
-        self.policy.update(CachedPage { page, slot }, Access::Add);
-        true
-    }
-
-    fn evict(&mut self, page: u64) -> Option<u32> {
-        self.policy.expect(page);
-        let victim = self.policy.evict_next(&mut self.victims)?;
-        self.slots[self.held[victim.slot as usize] as usize] = NOWHERE;
-        Some(victim.slot)
+    fn build(&self) -> Result<CountingCache, Vec<Problem>> {
+        let policy = (self.policy.entry.build)(&self.policy.settings, self.capacity)?;
+        Ok(CountingCache::dense(policy, self.capacity))
     }
 }

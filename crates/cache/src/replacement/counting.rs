@@ -31,6 +31,12 @@ impl PageAccess {
     pub fn new(page: u64, kind: Access) -> Self {
         Self { page, hash: hash_of(page), kind }
     }
+
+    /// A read or a write of a page with a number; pages are numbered densely from zero.
+    #[inline]
+    pub const fn of_number(number: u32, page: u64, kind: Access) -> Self {
+        Self { page, hash: number as u64, kind }
+    }
 }
 
 /// A cache without data.
@@ -42,10 +48,23 @@ pub struct CountingCache {
 
 impl CountingCache {
     /// An empty cache of `capacity` pages, for which `policy` was built.
-    pub fn new(mut policy: Box<dyn Replacement>, capacity: u32) -> Self {
+    pub fn new(policy: Box<dyn Replacement>, capacity: u32) -> Self {
+        Self::with_directory(policy, capacity, Directory::new(capacity))
+    }
+
+    /// As [`CountingCache::new`], for accesses of [`PageAccess::of_number`].
+    pub fn dense(policy: Box<dyn Replacement>, capacity: u32) -> Self {
+        Self::with_directory(policy, capacity, Directory::dense())
+    }
+
+    fn with_directory(
+        mut policy: Box<dyn Replacement>,
+        capacity: u32,
+        directory: Directory,
+    ) -> Self {
         let dense = policy.number_densely();
         let contents = Contents {
-            directory: Directory::new(capacity),
+            directory,
             capacity,
             dense,
             has_ghosts: dense && policy.track_ghosts(),
@@ -56,6 +75,16 @@ impl CountingCache {
             missed: Vec::new(),
         };
         Self { policy, contents, misses: 0 }
+    }
+
+    /// Returns whether the policy uses page numbers of the device; otherwise it is given others.
+    pub const fn needs_pages(&self) -> bool {
+        !self.contents.dense
+    }
+
+    /// Makes space for pages with numbers below `end`.
+    pub fn reserve(&mut self, end: usize) {
+        self.contents.directory.reserve(end);
     }
 
     /// Processes the accesses; returns the pages that missed, in order.
@@ -183,7 +212,7 @@ impl Contents {
         }
         let mut read = 0;
         for number in &self.leaving {
-            read ^= self.directory.probable(hash_of(self.directory.page(*number))).unwrap_or(0);
+            read ^= self.directory.probable(self.directory.hash(*number)).unwrap_or(0);
         }
         black_box(read);
         for number in self.leaving.drain(..) {

@@ -1,16 +1,23 @@
 //! The directory of a cache without data: numbers of the pages it holds, those in ghost lists
 //! included, and of no others.
 
-/// Entries by linear probing, about half of them empty, three quarters without ghost lists: shorter
-/// searches save more than a smaller table. An entry is the high half of the page's hash,
-/// which begins with the place where the search starts, and the number plus one; 0 is empty. Pages
-/// are kept by number, so that eight entries fill a cache line of the processor.
+/// The directory. Pages are kept by number, so that eight entries fill a cache line of the
+/// processor.
 pub struct Directory {
-    table: Vec<u64>,
-    bits: u32,
+    table: Table,
     pages: Vec<u64>,
     /// Numbers below `pages.len()` that are not in use.
     free: Vec<u32>,
+}
+
+enum Table {
+    /// Entries by linear probing, about half of them empty, three quarters without ghost lists:
+    /// shorter searches save more than a smaller table. An entry is the high half of the page's
+    /// hash, which begins with the place where the search starts, and the number plus one; 0 is
+    /// empty.
+    Hashed { entries: Vec<u64>, bits: u32 },
+    /// By hash, where that is a page number of its own, the number plus one.
+    Dense(Vec<u32>),
 }
 
 /// Hash of a page, from which [`Directory`] takes the high half: both halves of one product.
@@ -21,11 +28,45 @@ pub fn hash_of(page: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+#[inline]
+const fn home(hash: u64, bits: u32) -> usize {
+    (hash >> (u64::BITS - bits)) as usize
+}
+
+#[inline]
+fn enter(entries: &mut [u64], bits: u32, hash: u64, number: u32) {
+    let mut at = home(hash, bits);
+    while entries[at] != 0 {
+        at = (at + 1) & (entries.len() - 1);
+    }
+    entries[at] = hash >> 32 << 32 | (u64::from(number) + 1);
+}
+
 impl Directory {
     /// A directory for a cache of `capacity` pages.
     pub fn new(capacity: u32) -> Self {
         let bits = (4 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
-        Self { table: vec![0; 1 << bits], bits, pages: Vec::new(), free: Vec::new() }
+        let table = Table::Hashed { entries: vec![0; 1 << bits], bits };
+        Self { table, pages: Vec::new(), free: Vec::new() }
+    }
+
+    /// A directory of pages that are numbered densely from zero: their hash is that number.
+    pub const fn dense() -> Self {
+        Self { table: Table::Dense(Vec::new()), pages: Vec::new(), free: Vec::new() }
+    }
+
+    /// Makes space for hashes below `end`, where they are dense.
+    pub fn reserve(&mut self, end: usize) {
+        if let Table::Dense(numbers) = &mut self.table {
+            numbers.resize(end, 0);
+        }
+    }
+
+    /// The hash of the page of a number in use.
+    #[inline]
+    pub fn hash(&self, number: u32) -> u64 {
+        let page = self.pages[number as usize];
+        if matches!(self.table, Table::Dense(_)) { page } else { hash_of(page) }
     }
 
     /// Pages in the directory.
@@ -34,25 +75,18 @@ impl Directory {
         self.pages.len() - self.free.len()
     }
 
-    #[inline]
-    const fn home(&self, hash: u64) -> usize {
-        (hash >> (64 - self.bits)) as usize
-    }
-
-    #[inline]
-    const fn next(&self, at: usize) -> usize {
-        (at + 1) & (self.table.len() - 1)
-    }
-
-    /// The number in the entry where the search for a hash begins, which is probably that of the
-    /// page. Reads of several pages overlap, searches do not: afterwards the processor's cache has
-    /// what [`Self::number`] reads.
+    /// The number in the entry where the search for a page begins, which is probably its own. Reads
+    /// of several pages overlap, searches do not: afterwards the processor's cache has what
+    /// [`Self::number`] reads.
     #[inline]
     pub fn probable(&self, hash: u64) -> Option<u32> {
-        (self.table[self.home(hash)] as u32).checked_sub(1)
+        match &self.table {
+            Table::Hashed { entries, bits } => (entries[home(hash, *bits)] as u32).checked_sub(1),
+            Table::Dense(numbers) => numbers[hash as usize].checked_sub(1),
+        }
     }
 
-    /// The page of a number in use.
+    /// The page of a number in use, or its hash where these are dense.
     #[inline]
     pub fn page(&self, number: u32) -> u64 {
         self.pages[number as usize]
@@ -61,9 +95,12 @@ impl Directory {
     /// The number of a page that is in the directory.
     #[inline]
     pub fn number(&self, page: u64, hash: u64) -> Option<u32> {
-        let mut at = self.home(hash);
+        let Table::Hashed { entries, bits } = &self.table else {
+            return self.probable(hash);
+        };
+        let mut at = home(hash, *bits);
         loop {
-            let entry = self.table[at];
+            let entry = entries[at];
             if entry == 0 {
                 return None;
             }
@@ -73,17 +110,20 @@ impl Directory {
                     return Some(number);
                 }
             }
-            at = self.next(at);
+            at = (at + 1) & (entries.len() - 1);
         }
     }
 
     /// Adds a page that is not in the directory; returns its number, the lowest that was never
     /// used unless others are free again.
     pub fn add(&mut self, page: u64, hash: u64) -> u32 {
-        // With ghost lists a page is added before the one it displaces is removed.
-        if 2 * self.len() > self.table.len() {
+        // A page is added before the one it displaces is removed.
+        if let Table::Hashed { entries, .. } = &self.table
+            && 2 * self.len() > entries.len()
+        {
             self.grow();
         }
+        let page = self.kept(page, hash);
         let number = match self.free.pop() {
             Some(number) => {
                 self.pages[number as usize] = page;
@@ -101,59 +141,70 @@ impl Directory {
     /// Replaces the page of a number by one that is not in the directory.
     #[inline]
     pub fn replace(&mut self, number: u32, page: u64, hash: u64) {
-        let before = std::mem::replace(&mut self.pages[number as usize], page);
-        self.clear(number, hash_of(before));
+        self.clear(number, self.hash(number));
+        self.pages[number as usize] = self.kept(page, hash);
         self.enter(hash, number);
     }
 
     /// Removes the page of a number.
+    #[inline]
     pub fn remove(&mut self, number: u32) {
-        self.clear(number, hash_of(self.page(number)));
+        self.clear(number, self.hash(number));
         self.free.push(number);
+    }
+
+    /// What is kept by number.
+    #[inline]
+    const fn kept(&self, page: u64, hash: u64) -> u64 {
+        if matches!(self.table, Table::Dense(_)) { hash } else { page }
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.bits += 1;
-        let old = std::mem::replace(&mut self.table, vec![0; 1 << self.bits]);
+        let Table::Hashed { entries, bits } = &mut self.table else { return };
+        *bits += 1;
+        let old = std::mem::replace(entries, vec![0; 1 << *bits]);
         for entry in old.into_iter().filter(|entry| *entry != 0) {
             let number = entry as u32 - 1;
-            self.enter(hash_of(self.page(number)), number);
+            enter(entries, *bits, hash_of(self.pages[number as usize]), number);
         }
     }
 
     #[inline]
     fn enter(&mut self, hash: u64, number: u32) {
-        let mut at = self.home(hash);
-        while self.table[at] != 0 {
-            at = self.next(at);
+        match &mut self.table {
+            Table::Hashed { entries, bits } => enter(entries, *bits, hash, number),
+            Table::Dense(numbers) => numbers[hash as usize] = number + 1,
         }
-        self.table[at] = hash >> 32 << 32 | (u64::from(number) + 1);
     }
 
     /// Removes the entry of a number and closes the gap: later entries move there unless their own
     /// search begins behind it.
     #[inline]
     fn clear(&mut self, number: u32, hash: u64) {
-        let mut gap = self.home(hash);
-        while self.table[gap] as u32 != number + 1 {
-            gap = self.next(gap);
+        let (entries, bits) = match &mut self.table {
+            Table::Hashed { entries, bits } => (entries, *bits),
+            Table::Dense(numbers) => return numbers[hash as usize] = 0,
+        };
+        let mask = entries.len() - 1;
+        let mut gap = home(hash, bits);
+        while entries[gap] as u32 != number + 1 {
+            gap = (gap + 1) & mask;
         }
-        let mask = self.table.len() - 1;
-        let mut at = self.next(gap);
+        let mut at = (gap + 1) & mask;
         loop {
-            let entry = self.table[at];
+            let entry = entries[at];
             if entry == 0 {
                 break;
             }
-            let from_home = at.wrapping_sub(self.home(entry)) & mask;
+            let from_home = at.wrapping_sub(home(entry, bits)) & mask;
             if from_home >= at.wrapping_sub(gap) & mask {
-                self.table[gap] = entry;
+                entries[gap] = entry;
                 gap = at;
             }
-            at = self.next(at);
+            at = (at + 1) & mask;
         }
-        self.table[gap] = 0;
+        entries[gap] = 0;
     }
 }
 
@@ -201,7 +252,8 @@ mod tests {
                 }
                 assert_eq!(directory.len(), held.len());
             }
-            let used = directory.table.iter().filter(|entry| **entry != 0).count();
+            let Table::Hashed { entries, .. } = &directory.table else { unreachable!() };
+            let used = entries.iter().filter(|entry| **entry != 0).count();
             assert_eq!(used, held.len(), "no entry is left over");
             assert!(directory.pages.len() <= pages_max, "numbers are used again");
         }
