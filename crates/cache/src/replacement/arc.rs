@@ -46,6 +46,12 @@ impl Arc {
         self.lists.cached.len_of(T1)
     }
 
+    /// The limit of B2.
+    fn again_max(&self) -> usize {
+        let others = self.once() + self.lists.cached.len_of(T2) + self.lists.ghosts(B1);
+        (2 * self.pages).saturating_sub(others)
+    }
+
     /// Removes a page from the ghosts and adapts to it (cases II and III of the paper), unless it
     /// was expected; returns the list it was in.
     fn adapt(&mut self, page: u64) -> Option<usize> {
@@ -94,8 +100,9 @@ impl Replacement for Arc {
             self.lists.cached.push_to(T2, page);
         } else {
             self.lists.cached.push_to(T1, page);
-            // T1 and B1 together are limited to the size of the cache.
+            // T1 and B1 together are limited to the size of the cache, all lists to twice that.
             self.lists.shorten(B1, self.pages.saturating_sub(self.once()));
+            self.lists.shorten(B2, self.again_max());
         }
     }
 
@@ -110,8 +117,7 @@ impl Replacement for Arc {
                 self.lists.evict(page, B1, self.pages.saturating_sub(others).max(1));
             }
             Some(T2) => {
-                let others = self.once() + self.lists.cached.len_of(T2) - 1 + self.lists.ghosts(B1);
-                self.lists.evict(page, B2, (2 * self.pages).saturating_sub(others).max(1));
+                self.lists.evict(page, B2, self.again_max() + 1);
             }
             _ => {}
         }

@@ -10,6 +10,8 @@ pub mod index;
 pub mod lirs;
 pub mod list;
 pub mod lru;
+#[cfg(test)]
+mod reference;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod two_queue;
