@@ -137,11 +137,11 @@ impl Contents {
     /// Reads what the accesses will probably read, so that the processor's cache has it.
     #[inline(always)]
     fn touch<P: Replacement + ?Sized>(&self, policy: &P, group: &[PageAccess]) {
-        let (mut numbers, mut read) = ([None; GROUP], 0);
-        for (number, access) in numbers.iter_mut().zip(group) {
-            *number = self.directory.probable(access.hash);
+        let (mut entries, mut read) = ([0; GROUP], 0);
+        for (entry, access) in entries.iter_mut().zip(group) {
+            *entry = self.directory.probable(access.hash);
         }
-        for number in numbers.into_iter().flatten() {
+        for number in entries.into_iter().filter_map(|entry| entry.checked_sub(1)) {
             read ^= self.directory.page(number) ^ policy.touch(number);
         }
         black_box(read);
@@ -212,7 +212,7 @@ impl Contents {
         }
         let mut read = 0;
         for number in &self.leaving {
-            read ^= self.directory.probable(self.directory.hash(*number)).unwrap_or(0);
+            read ^= self.directory.probable(self.directory.hash(*number));
         }
         black_box(read);
         for number in self.leaving.drain(..) {

@@ -75,14 +75,14 @@ impl Directory {
         self.pages.len() - self.free.len()
     }
 
-    /// The number in the entry where the search for a page begins, which is probably its own. Reads
-    /// of several pages overlap, searches do not: afterwards the processor's cache has what
-    /// [`Self::number`] reads.
+    /// The entry where the search for a page begins: the number plus one of what is probably that
+    /// page, or zero. Reads of several pages overlap, searches do not: afterwards the processor's
+    /// cache has what [`Self::number`] reads.
     #[inline]
-    pub fn probable(&self, hash: u64) -> Option<u32> {
+    pub fn probable(&self, hash: u64) -> u32 {
         match &self.table {
-            Table::Hashed { entries, bits } => (entries[home(hash, *bits)] as u32).checked_sub(1),
-            Table::Dense(numbers) => numbers[hash as usize].checked_sub(1),
+            Table::Hashed { entries, bits } => entries[home(hash, *bits)] as u32,
+            Table::Dense(numbers) => numbers[hash as usize],
         }
     }
 
@@ -96,7 +96,7 @@ impl Directory {
     #[inline]
     pub fn number(&self, page: u64, hash: u64) -> Option<u32> {
         let Table::Hashed { entries, bits } = &self.table else {
-            return self.probable(hash);
+            return self.probable(hash).checked_sub(1);
         };
         let mut at = home(hash, *bits);
         loop {

@@ -85,10 +85,12 @@ impl<const N: usize> Lists<N> {
         Some(oldest)
     }
 
-    /// Reads the neighbours of a slot, as [`super::Replacement::touch`].
+    /// Reads what moving a page of a slot reads, as [`super::Replacement::touch`].
     #[inline]
     pub fn touch(&self, slot: u32) -> u64 {
-        self.links.get(slot as usize + N).map_or(0, |link| u64::from(link.before))
+        let Some(link) = self.links.get(slot as usize + N) else { return 0 };
+        let (before, after) = (self.links[link.before as usize], self.links[link.after as usize]);
+        u64::from(before.after ^ after.before)
     }
 
     /// The page at an index of `links`, unless that is the end of a list.

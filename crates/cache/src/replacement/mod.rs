@@ -51,7 +51,8 @@ pub enum Access {
 pub trait Replacement: PolicyState + Send {
     /// Called before anything else where pages are numbered densely from zero, so that tables by
     /// page number can replace hash maps. Returns whether the policy only compares page numbers:
-    /// if not, it is given the numbers of the device after all.
+    /// if not, it is given the numbers of the device after all. With ghost lists it has to have
+    /// [`Replacement::track_ghosts`] as well.
     fn number_densely(&mut self) -> bool {
         false
     }
@@ -85,15 +86,16 @@ pub trait Replacement: PolicyState + Send {
         Some(victim)
     }
 
-    /// Called before anything else, where pages are numbered densely and numbers are used again:
-    /// from now on, [`Replacement::forgotten`] returns those that are free. Returns whether the
-    /// policy keeps ghost lists; others forget a page that is evicted.
+    /// Called before anything else, where pages are numbered densely, every page has its number as
+    /// its slot, and numbers are used again: from now on, [`Replacement::forgotten`] returns those
+    /// that are free. Returns whether the policy keeps ghost lists; others forget a page that is
+    /// evicted.
     fn track_ghosts(&mut self) -> bool {
         false
     }
 
-    /// Returns, once, a page that is neither cached nor in a ghost list any more, so that its
-    /// number can be given to another one.
+    /// Returns a page that is neither cached nor in a ghost list any more, so that its number can be
+    /// given to another one. Called after several accesses; a page may be returned twice.
     fn forgotten(&mut self) -> Option<u64> {
         None
     }

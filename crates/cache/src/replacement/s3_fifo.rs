@@ -203,6 +203,6 @@ impl Replacement for S3Fifo {
     }
 
     fn touch(&self, slot: u32) -> u64 {
-        self.lists.cached.touch(slot)
+        self.uses.get(slot as usize).map_or(0, |uses| u64::from(*uses))
     }
 }
