@@ -232,7 +232,7 @@ mod tests {
     use hybridsim_config::param::Settings;
     use hybridsim_engine::Stream;
     use hybridsim_engine::sample::Zipf;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn built(entry: &ReplacementEntry, capacity: u32) -> Box<dyn Replacement> {
         (entry.build)(&Settings::default(), capacity).expect("no parameters")
@@ -298,6 +298,7 @@ mod tests {
         // Pages that never return fill ghost lists, a loop finds pages in them.
         pages.extend((1_000_000..1_002_000).chain((0..6_000).map(|at| at % 700)));
         pages.extend_from_within(..10_000);
+        let distinct = Vec::from_iter(BTreeSet::from_iter(pages.iter().copied()));
         for entry in ENTRIES {
             for capacity in [1, 2, 3, 50, 400, 2_900] {
                 let mut cache = CountingCache::new(built(entry, capacity), capacity);
@@ -313,6 +314,14 @@ mod tests {
                 assert_eq!(cache.misses(), found.len() as u64);
                 let held = cache.contents.directory.len();
                 assert!(held <= 2 * capacity as usize + 1, "{name} {capacity}: {held} pages");
+                let mut cache = CountingCache::dense(built(entry, capacity), capacity);
+                cache.reserve(pages.len());
+                let number = |page: &u64| distinct.binary_search(page).expect("it is there") as u32;
+                let access = |page| PageAccess::of_number(number(page), *page, Access::Read);
+                let batch: Vec<PageAccess> = pages.iter().map(access).collect();
+                let same: Vec<u64> =
+                    batch.chunks(77).flat_map(|part| cache.process(part).to_vec()).collect();
+                assert!(same == found, "{name} {capacity} by number");
             }
         }
     }

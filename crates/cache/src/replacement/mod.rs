@@ -94,8 +94,8 @@ pub trait Replacement: PolicyState + Send {
         false
     }
 
-    /// Returns a page that is neither cached nor in a ghost list any more, so that its number can be
-    /// given to another one. Called after several accesses; a page may be returned twice.
+    /// Returns a page that is neither cached nor in a ghost list any more, so that its number can
+    /// be given to another one. Called after several accesses; a page may be returned twice.
     fn forgotten(&mut self) -> Option<u64> {
         None
     }
