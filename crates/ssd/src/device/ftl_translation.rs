@@ -60,8 +60,37 @@ impl FtlTranslation {
         }
     }
 
+    #[inline]
     fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
         let per_page = self.back_end.sectors_per_page();
+        match PagePart::whole(request, per_page) {
+            Some(part) => self.write_page(ctx, request, &part),
+            None => self.write_parts(ctx, request, per_page),
+        }
+    }
+
+    /// Writes a request of one whole page, as most are in many workloads.
+    #[inline(always)]
+    fn write_page(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        part: &PagePart,
+    ) -> Result<(), FtlError> {
+        self.back_end.flash.clear();
+        let hint = Hint { handle: request.flags.handle(), ..Hint::of_pages(1) };
+        let written = self.write_part(ctx, request, part, hint);
+        self.back_end.execute_part(ctx, request, part);
+        written.map(drop)
+    }
+
+    #[inline(never)]
+    fn write_parts(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Request,
+        per_page: u32,
+    ) -> Result<(), FtlError> {
         let run = WriteRun::new(request, per_page);
         let mut pages = 0;
         for part in split(request, per_page) {

@@ -19,6 +19,17 @@ pub struct PagePart {
 }
 
 impl PagePart {
+    /// All of `request`, if it is one whole page.
+    #[inline]
+    pub fn whole(request: &Request, sectors_per_page: u32) -> Option<Self> {
+        if request.sectors != sectors_per_page {
+            return None;
+        }
+        let (page, offset) = first_page(request, sectors_per_page);
+        let part = Self { lpn: Lpn(page as u32), skip: 0, offset, sectors: sectors_per_page };
+        (offset == 0).then_some(part)
+    }
+
     /// The sectors within the page.
     pub const fn range(&self) -> Range<usize> {
         self.offset as usize..(self.offset + self.sectors) as usize
@@ -125,6 +136,9 @@ mod tests {
                 }
                 assert_eq!(at, lba + u64::from(sectors));
                 let run = WriteRun::new(&request, per_page);
+                let whole = PagePart::whole(&request, per_page);
+                assert_eq!(whole.is_some(), lba % u64::from(per_page) == 0 && sectors == per_page);
+                assert!(whole.is_none_or(|it| parts.len() == 1 && it.lpn == parts[0].lpn));
                 let last_partial = !at.is_multiple_of(u64::from(per_page));
                 let mut whole = parts.len() as u32 - u32::from(last_partial);
                 for part in &parts {
