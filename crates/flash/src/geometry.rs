@@ -483,6 +483,11 @@ impl Geometry {
     }
 
     #[inline]
+    pub const fn die_of_page(&self, page: Ppn) -> DieId {
+        self.die_of(self.block_of(page))
+    }
+
+    #[inline]
     pub const fn channel_of(&self, die: DieId) -> u32 {
         die.0 as u32 - self.by_channels.divide(die.0 as u32) * self.channels
     }

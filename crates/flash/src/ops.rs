@@ -5,7 +5,7 @@
 
 use crate::array::{Array, PageRun, Violation};
 use crate::event::Cause;
-use crate::geometry::{BlockId, DieId, Lpn, Ppn};
+use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn};
 use hybridsim_engine::{Loader, Saver, StateError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct FlashOp {
     pub cause: Cause,
     /// The die of `page`.
     pub die: DieId,
+    /// The die that a copy reads; of other operations that of `page`.
+    pub from_die: DieId,
     /// Retries of its read; the translation layer leaves it at 0.
     pub retries: u8,
     /// Pages of the chip that a read transfers, where the page lies in several planes; 0 for all.
@@ -54,7 +56,8 @@ impl FlashOp {
     #[inline]
     const fn new((kind, cause): (OpKind, Cause), die: DieId, after: After) -> Self {
         let (page, from, slc) = (0, FRESH, SlcMode::new(false, false));
-        Self { kind, cause, die, retries: 0, transfers: 0, after, page, slc, from }
+        let from_die = die;
+        Self { kind, cause, die, from_die, retries: 0, transfers: 0, after, page, slc, from }
     }
 }
 
@@ -297,6 +300,21 @@ impl FlashOps {
         self.program(page, owner, self.host_cause, after)
     }
 
+    /// As [`FlashOps::host_program`] without a mapping operation, of a page of `block`, a block of
+    /// `die`: the caller has found both.
+    #[inline(always)]
+    pub(crate) fn host_program_in(
+        &mut self,
+        (die, block): (DieId, BlockId),
+        page: Ppn,
+        owner: Lpn,
+    ) {
+        if self.array.program_in(block, page, owner) {
+            let place = (die, block, page.0, FRESH);
+            self.record_in((OpKind::Program, self.host_cause), place, self.host_after);
+        }
+    }
+
     #[inline]
     pub fn read(&mut self, page: Ppn, cause: Cause, after: After) -> After {
         if !self.array.check_read(page) {
@@ -343,12 +361,20 @@ impl FlashOps {
         self.record(OpKind::Copy, cause, block, (to.0, from.0), after)
     }
 
-    /// Copies the pages of `run` to the pages of `to` from offset `first` on, as that many calls of
-    /// [`FlashOps::copy`] would.
+    /// Copies the pages of `run` to the pages of `to`, a block of the same plane, from offset
+    /// `first` on, as that many calls of [`FlashOps::copy`] would.
     #[inline]
-    pub(crate) fn copy_run(&mut self, run: &PageRun, (to, first): (BlockId, u32), cause: Cause) {
+    pub(crate) fn copy_run(
+        &mut self,
+        plane: PlaneId,
+        run: &PageRun,
+        (to, first): (BlockId, u32),
+        cause: Cause,
+    ) {
         let geometry = self.array.geometry();
-        let (target, die) = (geometry.page(to, first).0, geometry.die_of(to));
+        debug_assert_eq!(geometry.plane_of(to), plane, "block {to:?}");
+        debug_assert_eq!(geometry.plane_of(run.block()), plane, "block {:?}", run.block());
+        let (target, die) = (geometry.page(to, first).0, geometry.die_of_plane(plane));
         let after = After::NOTHING;
         let pages = run.pages().iter().zip(target..);
         if !self.array.relocate_run(run, (to, first)) {
@@ -359,12 +385,39 @@ impl FlashOps {
                 false => SlcMode::default(),
             };
             let op = FlashOp { slc, ..FlashOp::new((OpKind::Copy, cause), die, after) };
-            for (from, page) in pages {
-                self.list.push(FlashOp { page, from: *from, ..op });
-            }
+            self.list.extend(pages.map(|(from, page)| FlashOp { page, from: *from, ..op }));
         } else {
             self.counts.add(OpKind::Copy, cause, run.pages().len() as u64);
         }
+    }
+
+    /// Copies the valid page `from`, a page of `block`, to the page at offset `first` of `to`, a
+    /// block of the same plane. Returns the logical page.
+    #[inline(always)]
+    pub(crate) fn copy_page(
+        &mut self,
+        plane: PlaneId,
+        (block, from): (BlockId, Ppn),
+        (to, first): (BlockId, u32),
+        cause: Cause,
+    ) -> Lpn {
+        let page = self.array.geometry().page(to, first);
+        let Some(owner) = self.array.relocate_page((block, from), (to, first)) else {
+            self.copy(from, page, cause, After::NOTHING);
+            return self.array.owner(from);
+        };
+        if !self.recording {
+            self.counts.add(OpKind::Copy, cause, 1);
+            return owner;
+        }
+        let die = self.array.geometry().die_of_plane(plane);
+        let slc = match self.array.has_slc_mode() {
+            true => self.slc_mode(OpKind::Copy, to, from.0),
+            false => SlcMode::default(),
+        };
+        let op = FlashOp::new((OpKind::Copy, cause), die, After::NOTHING);
+        self.list.push(FlashOp { page: page.0, from: from.0, slc, ..op });
+        owner
     }
 
     /// Puts the erased `block` into SLC mode until its erase.
@@ -396,6 +449,12 @@ impl FlashOps {
         self.array.invalidate(page)
     }
 
+    /// As [`FlashOps::invalidate`], of a page of `block`, which the caller has found.
+    #[inline(always)]
+    pub(crate) fn invalidate_in(&mut self, block: BlockId, page: Ppn) -> u32 {
+        self.array.invalidate_in(block, page)
+    }
+
     /// Invalidates all pages of `block`, which takes no time.
     pub fn invalidate_block(&mut self, block: BlockId) {
         self.array.invalidate_block(block);
@@ -425,6 +484,18 @@ impl FlashOps {
         (page, from): (u32, u32),
         after: After,
     ) -> After {
+        let die = self.array.geometry().die_of(block);
+        self.record_in((kind, cause), (die, block, page, from), after)
+    }
+
+    /// As [`FlashOps::record`], of an operation on `block`, a block of `die`.
+    #[inline(always)]
+    fn record_in(
+        &mut self,
+        (kind, cause): (OpKind, Cause),
+        (die, block, page, from): (DieId, BlockId, u32, u32),
+        after: After,
+    ) -> After {
         if !self.recording {
             self.counts.add(kind, cause, 1);
             return After::NOTHING;
@@ -433,12 +504,16 @@ impl FlashOps {
             after.index().is_none_or(|index| index < self.list.len()),
             "a dependency on another list"
         );
-        let die = self.array.geometry().die_of(block);
         let slc = match self.array.has_slc_mode() {
             true => self.slc_mode(kind, block, from),
             false => SlcMode::default(),
         };
-        self.list.push(FlashOp { page, slc, from, ..FlashOp::new((kind, cause), die, after) });
+        let from_die = match kind {
+            OpKind::Copy => self.array.geometry().die_of_page(Ppn(from)),
+            OpKind::Read | OpKind::Program | OpKind::Erase => die,
+        };
+        let op = FlashOp::new((kind, cause), die, after);
+        self.list.push(FlashOp { from_die, page, slc, from, ..op });
         After(self.list.len() as u32 - 1)
     }
 }

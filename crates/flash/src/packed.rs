@@ -159,6 +159,9 @@ impl Packed {
     /// When the table is too short.
     #[inline]
     pub fn set_run(&mut self, first: usize, values: &[u32]) {
+        if let [value] = values {
+            return self.set(first, *value);
+        }
         assert!(first + values.len() <= self.length, "no {} entries from {first}", values.len());
         let largest = values.iter().copied().filter(|value| *value != NONE).max().unwrap_or(0);
         if largest >= self.mask {
@@ -190,24 +193,29 @@ impl Packed {
     /// issued together overlap. The returned sum only keeps the compiler from removing the loads.
     #[inline]
     pub fn prefetch(&self, indices: impl Iterator<Item = u32>) -> u32 {
-        let bytes = &self.bytes[..];
-        let mut sum = 0;
-        for index in indices {
-            // A whole word, as when it is used: it may span two cache lines.
-            let at = self.position(index as usize).0;
-            sum ^= bytes.get(at..at + WORD_BYTES).map_or(0, word);
-        }
-        sum as u32
+        indices.fold(0, |sum, index| sum ^ self.load(index as usize))
+    }
+
+    /// Loads from entry `index`, if it exists.
+    #[inline]
+    pub fn load(&self, index: usize) -> u32 {
+        // A whole word, as when it is used: it may span two cache lines.
+        let at = self.position(index).0;
+        self.bytes.get(at..at + WORD_BYTES).map_or(0, word) as u32
     }
 
     /// As [`Packed::prefetch`] for up to `count` entries from `first` on.
     #[inline]
     pub fn prefetch_run(&self, first: usize, count: usize) -> u32 {
-        let (first, last) = (self.position(first).0, self.position(first + count).0);
-        // Not `first..=last`, which is stepped through several times as slowly.
-        let lines = (first..last + 1).step_by(CACHE_LINE_BYTES);
-        let loaded = lines.map(|at| self.bytes.get(at).copied().unwrap_or(0));
-        loaded.fold(0, |sum, byte| sum ^ u32::from(byte))
+        let (mut at, last) = (self.position(first).0, self.position(first + count).0);
+        let bytes = &self.bytes[..];
+        let load = |at: usize| bytes.get(at).copied().map_or(0, u32::from);
+        let mut sum = load(last);
+        while at < last {
+            sum ^= load(at);
+            at += CACHE_LINE_BYTES;
+        }
+        sum
     }
 
     /// All entries in order.

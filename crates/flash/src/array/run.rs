@@ -1,8 +1,8 @@
 //! Copies of several pages of a block at once, which update the block's metadata once.
 
-use super::head::NEXT_ONE;
+use super::head::{Head, NEXT_ONE};
 use super::{Array, ProgramOrder};
-use crate::geometry::{BlockId, Ppn};
+use crate::geometry::{BlockId, Lpn, Ppn};
 
 /// Pages of a block that share a word of the valid bitmap.
 pub(crate) const WORD_PAGES: u32 = u64::BITS;
@@ -72,6 +72,38 @@ impl Array {
             (block, self.map_of(block) + (from / WORD_PAGES) as usize, valid & !rest, count);
         let taken = WORD_PAGES - run.mask.leading_zeros();
         from - from % WORD_PAGES + if rest == 0 { WORD_PAGES } else { taken }
+    }
+
+    /// Moves the valid page `from`, a page of `block`, to the page at offset `first` of `to`, owner
+    /// included, and returns the owner. Returns `None` without a change where
+    /// [`Array::relocate_run`] would return false.
+    #[inline(always)]
+    pub(crate) fn relocate_page(
+        &mut self,
+        (block, from): (BlockId, Ppn),
+        (to, first): (BlockId, u32),
+    ) -> Option<Lpn> {
+        let source = self.index_in(block, from);
+        let target = self.head_of(to);
+        let head = Head(self.blocks[target]);
+        let allowed = self.order == ProgramOrder::Sequential
+            && self.blocks[source.word] & source.bit != 0
+            && block != to
+            && head.takes_all_pages()
+            && head.next() == first
+            && first < self.geometry.pages_per_block();
+        if !allowed {
+            return None;
+        }
+        self.blocks[source.word] &= !source.bit;
+        self.blocks[source.head] -= 1;
+        self.blocks[target] += 1 + NEXT_ONE;
+        self.blocks[target + 1 + (first / WORD_PAGES) as usize] |= 1 << (first % WORD_PAGES);
+        self.free_blocks -= u32::from(first == 0);
+        let owner = self.owner(from);
+        self.owner.set(self.geometry.page(to, first).0 as usize, owner.0);
+        self.programs += 1;
+        Some(owner)
     }
 
     /// Moves the pages of `run` to the pages of `to` from offset `first` on, owners included.

@@ -64,6 +64,7 @@ fn op(kind: OpKind, cause: Cause, page: u32, from: u32) -> FlashOp {
         kind,
         cause,
         die: DieId(0),
+        from_die: DieId(0),
         retries: 0,
         transfers: 0,
         after: After::NOTHING,

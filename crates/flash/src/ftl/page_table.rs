@@ -108,6 +108,13 @@ impl PageTable {
         std::hint::black_box(self.groups.prefetch(lpns));
     }
 
+    /// Loads from the entry of `lpn`, if it exists, to prefetch it. What is returned has to be used,
+    /// or the compiler removes the load.
+    #[inline]
+    pub fn load(&self, lpn: u32) -> u32 {
+        self.groups.load(lpn as usize)
+    }
+
     /// Prefetches what [`PageTable::get`] needs besides the table for a page at or near `page`.
     #[inline]
     pub fn prefetch_page(&self, page: Ppn, array: &Array) {

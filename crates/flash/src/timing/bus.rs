@@ -3,7 +3,6 @@
 
 use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Slot {
@@ -11,10 +10,14 @@ struct Slot {
     end: SimTime,
 }
 
-/// Reservations of one bus that have not ended, in order of time; adjacent ones are merged.
+/// Reservations that have ended are dropped when there are so many in all.
+const KEPT_MAX: usize = 16;
+
+/// Reservations of one bus, at least those that have not ended, in order of time; adjacent ones are
+/// merged.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bus {
-    slots: VecDeque<Slot>,
+    slots: Vec<Slot>,
     /// Size of the schedule table; when it is full, transfers queue behind the last.
     slots_max: usize,
     /// No transfer is shorter, so shorter gaps are not kept.
@@ -26,7 +29,7 @@ impl Bus {
     /// `shortest` at least.
     pub fn new(slots_max: Option<usize>, shortest: SimDuration) -> Self {
         let slots_max = slots_max.unwrap_or(usize::MAX).max(1);
-        let slots = VecDeque::with_capacity(slots_max.min(1024) + 1);
+        let slots = Vec::with_capacity(slots_max.min(1024) + 1);
         Self { slots, slots_max, shortest }
     }
 
@@ -38,15 +41,23 @@ impl Bus {
     }
 
     /// Drops reservations that end before `now`; no later reservation may start before it.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, now: SimTime) {
-        while self.slots.front().is_some_and(|slot| slot.end <= now) {
-            self.slots.pop_front();
+        // Those that have ended only take entries of the table.
+        if self.slots.len() >= self.slots_max.min(KEPT_MAX) {
+            self.drop_ended(now);
         }
     }
 
+    #[inline(never)]
+    fn drop_ended(&mut self, now: SimTime) {
+        let ended = self.slots.iter().position(|slot| slot.end > now);
+        self.slots.drain(..ended.unwrap_or(self.slots.len()));
+    }
+
     /// Reserves the first gap of `length` from `earliest` on and returns its start.
-    #[inline]
+    // Always inlined: most transfers follow the last.
+    #[inline(always)]
     pub fn reserve(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {
         if length.is_zero() {
             return earliest;
@@ -54,19 +65,20 @@ impl Bus {
         let full = self.slots.len() >= self.slots_max;
         let shortest = self.shortest;
         let adjoins = |end: SimTime| end == earliest || earliest.since(end) < shortest;
-        match self.slots.back_mut() {
+        match self.slots.last_mut() {
             Some(last) if last.end > earliest => return self.reserve_inside(earliest, length),
             Some(last) if adjoins(last.end) || full => last.end = earliest + length,
-            _ => self.slots.push_back(Slot { start: earliest, end: earliest + length }),
+            _ => self.slots.push(Slot { start: earliest, end: earliest + length }),
         }
         earliest
     }
 
+    #[inline(never)]
     fn reserve_inside(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {
         let full = self.slots.len() >= self.slots_max;
         let mut at = self.slots.partition_point(|slot| slot.end <= earliest);
         let mut start = earliest;
-        if let Some(last) = self.slots.back().filter(|_| full) {
+        if let Some(last) = self.slots.last().filter(|_| full) {
             (at, start) = (self.slots.len(), earliest.max(last.end));
         }
         while let Some(slot) = self.slots.get(at) {
@@ -119,7 +131,7 @@ mod tests {
         assert_eq!(reserve(&mut bus, 5, 20), 10, "this one fits exactly");
         assert_eq!(bus.slots.len(), 1, "all merged");
         assert_eq!(reserve(&mut bus, 3, 0), 3, "an empty transfer takes no slot");
-        bus.advance(SimTime::from_ns(61));
+        bus.drop_ended(SimTime::from_ns(61));
         assert!(bus.slots.is_empty());
     }
 

@@ -128,6 +128,7 @@ mod tests {
             kind: OpKind::Program,
             cause: Cause::Host,
             die: DieId(0),
+            from_die: DieId(0),
             retries: 0,
             transfers: 0,
             after: After::NOTHING,

@@ -1,7 +1,7 @@
 //! The channels between controller and dies, the host link, and when the controller takes requests.
 
 use super::{Bus, BusyIntervals, Latency, Milestone, OperationTimes};
-use crate::geometry::Geometry;
+use crate::geometry::{DieId, Geometry};
 use crate::ops::FlashOp;
 use crate::restore;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
@@ -82,10 +82,28 @@ impl Interconnect {
     /// start.
     #[inline]
     pub fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
-        let channel = self.geometry.channel_of(op.die);
-        let bus = &mut self.channels[channel as usize];
-        bus.advance(self.now);
-        let begin = bus.reserve(earliest, length);
+        let channel = self.channel_of(op.die);
+        self.reserve_channel(channel, op, earliest, length)
+    }
+
+    /// The channel of `die`, for reservations from now on.
+    #[inline]
+    pub fn channel_of(&mut self, die: DieId) -> u32 {
+        let channel = self.geometry.channel_of(die);
+        self.channels[channel as usize].advance(self.now);
+        channel
+    }
+
+    /// As [`Interconnect::reserve`], of a channel from [`Interconnect::channel_of`].
+    #[inline(always)]
+    pub fn reserve_channel(
+        &mut self,
+        channel: u32,
+        op: &FlashOp,
+        earliest: SimTime,
+        length: SimDuration,
+    ) -> SimTime {
+        let begin = self.channels[channel as usize].reserve(earliest, length);
         self.busy.channel(channel, op, begin, length);
         begin
     }

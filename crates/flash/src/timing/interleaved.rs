@@ -11,8 +11,7 @@
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, CellTimes, DieSlowdowns, Interconnect, Latency, Milestone, OperationTimes,
-    PARALLEL, Scheduled, TIMES, TimingEntry, TimingModel, die_copied_from, serves_request,
-    split_copy,
+    PARALLEL, Scheduled, TIMES, TimingEntry, TimingModel, serves_request, split_copy,
 };
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Ppn};
@@ -102,7 +101,7 @@ impl Interleaved {
     fn schedule_independent(&mut self, op: &FlashOp, ready: &Milestone, result: &mut Milestone) {
         if !serves_request(op.cause) {
             // Most operations are of this kind, and no request needs their latency breakdown.
-            if self.is_within_die(op) {
+            if op.from_die == op.die {
                 let cells = self.cells(op);
                 let copy_back = self.copy_back_time(op, &cells);
                 let Execution { begin, at, .. } = self.execute(op, ready.at, (copy_back, &cells));
@@ -157,12 +156,6 @@ impl Interleaved {
         ready.latency.bus -= later;
         ready.at = self.request.data_from + ready.latency.bus;
         ready
-    }
-
-    /// Whether a single die executes `op`.
-    #[inline]
-    fn is_within_die(&self, op: &FlashOp) -> bool {
-        op.kind != OpKind::Copy || die_copied_from(op, &self.geometry) == op.die
     }
 
     /// The times of the cells of `op`, which is scheduled now: a page that the chip has just read
@@ -229,16 +222,22 @@ impl Interleaved {
         if op.retries > 0 { usual + self.slow.retries(op, &self.times) } else { usual }
     }
 
-    /// Reserves the channel of `op` for `length` from `earliest` on, or later. Returns the start.
-    #[inline]
-    fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+    /// Reserves `channel`, that of `op`, for `length` from `earliest` on, or later. Returns the
+    /// start.
+    #[inline(always)]
+    fn reserve(
+        &mut self,
+        channel: u32,
+        op: &FlashOp,
+        earliest: SimTime,
+        length: SimDuration,
+    ) -> SimTime {
         // No other operation can have the channel.
         if self.one_at_a_time {
-            let channel = self.geometry.channel_of(op.die);
             self.interconnect.busy.channel(channel, op, earliest, length);
             return earliest;
         }
-        self.interconnect.reserve(op, earliest, length)
+        self.interconnect.reserve_channel(channel, op, earliest, length)
     }
 
     /// Reserves the time of `op`, which one die executes, at `earliest` or later.
@@ -258,29 +257,30 @@ impl Interleaved {
             return Execution { begin: free, at, waited: SimDuration::ZERO };
         }
         let mut waited = SimDuration::ZERO;
+        let channel = self.interconnect.channel_of(op.die);
         let (begin, at) = match op.kind {
             OpKind::Read => {
-                let begin = self.reserve(op, free, command);
+                let begin = self.reserve(channel, op, free, command);
                 let sensed = self.sensed(op, begin + command + read);
                 let transfer = data_command + self.times.read_transfer(op);
-                let out = self.reserve(op, sensed, transfer);
+                let out = self.reserve(channel, op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer)
             }
             OpKind::Program => {
-                let begin = self.reserve(op, free, command + page_transfer);
+                let begin = self.reserve(channel, op, free, command + page_transfer);
                 (begin, begin + command + page_transfer + program)
             }
             OpKind::Erase => {
-                let begin = self.reserve(op, free, command);
+                let begin = self.reserve(channel, op, free, command);
                 (begin, begin + command + erase)
             }
             OpKind::Copy => {
                 // One slot for both transfers: the page register is not free in between.
                 let transfer = data_command + page_transfer + command + page_transfer;
-                let begin = self.reserve(op, free, command);
+                let begin = self.reserve(channel, op, free, command);
                 let sensed = self.sensed(op, begin + command + read);
-                let out = self.reserve(op, sensed, transfer);
+                let out = self.reserve(channel, op, sensed, transfer);
                 waited = out.since(sensed);
                 (begin, out + transfer + program)
             }
@@ -292,7 +292,7 @@ impl Interleaved {
     #[inline]
     pub(super) fn schedule(&mut self, op: &FlashOp, ready: &mut Milestone) {
         if op.kind == OpKind::Copy
-            && let Some((read, program)) = split_copy(op, &self.geometry)
+            && let Some((read, program)) = split_copy(op)
         {
             self.schedule_in_die(&read, ready);
             return self.schedule_in_die(&program, ready);

@@ -36,7 +36,7 @@ pub use slowdown::DieSlowdowns;
 pub use write_buffer::{BufferPauses, WriteBuffer};
 
 use crate::event::Cause;
-use crate::geometry::{DieId, Geometry, Ppn};
+use crate::geometry::{Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_config::param::{Built, Kind, Settings};
 use hybridsim_config::registry::Description;
@@ -147,7 +147,7 @@ impl OperationTimes {
     /// Duration of the copy `op` inside the chip; `None` if it passes through the controller.
     #[inline]
     fn copy_back_time(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
-        if self.copy_back == CopyBack::None || die_copied_from(op, geometry) != op.die {
+        if self.copy_back == CopyBack::None || op.from_die != op.die {
             return None;
         }
         self.copy_back_time_in_die(op, geometry)
@@ -230,18 +230,14 @@ const fn serves_request(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Partial | Cause::Mapping)
 }
 
-/// The die that a copy reads.
-#[inline]
-fn die_copied_from(copy: &FlashOp, geometry: &Geometry) -> DieId {
-    geometry.die_of(geometry.block_of(Ppn(copy.from)))
-}
-
 /// A copy between dies as a read of one die and a program of the other.
-fn split_copy(copy: &FlashOp, geometry: &Geometry) -> Option<(FlashOp, FlashOp)> {
-    let source = die_copied_from(copy, geometry);
-    let read = FlashOp { kind: OpKind::Read, die: source, page: copy.from, ..*copy };
-    let program = FlashOp { kind: OpKind::Program, retries: 0, ..*copy };
-    (source != copy.die).then_some((read, program))
+fn split_copy(copy: &FlashOp) -> Option<(FlashOp, FlashOp)> {
+    if copy.from_die == copy.die {
+        return None;
+    }
+    let read = FlashOp { kind: OpKind::Read, die: copy.from_die, page: copy.from, ..*copy };
+    let (die, kind) = (copy.die, OpKind::Program);
+    Some((read, FlashOp { kind, from_die: die, retries: 0, ..*copy }))
 }
 
 /// Latency accumulated since the request's arrival, by phase.

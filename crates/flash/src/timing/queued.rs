@@ -376,7 +376,7 @@ impl Queued {
         let program = usual.program;
         let copy_back = self.times.copy_back_time(op, &self.geometry);
         if copy_back.is_none()
-            && let Some((read, program)) = split_copy(op, &self.geometry)
+            && let Some((read, program)) = split_copy(op)
         {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);

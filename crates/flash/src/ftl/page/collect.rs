@@ -1,56 +1,22 @@
 //! Garbage collection of the page-mapped FTL: copying, and prefetching what it will need.
 
-use super::{Frontier, Logs, PageMap, Victim, frontier};
+use super::{Frontier, Logs, PageMap, Pool, Victim, frontier};
 use crate::array::{Array, WORD_PAGES};
 use crate::event::Cause;
-use crate::ftl::{EXPECTED_MAX, Maintenance};
-use crate::geometry::{BlockId, Ppn};
+use crate::ftl::Maintenance;
+use crate::geometry::{BlockId, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 
 /// Most pages to prefetch for at once; more would leave the processor's nearest caches again before
 /// they are copied.
-const PREFETCH_MAX: usize = 256;
-const _: () = assert!(PREFETCH_MAX >= 2 * EXPECTED_MAX, "a few for each expected write");
+const PREFETCH_MAX: u32 = 256;
 
 /// For fewer pages there is no prefetch: the processor overlaps their misses by itself, and those
 /// of expected writes have been prefetched with them.
 const PREFETCH_MIN: u32 = 16;
 
-/// Logical pages that will be copied.
-struct Prefetch {
-    lpns: [u32; PREFETCH_MAX],
-    count: usize,
-}
-
-impl Prefetch {
-    const fn new() -> Self {
-        Self { lpns: [0; PREFETCH_MAX], count: 0 }
-    }
-
-    fn lpns(&self) -> impl Iterator<Item = u32> + '_ {
-        self.lpns[..self.count].iter().copied()
-    }
-
-    /// Adds the logical pages of the valid pages of `block` from offset `from` on, `most` at most.
-    /// Returns the offset from which on pages are left out.
-    #[inline]
-    fn add(&mut self, array: &Array, block: BlockId, from: u32, most: usize) -> u32 {
-        let mut slots = self.lpns[self.count..].iter_mut().take(most);
-        let mut next = Some(from);
-        while let Some(from) = next {
-            let (mut rest, first) = array.valid_word(block, from);
-            while rest != 0 {
-                let bit = rest.trailing_zeros();
-                let Some(slot) = slots.next() else { return from - from % WORD_PAGES + bit };
-                *slot = array.owner(Ppn(first.0 + bit)).0;
-                self.count += 1;
-                rest &= rest - 1;
-            }
-            next = array.next_valid(block, from - from % WORD_PAGES + WORD_PAGES);
-        }
-        u32::MAX
-    }
-}
+/// Fewer pages are copied one by one.
+const RUN_MIN: u32 = 4;
 
 /// The outcome of a step of garbage collection.
 pub(super) enum Collected {
@@ -82,17 +48,46 @@ impl PageMap {
                 }
                 return Collected::Partly;
             }
-            let log = self.logs.copies(cause, block);
             if offset >= prefetched {
+                let log = self.logs.copies(cause, block);
                 prefetched = self.prefetch_copies(pool, log, (block, offset), left, flash);
             }
             let moved;
-            (moved, next) = self.copy_pages(pool, cause, (block, offset), left, flash);
+            (moved, next) = if left < RUN_MIN {
+                self.copy_page(pool, cause, (block, offset), flash);
+                (1, offset + 1)
+            } else {
+                self.copy_pages(pool, cause, (block, offset), left, flash)
+            };
             left -= moved;
         }
         self.pools[pool].victim = None;
         self.reclaim(pool, block, cause, flash);
         Collected::Block
+    }
+
+    /// Copies the valid page at `offset` of `block`.
+    #[inline]
+    fn copy_page(
+        &mut self,
+        pool: usize,
+        cause: Cause,
+        (block, offset): (BlockId, u32),
+        flash: &mut FlashOps,
+    ) {
+        let log = self.logs.copies(cause, block);
+        if self.pools[pool].open[log].is_full(&self.geometry) {
+            self.begin_block(pool, log);
+        }
+        let frontier = &mut self.pools[pool].open[log];
+        let Frontier { block: to, next } = *frontier;
+        frontier.next = next + 1;
+        let (plane, from) = (PlaneId(pool as u32), self.geometry.page(block, offset));
+        let lpn = flash.copy_page(plane, (block, from), (to, next), cause);
+        self.map.set(lpn, self.geometry.page(to, next));
+        if next + 1 == self.geometry.pages_per_block() {
+            self.close(pool, to, flash);
+        }
     }
 
     /// Copies some of the next valid pages of `block`, from offset `from` on, at most `budget` and
@@ -115,12 +110,12 @@ impl PageMap {
         let (page, most) = (self.geometry.page(to, first), budget.min(pages_per_block - first));
         let Self { run, map, .. } = self;
         let end = flash.array().take_run(block, from, most, run);
-        flash.copy_run(run, (to, first), cause);
+        flash.copy_run(PlaneId(pool as u32), run, (to, first), cause);
         map.set_run(run.owners(), page);
         let count = run.pages().len() as u32;
         self.pools[pool].open[log].next = first + count;
         if first + count == pages_per_block {
-            self.close_if_full(pool, Some(to), flash);
+            self.close(pool, to, flash);
         }
         (count, end)
     }
@@ -208,19 +203,42 @@ impl PageMap {
         budget: u32,
         flash: &FlashOps,
     ) -> u32 {
-        let (array, mut copies) = (flash.array(), Prefetch::new());
-        self.prefetch_target(pool, log, budget, flash);
+        self.prefetch_target(&self.pools[pool], log, budget, flash);
         let left = self.geometry.pages_per_block() - from;
-        array.prefetch_owners(self.geometry.page(block, from), left.min(PREFETCH_MAX as u32));
-        let end = copies.add(array, block, from, budget as usize);
-        self.map.prefetch(copies.lpns());
+        let first = self.geometry.page(block, from);
+        flash.array().prefetch_owners(first, left.min(PREFETCH_MAX));
+        self.prefetch_valid((block, from), budget.min(PREFETCH_MAX), flash.array())
+    }
+
+    /// Prefetches the entries of the map for the valid pages of `block` from offset `from` on,
+    /// `most` at most. Returns the offset from which on pages are left out.
+    #[inline]
+    fn prefetch_valid(&self, (block, from): (BlockId, u32), most: u32, array: &Array) -> u32 {
+        let (mut left, mut next, mut loaded) = (most, Some(from), 0);
+        let mut end = u32::MAX;
+        'words: while let Some(from) = next {
+            let (mut rest, first) = array.valid_word(block, from);
+            let word = from - from % WORD_PAGES;
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                if left == 0 {
+                    end = word + bit;
+                    break 'words;
+                }
+                loaded ^= self.map.load(array.owner(Ppn(first.0 + bit)).0);
+                left -= 1;
+                rest &= rest - 1;
+            }
+            next = array.next_valid(block, word + WORD_PAGES);
+        }
+        std::hint::black_box(loaded);
         end
     }
 
     /// Prefetches the spare areas of the next pages of a frontier, at most `count`.
     #[inline]
-    fn prefetch_target(&self, pool: usize, log: usize, count: u32, flash: &FlashOps) {
-        let Frontier { block, next } = self.pools[pool].open[log];
+    fn prefetch_target(&self, pool: &Pool, log: usize, count: u32, flash: &FlashOps) {
+        let Frontier { block, next } = pool.open[log];
         let left = self.geometry.pages_per_block() - next;
         if left > 0 {
             flash.array().prefetch_owners(self.geometry.page(block, next), count.min(left));
@@ -232,30 +250,20 @@ impl PageMap {
         // With several groups it is not known here which of them takes a write.
         let [all] = &*self.rotations else { return };
         let rounds = writes.div_ceil(self.pools.len()) as u32;
-        let rotation = || all.following().take(writes);
-        for pool in rotation() {
+        for pool in all.following().take(writes) {
+            let pool = &self.pools[pool];
             self.prefetch_target(pool, Logs::host(0), rounds, flash);
-            if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {
-                let count = victim.pace.saturating_mul(rounds);
-                self.prefetch_target(
-                    pool,
-                    self.logs.copies(victim.cause, victim.block),
-                    count,
-                    flash,
-                );
-                let left = self.geometry.pages_per_block().saturating_sub(victim.next);
-                let first = self.geometry.page(victim.block, victim.next);
+            if let (true, Some(Victim { block, next, pace, cause })) =
+                (self.incremental, pool.victim)
+            {
+                let count = pace.saturating_mul(rounds);
+                self.prefetch_target(pool, self.logs.copies(cause, block), count, flash);
+                // Also those of the writes behind these, so that the walk below seldom waits.
+                let left = self.geometry.pages_per_block().saturating_sub(next);
+                let first = self.geometry.page(block, next);
                 flash.array().prefetch_owners(first, count.saturating_mul(2).min(left));
+                self.prefetch_valid((block, next), count.min(PREFETCH_MAX), flash.array());
             }
-        }
-        if self.incremental {
-            let mut copies = Prefetch::new();
-            for pool in rotation() {
-                let Some(victim) = self.pools[pool].victim else { continue };
-                let count = victim.pace.saturating_mul(rounds);
-                copies.add(flash.array(), victim.block, victim.next, count as usize);
-            }
-            self.map.prefetch(copies.lpns());
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::array::PageRun;
 use crate::event::Cause;
 use crate::gc::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::ops::{After, FlashOps};
+use crate::ops::FlashOps;
 use crate::placement::{Placement, PlacementEntry};
 use crate::restore;
 use crate::state::SavedState;
@@ -372,21 +372,20 @@ impl PageMap {
         self.logs.opened(block, log);
     }
 
-    /// Takes the next page of a frontier; also returns the block if that was its last page.
+    /// Takes the next page of a frontier that has one. Returns it, its block, and whether it is the
+    /// last.
     #[inline(always)]
-    fn take_page(&mut self, pool: usize, log: usize) -> (Ppn, Option<BlockId>) {
-        if self.pools[pool].open[log].is_full(&self.geometry) {
-            self.begin_block(pool, log);
-        }
-        self.pools[pool].open[log].take_page(&self.geometry)
+    fn take_page(&mut self, pool: usize, log: usize) -> (Ppn, BlockId, bool) {
+        let frontier = &mut self.pools[pool].open[log];
+        let (page, filled) = frontier.take_page(&self.geometry);
+        (page, frontier.block, filled.is_some())
     }
 
-    #[inline]
-    fn close_if_full(&mut self, pool: usize, filled: Option<BlockId>, flash: &FlashOps) {
-        if let Some(block) = filled {
-            self.policy.closed(pool, block, flash.array().valid(block));
-            self.wear.filled(pool, block, flash.array().erases(block));
-        }
+    /// The last page of `block` has been written.
+    #[inline(never)]
+    fn close(&mut self, pool: usize, block: BlockId, flash: &FlashOps) {
+        self.policy.closed(pool, block, flash.array().valid(block));
+        self.wear.filled(pool, block, flash.array().erases(block));
     }
 
     /// See [`Properties`]. Classes of data would fill blocks of their own.
@@ -402,7 +401,7 @@ impl PageMap {
     fn invalidate(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
         let pool = self.geometry.plane_of(block).0 as usize;
-        let valid = flash.invalidate(page);
+        let valid = flash.invalidate_in(block, page);
         self.pools[pool].valid -= 1;
         self.policy.invalidated(pool, block, valid);
     }
@@ -452,15 +451,18 @@ impl Ftl for PageMap {
         let Some(pool) = self.select_pool(group, log, flash) else {
             return Err(frontier::device_full(self.map.pages(), flash));
         };
-        let (page, filled) = self.take_page(pool, log);
+        let (page, block, filled) = self.take_page(pool, log);
         // Looked up only now: a collection may have moved the old copy.
         let old = self.map.replace(lpn, page, flash.array());
-        flash.host_program(page, lpn, After::NOTHING);
+        let die = self.geometry.die_of_plane(PlaneId(pool as u32));
+        flash.host_program_in((die, block), page, lpn);
         self.pools[pool].valid += 1;
         if old != Ppn::NONE {
             self.invalidate(old, flash);
         }
-        self.close_if_full(pool, filled, flash);
+        if filled {
+            self.close(pool, block, flash);
+        }
         self.keep_pace(pool, flash);
         Ok(())
     }
@@ -478,14 +480,12 @@ impl Ftl for PageMap {
         let lpns = &lpns[..lpns.len().min(EXPECTED_MAX)];
         self.map.prefetch(lpns.iter().map(|lpn| lpn.0));
         self.prefetch_writes(lpns.len(), flash);
-        let mut pages = [Ppn::NONE; EXPECTED_MAX];
-        let pages = &mut pages[..lpns.len()];
-        for (page, lpn) in pages.iter_mut().zip(lpns) {
-            if (lpn.0 as usize) < self.map.pages() {
-                *page = self.map.approximate(*lpn);
-                self.map.prefetch_page(*page, flash.array());
-            }
-        }
+        let exists = |lpn: &&Lpn| (lpn.0 as usize) < self.map.pages();
+        let pages = lpns.iter().filter(exists).map(|lpn| {
+            let page = self.map.approximate(*lpn);
+            self.map.prefetch_page(page, flash.array());
+            page
+        });
         flash.array().prefetch(pages);
     }
 

@@ -4,7 +4,7 @@ use super::{Moving, Pool, SlcCache};
 use crate::event::Cause;
 use crate::ftl::Maintenance;
 use crate::ftl::frontier::{self, Frontier};
-use crate::geometry::BlockId;
+use crate::geometry::{BlockId, PlaneId};
 use crate::ops::{After, FlashOps};
 
 /// Most pages that an idle device moves in each plane in one step: a request that arrives meanwhile
@@ -41,7 +41,7 @@ impl SlcCache {
             let Frontier { block: to, next: first } = *moved;
             let most = left.min(pages_per_block - first);
             moving.next = flash.array().take_run(moving.block, from, most, &mut self.run);
-            flash.copy_run(&self.run, (to, first), cause);
+            flash.copy_run(PlaneId(pool as u32), &self.run, (to, first), cause);
             self.map.set_run(self.run.owners(), self.geometry.page(to, first));
             let count = self.run.pages().len() as u32;
             moved.next += count;
