@@ -558,6 +558,13 @@ impl Array {
         let (map, words) = (word - head, self.words);
         let before = Head(self.blocks[head]);
         let next = before.next();
+        if sequential && offset == next && before.takes_all_pages() {
+            // All that most chips allow.
+            self.blocks[head] = before.0 + 1 + NEXT_ONE;
+            self.blocks[word] |= bit;
+            self.programmed(next, page, owner);
+            return true;
+        }
         let in_order = match self.order {
             ProgramOrder::Sequential => offset == next,
             ProgramOrder::Ascending => offset >= next,
@@ -576,10 +583,16 @@ impl Array {
         if !sequential {
             metadata[map + words] |= bit;
         }
+        self.programmed(next, page, owner);
+        true
+    }
+
+    /// Notes the owner of `page`, programmed in a block whose next page was `next`.
+    #[inline(always)]
+    fn programmed(&mut self, next: u32, page: Ppn, owner: Lpn) {
         self.free_blocks -= u32::from(next == 0);
         self.owner.set(page.0 as usize, owner.0);
         self.programs += 1;
-        true
     }
 
     /// Invalidates `page` and returns how many valid pages its block has left.

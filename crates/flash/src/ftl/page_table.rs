@@ -64,16 +64,23 @@ impl PageTable {
         if self.dropped == 0 || group == u32::MAX {
             return Ppn(group);
         }
-        array.find(Ppn(group << self.dropped), 1 << self.dropped, lpn)
+        self.find(group, lpn, array)
     }
 
     /// Maps `lpn` to `page`, which is not programmed yet, and returns its previous page.
-    #[inline]
+    // Always inlined: called for every page that the host writes.
+    #[inline(always)]
     pub fn replace(&mut self, lpn: Lpn, page: Ppn, array: &Array) -> Ppn {
         let group = self.groups.replace(lpn.0 as usize, page.0 >> self.dropped);
         if self.dropped == 0 || group == u32::MAX {
             return Ppn(group);
         }
+        self.find(group, lpn, array)
+    }
+
+    /// The page of `lpn` among those of a group.
+    #[inline(never)]
+    fn find(&self, group: u32, lpn: Lpn, array: &Array) -> Ppn {
         array.find(Ppn(group << self.dropped), 1 << self.dropped, lpn)
     }
 
@@ -108,8 +115,8 @@ impl PageTable {
         std::hint::black_box(self.groups.prefetch(lpns));
     }
 
-    /// Loads from the entry of `lpn`, if it exists, to prefetch it. What is returned has to be used,
-    /// or the compiler removes the load.
+    /// Loads from the entry of `lpn`, if it exists, to prefetch it. The result only keeps the
+    /// compiler from removing the load.
     #[inline]
     pub fn load(&self, lpn: u32) -> u32 {
         self.groups.load(lpn as usize)

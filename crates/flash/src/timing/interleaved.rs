@@ -111,6 +111,13 @@ impl Interleaved {
                 return;
             }
         }
+        // Until the first of the host's operations has ended, the result is `ready`.
+        if op.cause == Cause::Host && result.at == ready.at {
+            *result = *ready;
+            self.schedule(op, result);
+            self.request.idle_from = self.request.idle_from.max(result.at);
+            return;
+        }
         let mut end = *ready;
         self.schedule(op, &mut end);
         self.request.idle_from = self.request.idle_from.max(end.at);

@@ -346,8 +346,16 @@ impl<T: Translation> SsdDevice<T> {
     }
 
     /// Ends the run when the backend failed or violated a rule of NAND flash.
-    #[inline]
+    #[inline(always)]
     fn check(&self, ctx: &mut Ctx<'_>, result: Result<(), FtlError>) {
+        let mut arrays = self.translation.arrays().into_iter().flatten();
+        if result.is_err() || arrays.any(|array| array.violation().is_some()) {
+            self.end_run(ctx, result);
+        }
+    }
+
+    #[cold]
+    fn end_run(&self, ctx: &mut Ctx<'_>, result: Result<(), FtlError>) {
         if let Err(error) = result {
             ctx.device_fault(error.to_string());
         }

@@ -372,11 +372,13 @@ impl PageMap {
         self.logs.opened(block, log);
     }
 
-    /// Takes the next page of a frontier that has one. Returns it, its block, and whether it is the
-    /// last.
+    /// Takes the next page of a frontier that has one, for valid data. Returns it, its block, and
+    /// whether it is the last.
     #[inline(always)]
     fn take_page(&mut self, pool: usize, log: usize) -> (Ppn, BlockId, bool) {
-        let frontier = &mut self.pools[pool].open[log];
+        let Pool { open, valid, .. } = &mut self.pools[pool];
+        *valid += 1;
+        let frontier = &mut open[log];
         let (page, filled) = frontier.take_page(&self.geometry);
         (page, frontier.block, filled.is_some())
     }
@@ -397,7 +399,8 @@ impl PageMap {
         (self.logs.classes == 1).then_some(pages)
     }
 
-    #[inline]
+    // Always inlined: called for every page that the host writes.
+    #[inline(always)]
     fn invalidate(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
         let pool = self.geometry.plane_of(block).0 as usize;
@@ -456,7 +459,6 @@ impl Ftl for PageMap {
         let old = self.map.replace(lpn, page, flash.array());
         let die = self.geometry.die_of_plane(PlaneId(pool as u32));
         flash.host_program_in((die, block), page, lpn);
-        self.pools[pool].valid += 1;
         if old != Ppn::NONE {
             self.invalidate(old, flash);
         }
