@@ -152,7 +152,7 @@ impl Mechanics {
         self.before_write.change(time, write)
     }
 
-    /// How many cylinders a movement shorter than `time` crosses at most, and one more.
+    /// The fewest cylinders that no movement shorter than `time` crosses.
     #[inline]
     fn reach(&self, time: SimDuration) -> u32 {
         self.movements.partition_point(|&ns| u64::from(ns) < time.as_ns()) as u32
@@ -329,10 +329,11 @@ impl Positioner for Mechanics {
     fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
         let from = self.arm_after(last);
         let (mut best, mut nearest) = (SimDuration::MAX, None);
-        // Most of many targets are too far away for a shorter positioning: one comparison each.
-        let mut reach = u32::MAX;
+        // Most of many targets are too far away for a shorter positioning: a comparison each with
+        // the first cylinder within reach and the number of those.
+        let (mut first, mut within) = (0, u32::MAX);
         for (at, &HeadTarget { cylinder, head, angle, write }) in targets.iter().enumerate() {
-            if cylinder.abs_diff(from.cylinder) >= reach {
+            if cylinder.wrapping_sub(first) >= within {
                 continue;
             }
             let seek = self.move_time(from, Arm { cylinder, head }, write);
@@ -340,7 +341,10 @@ impl Positioner for Mechanics {
             if seek < best {
                 let time = self.rotate_to(now, seek, angle);
                 if time < best {
-                    (best, nearest, reach) = (time, Some(at), self.reach(time));
+                    (best, nearest) = (time, Some(at));
+                    let reach = self.reach(time);
+                    first = from.cylinder.wrapping_add(1).wrapping_sub(reach);
+                    within = (2 * reach).saturating_sub(1);
                 }
             }
         }

@@ -24,9 +24,6 @@ pub struct SpinDown {
 pub struct StateClock {
     spin_down: SpinDown,
     plan: Vec<(PowerState, SimTime)>,
-    /// Room for the states that have passed.
-    #[serde(skip)]
-    passed: Vec<(u8, SimDuration)>,
     /// Index of the next planned state to report.
     at: usize,
     reported: SimTime,
@@ -44,8 +41,7 @@ impl StateClock {
         let plan = Vec::with_capacity(16);
         let zero = SimTime::ZERO;
         let (reported, idle_from, turns_from) = (zero, zero, zero);
-        let passed = Vec::new();
-        Self { spin_down, plan, passed, at: 0, reported, idle_from, stopped: false, turns_from }
+        Self { spin_down, plan, at: 0, reported, idle_from, stopped: false, turns_from }
     }
 
     /// After what is planned so far, the drive is in `state` until `until`.
@@ -112,11 +108,11 @@ impl StateClock {
     /// Emits the states until now that have not been reported.
     #[inline]
     pub fn emit(&mut self, ctx: &mut Ctx<'_>) {
-        let mut passed = std::mem::take(&mut self.passed);
-        self.report(ctx.now(), |state, time| passed.push((state as u8, time)));
-        ctx.emit_times(Times::STATES, 0, &passed);
-        passed.clear();
-        self.passed = passed;
+        let now = ctx.now();
+        if now > self.reported {
+            let mut times = ctx.emit_times(Times::STATES, 0, now.since(self.reported));
+            self.report(now, |state, time| times.add(state as u8, time));
+        }
     }
 
     /// Reports the states up to `now` that have not been reported.

@@ -8,7 +8,7 @@
 
 mod times;
 
-pub use times::Times;
+pub use times::{Times, TimesWriter};
 
 use crate::latency::LatencyPhase;
 use crate::request::{Lba, Op};

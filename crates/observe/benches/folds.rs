@@ -3,7 +3,7 @@
 //! Two streams as devices emit them: five events per disk request, eight per flash write.
 
 use hybridsim_disk::DiskEvent;
-use hybridsim_engine::event::Times;
+use hybridsim_engine::event::{Times, TimesWriter};
 use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
@@ -30,10 +30,14 @@ fn of(component: u16, event: impl Event) -> EventRecord {
 
 /// The record of three times above zero.
 fn several(component: u16, (kinds, a): (Times, u8), all: [(u8, u64); 3]) -> EventRecord {
-    let mut record = EventRecord::default();
-    let times = all.map(|(code, ns)| (code, SimDuration::from_ns(ns.max(1))));
-    kinds.emit(a, &times, |it| record = it);
-    EventRecord { head: record.head | u64::from(component), ..record }
+    let head = u64::from(component) | u64::from(a) << 24;
+    let plain = EventRecord { head, ..EventRecord::default() };
+    let mut records = Vec::new();
+    let sum = SimDuration::from_ns(all.iter().map(|(_, ns)| ns + 1).sum());
+    let mut times = TimesWriter::new(&mut records, kinds, plain, sum);
+    all.iter().for_each(|&(code, ns)| times.add(code, SimDuration::from_ns(ns + 1)));
+    drop(times);
+    records[0]
 }
 
 fn disk(at: u64) -> Vec<EventRecord> {

@@ -197,10 +197,8 @@ impl SeriesFold {
                 lookups.misses.add(column, u64::from(misses));
             }
             Some(Disk(DiskEvent::Seek { distance, .. })) => self.seek(distance),
-            Some(Disk(DiskEvent::Access { distance, seek, .. })) => {
-                if !seek.is_zero() {
-                    self.seek(distance);
-                }
+            Some(Disk(DiskEvent::Access { distance, seek, .. })) if !seek.is_zero() => {
+                self.seek(distance);
             }
             Some(Common(CommonEvent::QueueDepth { depth })) => {
                 self.column(now);

@@ -2,7 +2,7 @@
 //! of all requests.
 
 use crate::run::RunOutput;
-use hybridsim_engine::event::kind_of;
+use hybridsim_engine::event::{Times, kind_of};
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
 use hybridsim_observe::Pictures;
 use hybridsim_report::{fio, hgrm, series};
@@ -11,7 +11,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const COMPLETED: u8 = kind_of::<CommonEvent>("completed");
-const PHASE_TIME: u8 = kind_of::<CommonEvent>("phase_time");
 
 /// Digits of the largest number, and the comma behind it.
 const NUMBER_MAX: usize = 21;
@@ -85,9 +84,12 @@ impl RequestLog {
 
     fn row(&mut self, record: &EventRecord) -> io::Result<()> {
         match record.event() {
-            Some(event @ (CommonEvent::PhaseTime { .. } | CommonEvent::PhaseTimes { .. })) => {
-                for (phase, time) in event.phases() {
-                    self.phases_ns[phase as usize] += time.as_ns();
+            Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
+                self.phases_ns[phase as usize] += time.as_ns()
+            }
+            Some(CommonEvent::PhaseTimes { .. }) => {
+                for (phase, ns) in Times::of(record) {
+                    self.phases_ns[phase as usize] += ns;
                 }
             }
             Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
@@ -174,7 +176,9 @@ impl Drop for RequestLog {
 impl EventSink for RequestLog {
     fn take(&mut self, events: &[EventRecord]) {
         for record in events {
-            if matches!(record.kind(), COMPLETED | PHASE_TIME) && self.failed.is_none() {
+            let kind = record.kind();
+            let counts = [COMPLETED, Times::PHASES.one, Times::PHASES.several].contains(&kind);
+            if counts && self.failed.is_none() {
                 self.failed = self.row(record).err();
             }
         }

@@ -30,36 +30,6 @@ impl Times {
         several: kind_of::<CommonEvent>("state_times"),
     };
 
-    /// Passes `times`, each with the number of its phase or state, to `emit` in as few records as
-    /// hold them, in their order; `a` is the records' [`Slot::A`](super::Slot::A).
-    #[inline(always)]
-    pub fn emit(self, a: u8, times: &[(u8, SimDuration)], mut emit: impl FnMut(EventRecord)) {
-        let mut rest = times;
-        while !rest.is_empty() {
-            let (mut codes, mut ns, mut count) = (0, [0; MAX], 0);
-            while let Some(&(code, time)) = rest.get(count)
-                && count < MAX
-                && let Ok(short) = u32::try_from(time.as_ns())
-            {
-                codes |= u32::from(code) << (8 * count);
-                ns[count] = short;
-                count += 1;
-            }
-            let head = u64::from(a) << 24;
-            if count > 1 {
-                let [c, d] = [[ns[0], ns[1]], [ns[2], ns[3]]]
-                    .map(|[low, high]| u64::from(low) | u64::from(high) << 32);
-                let head = head | u64::from(self.several) << 16 | u64::from(codes) << 32;
-                emit(EventRecord { head, c, d, ..EventRecord::default() });
-            } else {
-                let (code, time) = rest[0];
-                let head = head | u64::from(self.one) << 16 | u64::from(code) << 32;
-                emit(EventRecord { head, c: time.as_ns(), ..EventRecord::default() });
-            }
-            rest = &rest[count.max(1)..];
-        }
-    }
-
     /// The times in a record of [`Times::several`] in ns, each with the number of its phase or
     /// state; zero stands for none.
     #[inline(always)]
@@ -71,6 +41,78 @@ impl Times {
             ((head >> 48) as u8, d as u32 as u64),
             ((head >> 56) as u8, d >> 32),
         ]
+    }
+}
+
+/// Times on their way into as few records as hold them, in their order. Dropping it writes what is
+/// left.
+pub struct TimesWriter<'a> {
+    to: &'a mut Vec<EventRecord>,
+    kinds: Times,
+    /// The records without kind, codes and times.
+    plain: EventRecord,
+    /// Whether the sum of all times fits a field, and so each of them.
+    short: bool,
+    codes: u32,
+    ns: [u32; MAX],
+    count: usize,
+}
+
+impl<'a> TimesWriter<'a> {
+    /// Appends records of `kinds` to `to`; time, component and [`Slot::A`](super::Slot::A) are
+    /// those of `plain`. The times sum to `sum`.
+    #[inline(always)]
+    pub fn new(
+        to: &'a mut Vec<EventRecord>,
+        kinds: Times,
+        plain: EventRecord,
+        sum: SimDuration,
+    ) -> Self {
+        let short = sum.as_ns() <= u64::from(u32::MAX);
+        Self { to, kinds, plain, short, codes: 0, ns: [0; MAX], count: 0 }
+    }
+
+    /// Adds `time`, above zero, of the phase or state numbered `code`.
+    #[inline(always)]
+    pub fn add(&mut self, code: u8, time: SimDuration) {
+        if !self.short {
+            return self.write_one(code, time.as_ns());
+        }
+        self.codes |= u32::from(code) << (8 * self.count);
+        self.ns[self.count] = time.as_ns() as u32;
+        self.count += 1;
+        if self.count == MAX {
+            self.write();
+        }
+    }
+
+    #[inline(always)]
+    fn head(&self, kind: u8, codes: u32) -> u64 {
+        self.plain.head | u64::from(kind) << 16 | u64::from(codes) << 32
+    }
+
+    #[cold]
+    fn write_one(&mut self, code: u8, ns: u64) {
+        let head = self.head(self.kinds.one, code.into());
+        self.to.push(EventRecord { head, c: ns, ..self.plain });
+    }
+
+    #[inline(always)]
+    fn write(&mut self) {
+        let kind = if self.count > 1 { self.kinds.several } else { self.kinds.one };
+        let [first, second, third, fourth] = self.ns.map(u64::from);
+        let (c, d) = (first | second << 32, third | fourth << 32);
+        self.to.push(EventRecord { head: self.head(kind, self.codes), c, d, ..self.plain });
+        (self.codes, self.ns, self.count) = (0, [0; MAX], 0);
+    }
+}
+
+impl Drop for TimesWriter<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.write();
+        }
     }
 }
 
@@ -133,11 +175,14 @@ mod tests {
     use crate::event::Event;
     use crate::request::Op;
 
-    fn records(times: &[(LatencyPhase, u64)]) -> Vec<EventRecord> {
-        let times: Vec<_> =
-            times.iter().map(|&(it, ns)| (it as u8, SimDuration::from_ns(ns))).collect();
+    fn records(times: &[(u8, u64)], kinds: Times) -> Vec<EventRecord> {
         let mut records = Vec::new();
-        Times::PHASES.emit(Op::Write.code(), &times, |it| records.push(it));
+        let head = u64::from(Op::Write.code()) << 24;
+        let plain = EventRecord { head, ..EventRecord::default() };
+        let sum = times.iter().map(|&(_, ns)| SimDuration::from_ns(ns)).sum();
+        let mut writer = TimesWriter::new(&mut records, kinds, plain, sum);
+        times.iter().for_each(|&(code, ns)| writer.add(code, SimDuration::from_ns(ns)));
+        drop(writer);
         records
     }
 
@@ -149,18 +194,19 @@ mod tests {
             (&[][..], 0),
             (&[(Bus, 7)][..], 1),
             (&[(Bus, long)][..], 1),
-            (&[(Queue, short), (Bus, 1), (Seek, 2), (Transfer, short)][..], 1),
+            (&[(Queue, short - 6), (Bus, 1), (Seek, 2), (Transfer, 3)][..], 1),
             (&[(Queue, 1), (Bus, 2), (Seek, 3), (Transfer, 4), (Bus, 5)][..], 2),
-            (&[(Queue, 1), (Bus, 2), (Seek, long), (Transfer, 4)][..], 3),
+            (&[(Queue, 1), (Bus, 2), (Seek, long), (Transfer, 4)][..], 4),
         ] {
-            let records = records(times);
+            let codes: Vec<_> = times.iter().map(|&(it, ns)| (it as u8, ns)).collect();
+            let records = records(&codes, Times::PHASES);
             assert_eq!(records.len(), expected, "{times:?}");
             let events = records.iter().map(|it| CommonEvent::decode(it).expect("a common event"));
             let found: Vec<_> =
                 events.flat_map(CommonEvent::phases).map(|(it, time)| (it, time.as_ns())).collect();
             assert_eq!(found, times);
         }
-        let two = records(&[(Queue, 1), (Bus, 2)]);
+        let two = records(&[(Queue as u8, 1), (Bus as u8, 2)], Times::PHASES);
         assert_eq!(Times::of(&two[0])[..2], [(Queue as u8, 1), (Bus as u8, 2)]);
         assert!(matches!(
             two[0].event(),
@@ -170,9 +216,7 @@ mod tests {
 
     #[test]
     fn states_come_back_in_their_order() {
-        let times = PowerState::ALL.map(|it| (it as u8, SimDuration::from_ns(1 + it as u64)));
-        let mut records = Vec::new();
-        Times::STATES.emit(0, &times, |it| records.push(it));
+        let records = records(&PowerState::ALL.map(|it| (it as u8, 1)), Times::STATES);
         let events = records.iter().map(|it| CommonEvent::decode(it).expect("a common event"));
         let found: Vec<_> = events.flat_map(CommonEvent::states).map(|(it, _)| it).collect();
         assert_eq!((records.len(), found), (3, PowerState::ALL.to_vec()));

@@ -3,7 +3,7 @@
 use super::traffic::{BROADCAST, Core, Link, Message, Sent, Timer};
 use crate::component::Outcome;
 use crate::contents::{DataPool, DataSlice};
-use crate::event::{ComponentId, Event, EventRecord, Times};
+use crate::event::{ComponentId, Event, EventRecord, Times, TimesWriter};
 use crate::fault::Fault;
 use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Op, Request, RequestId};
@@ -269,11 +269,13 @@ impl Ctx<'_> {
         self.core.events.push(EventRecord { time, head, ..record });
     }
 
-    /// Emits `times`, each with the number of its phase or state, as events of `kinds`; `a` is the
-    /// records' [`Slot::A`](crate::event::Slot::A).
-    #[inline]
-    pub fn emit_times(&mut self, kinds: Times, a: u8, times: &[(u8, SimDuration)]) {
-        kinds.emit(a, times, |record| self.emit_record(record));
+    /// Emits times that sum to `sum`, as they are added, as events of `kinds`; `a` is the records'
+    /// [`Slot::A`](crate::event::Slot::A).
+    #[inline(always)]
+    pub fn emit_times(&mut self, kinds: Times, a: u8, sum: SimDuration) -> TimesWriter<'_> {
+        let head = u64::from(self.node.0) | u64::from(a) << 24;
+        let plain = EventRecord { time: self.core.now, head, ..EventRecord::default() };
+        TimesWriter::new(&mut self.core.events, kinds, plain, sum)
     }
 
     /// The data versions of requests in flight, for verified runs.

@@ -21,7 +21,7 @@ use hybridsim_engine::event::Times;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Ctx, Fault, LatencyPhase, Lba,
-    Loader, Op, PowerFailure, Request, RequestId, Saver, SimDuration, SimTime, Source, StateError,
+    Loader, Op, PowerFailure, Request, RequestId, Saver, SimTime, Source, StateError,
 };
 use queue_pair::Outside;
 use std::collections::VecDeque;
@@ -299,15 +299,14 @@ pub(crate) fn report_completed(ctx: &mut Ctx<'_>, done: &Completion) {
     let latency = ctx.now().since(SimTime::from_ns(done.tag));
     let queued = latency - done.latency;
     let queue = done.breakdown.get(LatencyPhase::Queue) + queued;
-    let (mut phases, mut count) = ([(0, SimDuration::ZERO); LatencyPhase::COUNT], 0);
+    let mut times = ctx.emit_times(Times::PHASES, op.code(), latency);
     if !queue.is_zero() {
-        (phases[0], count) = ((LatencyPhase::Queue as u8, queue), 1);
+        times.add(LatencyPhase::Queue as u8, queue);
     }
     for (phase, time) in done.breakdown.phases_after(LatencyPhase::Queue) {
-        phases[count] = (phase as u8, time);
-        count += 1;
+        times.add(phase as u8, time);
     }
-    ctx.emit_times(Times::PHASES, op.code(), &phases[..count]);
+    drop(times);
     ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
     if done.failed() {
         ctx.emit(CommonEvent::Failed { op, sectors });
