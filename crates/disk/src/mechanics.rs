@@ -8,6 +8,10 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
+/// Up to so many targets of a scheduler are compared one by one: to find out which are within reach
+/// costs more.
+const FEW_TARGETS: usize = 48;
+
 /// The mechanics of a drive. Constant; the position of the arm is kept by the drive.
 pub struct Mechanics {
     /// Mapping from logical to physical addresses.
@@ -342,9 +346,11 @@ impl Positioner for Mechanics {
                 let time = self.rotate_to(now, seek, angle);
                 if time < best {
                     (best, nearest) = (time, Some(at));
-                    let reach = self.reach(time);
-                    first = from.cylinder.wrapping_add(1).wrapping_sub(reach);
-                    within = (2 * reach).saturating_sub(1);
+                    if targets.len() > FEW_TARGETS {
+                        let reach = self.reach(time);
+                        first = from.cylinder.wrapping_add(1).wrapping_sub(reach);
+                        within = (2 * reach).saturating_sub(1);
+                    }
                 }
             }
         }
@@ -415,7 +421,7 @@ mod tests {
                 let op = if stream.chance(0.5) { Op::Read } else { Op::Write };
                 Request::new(op, Lba(stream.below(mechanics.sectors())), 1)
             };
-            let mut requests: Vec<Request> = (0..decision % 40).map(request).collect();
+            let mut requests: Vec<Request> = (0..decision % 80).map(request).collect();
             // The same twice: the first is taken.
             requests.extend_from_within(..);
             let targets: Vec<HeadTarget> =

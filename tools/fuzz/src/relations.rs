@@ -144,19 +144,19 @@ fn resumed(ran: &Ran<'_>) -> Applied {
     let second: Vec<_> =
         second.iter().map(|(at, it)| (SimTime::ZERO + at.since(pause), *it)).collect();
 
-    let mut whole = open(ran, &scenario, session::Options::default())?;
-    serve(&mut whole, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
-    let base = whole.now() + PAUSE;
-    let uninterrupted = serve(&mut whole, &second, base);
-
     let saving = session::Options { save_state: true, ..session::Options::default() };
     let mut before = open(ran, &scenario, saving)?;
     serve(&mut before, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
-    let state = match before.finish(ran.registry, None, Vec::new()) {
-        Ok(output) => output.state.ok_or(NotApplicable)?,
-        // A component that cannot be saved says so.
-        Err(_) => return Err(NotApplicable),
-    };
+    // A component that cannot be saved says so.
+    let saved = before.finish(ran.registry, None, Vec::new()).map_err(|_| NotApplicable)?;
+    let state = saved.state.ok_or(NotApplicable)?;
+
+    let mut whole = open(ran, &scenario, session::Options::default())?;
+    serve(&mut whole, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
+    // The state is that after the work in the background that was under way.
+    let base = SimTime::from_ns(saved.results.simulated_ns) + PAUSE;
+    let uninterrupted = serve(&mut whole, &second, base);
+
     let from_state = session::Options { state: Some(state), ..session::Options::default() };
     let restored = match Session::open(&scenario, ran.registry, from_state) {
         Ok(mut session) => serve(&mut session, &second, SimTime::ZERO + PAUSE),
