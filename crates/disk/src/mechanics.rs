@@ -8,8 +8,8 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// Up to so many targets of a scheduler are compared one by one: to find out which are within reach
-/// costs more.
+/// With at most this many queued requests every target is compared: computing the reach would cost
+/// more than it saves.
 const FEW_TARGETS: usize = 48;
 
 /// The mechanics of a drive. Constant; the position of the arm is kept by the drive.

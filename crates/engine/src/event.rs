@@ -521,8 +521,8 @@ events! {
             /// Arrival to completion.
             latency: SimDuration => D,
         },
-        /// A phase of the latency of the request whose `completed` follows (host only), by itself
-        /// or longer than the fields of `phase_times` hold.
+        /// A phase of the latency of the request whose `completed` follows (host only): the only
+        /// one left, or one of a latency of 2^32 ns or more.
         PhaseTime = 2 "phase_time" {
             /// Operation of the request.
             op: Op => A,
@@ -536,8 +536,8 @@ events! {
             /// Requests queued.
             depth: u32 => B,
         },
-        /// A device was in a power state until now. Per device these and the times in
-        /// `state_times` sum to the run time.
+        /// A device was in a power state until now: the only one left, or one of 2^32 ns or more
+        /// since the last report. Per device these and `state_times` sum to the run time.
         StateTime = 8 "state_time" {
             /// The state.
             state: PowerState => B,

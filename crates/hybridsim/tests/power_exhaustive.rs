@@ -19,7 +19,7 @@ const INSTANTS_MAX: usize = 400;
 
 fn scenario(system: &str) -> Scenario {
     let text = format!(
-        "[workload]\ngenerator = {{ kind = \"uniform\", requests = 1 }}\n\
+        "system = \"it\"\n[workload]\ngenerator = {{ kind = \"uniform\", requests = 1 }}\n\
          [run]\nverify = true\npower_cut_every = 1000000000\n{system}"
     );
     let source = SourceText { name: "test".to_owned(), text };
@@ -42,28 +42,28 @@ fn requests(pace: SimDuration) -> Vec<(SimTime, Request)> {
         let sectors = 1 + stream.below(24.min(SECTORS - lba)) as u32;
         (at, Request::new(op, Lba(lba), sectors))
     };
-    (0..40).map(|_| draw()).collect()
+    let mut requests: Vec<_> = (0..40).map(|_| draw()).collect();
+    // Until then there is work in the background.
+    let last = requests.last().map_or(SimTime::ZERO, |(at, _)| *at) + pace * 25;
+    requests.push((last, Request::new(Op::Read, Lba(0), 1)));
+    requests
 }
 
-/// The instants of a run without a failure at which something happened.
+/// The instants of a run without a failure at which something happened: background work as well,
+/// because another request is outstanding until the end.
 fn instants(scenario: &Scenario, requests: &[(SimTime, Request)]) -> Result<Vec<SimTime>, Fault> {
     let registry = standard();
     let options = Options { power_may_fail: true, ..Options::default() };
     let mut session =
         Session::open(scenario, &registry, options).unwrap_or_else(|error| panic!("{error}"));
-    let mut instants = BTreeSet::new();
     for (at, request) in requests {
-        while session.next_event().is_some_and(|next| next < *at) {
-            let next = session.next_event().expect("there is one");
-            instants.insert(next);
-            session.advance_to(next + SimDuration::from_ns(1))?;
-        }
-        session.advance_to(*at)?;
-        instants.insert(*at);
         session.submit(*request, *at).expect("it fits");
     }
-    while let Some(answer) = session.next_completion()? {
-        instants.insert(answer.at);
+    let mut instants = BTreeSet::new();
+    while let Some(next) = session.next_event() {
+        instants.insert(next);
+        session.advance_to(next + SimDuration::from_ns(1))?;
+        while session.answer().is_some() {}
     }
     Ok(instants.into_iter().collect())
 }
@@ -106,7 +106,7 @@ fn nothing_acknowledged_is_lost_whenever_the_power_fails() {
     for kind in registry.descriptions("component").map(|it| it.name) {
         let disk = "preset = \"seagate-cheetah-9lp\"\n";
         let system = system_around(kind).replace(disk, &format!("{disk}write_cache = false\n"));
-        let scenario = scenario(&format!("system = \"it\"\n{system}"));
+        let scenario = scenario(&system);
         // Random writes do not suit zones, and some systems lose writes by design.
         let Ok(checked) = run::check(&scenario, &registry) else { continue };
         if checked.loses_writes || kind == "zns-ssd" || kind == "smr-disk" {

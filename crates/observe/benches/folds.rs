@@ -1,6 +1,6 @@
 //! What observing costs per request: `cargo bench -p hybridsim-observe`.
 //!
-//! Two streams as devices emit them: five events per disk request, eight per flash write.
+//! Two streams as devices emit them: six events per disk request, eight per flash write.
 
 use hybridsim_disk::DiskEvent;
 use hybridsim_engine::event::{Times, TimesWriter};

@@ -65,7 +65,6 @@ pub fn since(record: &EventRecord, base: SimDuration) -> EventRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::event::Slot;
     use std::collections::BTreeSet;
 
     #[test]
@@ -79,10 +78,12 @@ mod tests {
     #[test]
     fn the_fields_of_an_event_do_not_overlap() {
         for kind in kinds() {
-            let slots: BTreeSet<Slot> = kind.fields.iter().map(|field| field.slot).collect();
-            assert_eq!(slots.len(), kind.fields.len(), "{}", kind.name);
-            let halves = slots.contains(&Slot::BLow) || slots.contains(&Slot::BHigh);
-            assert!(!(slots.contains(&Slot::B) && halves), "{}", kind.name);
+            let mut bytes = BTreeSet::new();
+            for (first, length) in kind.fields.iter().map(|field| field.slot.bytes()) {
+                for byte in first..first + length {
+                    assert!(bytes.insert(byte), "{}: byte {byte} twice", kind.name);
+                }
+            }
         }
     }
 

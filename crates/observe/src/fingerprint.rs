@@ -54,29 +54,29 @@
 //! | 29 | `blocks_moved` | | sectors | | |
 //! | 30 | `segment_cleaned` | | | | |
 //! | 31 | `segment_freed` | | free | | |
-//! | 32 | `phase_times` | op | phase_1 phase_2 phase_3 phase_4 | duration_1 duration_2 | duration_3 duration_4 |
-//! | 33 | `state_times` | | state_1 state_2 state_3 state_4 | duration_1 duration_2 | duration_3 duration_4 |
+//! | 32 | `phase_times` | op | phase_1..4 | duration_1..2 | duration_3..4 |
+//! | 33 | `state_times` | | state_1..4 | duration_1..2 | duration_3..4 |
 //! | 34 | `access` | | distance | seek rotate | transfer sectors |
 //!
 //! Detailed events, those of kind 128 and above, are left out.
 //!
-//! There are four lanes, zero at first. With the keys below, event number `n`, counted from zero,
-//! does
+//! There are four accumulators, zero at first. With the keys below, event number `n`, counted from
+//! zero, does
 //!
 //! ```text
-//! x           = fold(w0 ^ K0, w1 ^ K1) ^ fold(w2 ^ K2, w3 ^ K3)
-//! lane[n % 4] = (rotate(lane[n % 4], 23) ^ x) * M
+//! x          = fold(w0 ^ K0, w1 ^ K1) ^ fold(w2 ^ K2, w3 ^ K3)
+//! acc[n % 4] = (rotate(acc[n % 4], 23) ^ x) * M
 //! ```
 //!
-//! The step is a permutation of the lane, so a difference is preserved. At the end the lanes are
-//! joined, from the first to the last, into `state`, zero at first:
+//! The step is a permutation of the accumulator, so a difference is preserved. At the end the
+//! accumulators are joined, from the first to the last, into `state`, zero at first:
 //!
 //! ```text
-//! state = (rotate(state, 23) ^ lane) * M
+//! state = (rotate(state, 23) ^ acc[i]) * M
 //! ```
 //!
-//! `state ^ (number of events)` goes through the finaliser of SplitMix64. Four lanes, because a
-//! processor works on all of them at once.
+//! `state ^ (number of events)` goes through the finaliser of SplitMix64. There are four, because
+//! a processor works on all of them at once.
 
 use hybridsim_engine::{EventRecord, EventSink};
 use std::fmt;
@@ -90,16 +90,16 @@ const M: u64 = 0xff51_afd7_ed55_8ccd;
 /// The fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
-    lanes: [u64; LANES],
+    accumulators: [u64; ACCUMULATORS],
     events: u64,
 }
 
-const LANES: usize = 4;
+const ACCUMULATORS: usize = 4;
 
 impl Fingerprint {
     /// The fingerprint of the events so far.
     pub fn value(&self) -> u64 {
-        let mut z = self.lanes.into_iter().fold(0, step) ^ self.events;
+        let mut z = self.accumulators.into_iter().fold(0, step) ^ self.events;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -110,20 +110,20 @@ impl Fingerprint {
         self.events
     }
 
-    /// The next events, all of which count, and the first of which goes to the first lane.
+    /// The next events, all of which count, and the first of which goes to the first accumulator.
     #[inline(always)]
-    fn add_to_all_lanes(&mut self, records: &[EventRecord; LANES]) {
-        for (lane, record) in self.lanes.iter_mut().zip(records) {
-            *lane = step(*lane, mixed(record));
+    fn add_to_all(&mut self, records: &[EventRecord; ACCUMULATORS]) {
+        for (sum, record) in self.accumulators.iter_mut().zip(records) {
+            *sum = step(*sum, mixed(record));
         }
-        self.events += LANES as u64;
+        self.events += ACCUMULATORS as u64;
     }
 
     #[inline]
     fn add(&mut self, record: &EventRecord) {
         if !record.is_detail() {
-            let lane = &mut self.lanes[self.events as usize % LANES];
-            *lane = step(*lane, mixed(record));
+            let sum = &mut self.accumulators[self.events as usize % ACCUMULATORS];
+            *sum = step(*sum, mixed(record));
             self.events += 1;
         }
     }
@@ -156,11 +156,11 @@ impl EventSink for Fingerprint {
         if kinds >= EventRecord::FIRST_DETAIL_KIND {
             events.iter().for_each(|record| fingerprint.add(record));
         } else {
-            let to_first_lane = self.events.wrapping_neg() as usize % LANES;
-            let (before, events) = events.split_at(to_first_lane.min(events.len()));
-            let (fours, after) = events.as_chunks::<LANES>();
+            let to_first = self.events.wrapping_neg() as usize % ACCUMULATORS;
+            let (before, events) = events.split_at(to_first.min(events.len()));
+            let (fours, after) = events.as_chunks::<ACCUMULATORS>();
             before.iter().for_each(|record| fingerprint.add(record));
-            fours.iter().for_each(|records| fingerprint.add_to_all_lanes(records));
+            fours.iter().for_each(|records| fingerprint.add_to_all(records));
             after.iter().for_each(|record| fingerprint.add(record));
         }
         *self = fingerprint;
@@ -244,7 +244,15 @@ mod tests {
                 let (start, length) = column.bytes();
                 let within = |slot: Slot| (start..start + length).contains(&slot.bytes().0);
                 let fields = kind.fields.iter().filter(|field| within(field.slot));
-                fields.map(|field| format!("{} ", field.name)).collect::<String>()
+                let names: Vec<&str> = fields.map(|field| field.name).collect();
+                let numbered = |name: &str| name.ends_with(|last: char| last.is_ascii_digit());
+                match names[..] {
+                    [first, .., last] if numbered(first) => {
+                        format!("{first}..{} ", &last[last.len() - 1..])
+                    }
+                    [] => String::new(),
+                    _ => names.join(" ") + " ",
+                }
             });
             format!("//! | {} | `{}` | {a}| {b}| {c}| {d}|\n", kind.kind, kind.name)
         };

@@ -19,7 +19,7 @@ pub(crate) fn shrink(
     reason: &str,
     mut judge: impl FnMut(String) -> Verdict,
 ) -> String {
-    let (kind, mut smallest) = (kind(reason).to_owned(), scenario.to_owned());
+    let (kind, mut smallest) = (kind(reason), scenario.to_owned());
     let mut tried = 0;
     // Each round begins at the first edit again, until none is left that keeps the failure.
     while let Ok(table) = smallest.parse::<Table>() {
@@ -42,10 +42,12 @@ pub(crate) fn shrink(
     smallest
 }
 
-/// The part of a reason that a smaller scenario shares: what was broken, without places and
-/// numbers.
-fn kind(reason: &str) -> &str {
-    reason.split([':', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).next().unwrap_or(reason)
+/// The part of a reason that a smaller scenario shares: the words of it, without those that contain
+/// numbers, paths and the like.
+fn kind(reason: &str) -> String {
+    let is_plain = |word: &&str| word.chars().all(|it| it.is_alphabetic() || ":,;'`".contains(it));
+    let first = reason.lines().next().unwrap_or(reason);
+    first.split_whitespace().filter(is_plain).take(8).collect::<Vec<_>>().join(" ")
 }
 
 /// The edits of `scenario`, the largest ones first.
@@ -118,12 +120,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn failures_are_of_one_kind_whatever_their_numbers() {
+        let same = |one: &str, other: &str| kind(one) == kind(other);
+        assert!(same(
+            "at 12 ns: the phases of a sum to 3 ns",
+            "at 9 s: the phases of a sum to 4 s"
+        ));
+        assert!(same("host/c1/c2: state times sum to 7", "host/c3: state times sum to 9"));
+        assert!(!same("at 12 ns: the phases of it", "at 12 ns more requests had completed"));
+        assert!(!same("panicked: index out of bounds", "panicked: the slot is free"));
+        assert!(!same("3 requests arrived but 2 completed", "host: 3 ns of state times by 2 ns"));
+    }
+
+    #[test]
     fn only_what_the_failure_needs_is_left() {
         let scenario = "system = \"top\"\n[run]\nseed = 7\npower_cut_every = 50\n\
                         [host]\nmode = \"open\"\nqueue_depth = 9\nscheduler = \"sptf\"\n\
                         [workload]\ngenerator = { kind = \"fio\", requests = 2000 }\n\
                         [component.top]\nkind = \"concat\"\nmembers = [\"a\", \"b\"]\n\
-                        [component.a]\nkind = \"ssd\"\nspare = 3\nftl = { kind = \"page\", gc = 1 }\n\
+                        [component.a]\nkind = \"ssd\"\nspare = 3\n\
+                        ftl = { kind = \"page\", gc = 1 }\n\
                         [component.b]\nkind = \"disk\"\nheads = 2\n";
         // It fails with collection in an SSD, for whatever number.
         let judge = |text: String| {

@@ -55,10 +55,10 @@ impl Directory {
         Self { table: Table::Dense(Vec::new()), pages: Vec::new(), free: Vec::new() }
     }
 
-    /// Makes space for hashes below `end`, where they are dense.
+    /// Makes space for hashes below `end`, where they are dense, before any is accessed.
     pub fn reserve(&mut self, end: usize) {
         if let Table::Dense(numbers) = &mut self.table {
-            numbers.resize(end, 0);
+            numbers.resize(end.max(numbers.len()), 0);
         }
     }
 

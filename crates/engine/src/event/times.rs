@@ -78,6 +78,7 @@ impl<'a> TimesWriter<'a> {
         if !self.short {
             return self.write_one(code, time.as_ns());
         }
+        debug_assert!(!time.is_zero() && time.as_ns() <= u64::from(u32::MAX), "the sum is wrong");
         self.codes |= u32::from(code) << (8 * self.count);
         self.ns[self.count] = time.as_ns() as u32;
         self.count += 1;
@@ -206,8 +207,10 @@ mod tests {
                 events.flat_map(CommonEvent::phases).map(|(it, time)| (it, time.as_ns())).collect();
             assert_eq!(found, times);
         }
-        let two = records(&[(Queue as u8, 1), (Bus as u8, 2)], Times::PHASES);
-        assert_eq!(Times::of(&two[0])[..2], [(Queue as u8, 1), (Bus as u8, 2)]);
+        let codes =
+            [(Queue as u8, 1), (Bus as u8, 2), (Seek as u8, 3), (Transfer as u8, short - 9)];
+        let two = records(&codes, Times::PHASES);
+        assert_eq!(Times::of(&two[0]), codes);
         assert!(matches!(
             two[0].event(),
             Some(CommonEvent::PhaseTimes { op: Op::Write, phase_2: Bus, .. })

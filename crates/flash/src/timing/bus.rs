@@ -10,7 +10,7 @@ struct Slot {
     end: SimTime,
 }
 
-/// Reservations that have ended are dropped when there are so many in all.
+/// Entries of a table from which on those that have ended are dropped.
 const KEPT_MAX: usize = 16;
 
 /// Reservations of one bus, at least those that have not ended, in order of time; adjacent ones are
@@ -40,7 +40,8 @@ impl Bus {
         ordered && slots.len() <= self.slots_max && slots.iter().all(|slot| slot.start < slot.end)
     }
 
-    /// Drops reservations that end before `now`; no later reservation may start before it.
+    /// No later reservation may start before `now`. Reservations that have ended are dropped once
+    /// the table is full or holds [`KEPT_MAX`] entries.
     #[inline(always)]
     pub fn advance(&mut self, now: SimTime) {
         // Those that have ended only take entries of the table.

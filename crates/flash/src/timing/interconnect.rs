@@ -82,19 +82,19 @@ impl Interconnect {
     /// start.
     #[inline]
     pub fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
-        let channel = self.channel_of(op.die);
+        let channel = self.advance_channel(op.die);
         self.reserve_channel(channel, op, earliest, length)
     }
 
     /// The channel of `die`, for reservations from now on.
     #[inline]
-    pub fn channel_of(&mut self, die: DieId) -> u32 {
+    pub fn advance_channel(&mut self, die: DieId) -> u32 {
         let channel = self.geometry.channel_of(die);
         self.channels[channel as usize].advance(self.now);
         channel
     }
 
-    /// As [`Interconnect::reserve`], of a channel from [`Interconnect::channel_of`].
+    /// As [`Interconnect::reserve`], of a channel from [`Interconnect::advance_channel`].
     #[inline(always)]
     pub fn reserve_channel(
         &mut self,

@@ -264,7 +264,7 @@ impl Interleaved {
             return Execution { begin: free, at, waited: SimDuration::ZERO };
         }
         let mut waited = SimDuration::ZERO;
-        let channel = self.interconnect.channel_of(op.die);
+        let channel = self.interconnect.advance_channel(op.die);
         let (begin, at) = match op.kind {
             OpKind::Read => {
                 let begin = self.reserve(channel, op, free, command);

@@ -122,7 +122,9 @@ mod tests {
     #[test]
     fn parts_lie_end_to_end_in_pages() {
         for per_page in [1, 3, 8, 24, 32] {
-            for (lba, sectors) in [(0, 1), (7, 2), (5, 100), (1 << 33, 64), (1_000_003, 31)] {
+            let whole = [(0, 8), (16, 8), (5, 8), (96, 24), (7, 32)];
+            let others = [(0, 1), (7, 2), (5, 100), (1 << 33, 64), (1_000_003, 31)];
+            for (lba, sectors) in whole.into_iter().chain(others) {
                 let request = Request::new(Op::Write, Lba(lba), sectors);
                 let parts: Vec<PagePart> = split(&request, per_page).collect();
                 let mut at = lba;
@@ -138,7 +140,9 @@ mod tests {
                 let run = WriteRun::new(&request, per_page);
                 let whole = PagePart::whole(&request, per_page);
                 assert_eq!(whole.is_some(), lba % u64::from(per_page) == 0 && sectors == per_page);
-                assert!(whole.is_none_or(|it| parts.len() == 1 && it.lpn == parts[0].lpn));
+                let fields = |it: &PagePart| (it.lpn, it.skip, it.offset, it.sectors);
+                let first = fields(&parts[0]);
+                assert!(whole.is_none_or(|it| parts.len() == 1 && fields(&it) == first));
                 let last_partial = !at.is_multiple_of(u64::from(per_page));
                 let mut whole = parts.len() as u32 - u32::from(last_partial);
                 for part in &parts {
