@@ -1,11 +1,14 @@
 //! The bundle of folds, and the summary worked out of them.
 
+use hybridsim_disk::DiskEvent;
+use hybridsim_engine::event::{Times, TimesWriter};
 use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
 };
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use hybridsim_flash::{Cause, FlashEvent};
+use hybridsim_observe::spans::SpanFold;
 use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Finished, Label, Recorder, Warmup};
 
 const GAP_NS: u64 = 1000;
@@ -236,4 +239,92 @@ fn results_and_pictures_are_read_back_as_written() {
     let json = serde_json::to_string(&run.pictures).expect("plain values");
     let back: Option<hybridsim_observe::Pictures> = serde_json::from_str(&json).expect("our own");
     assert!(back == run.pictures, "pictures differ once read back");
+}
+
+/// Requests of a disk: each time by itself, or several to a record.
+fn disk_requests(count: u64, packed: bool) -> Vec<EventRecord> {
+    let mut events = Vec::new();
+    let (op, sectors, ns) = (Op::Read, 8, SimDuration::from_ns);
+    for at in 0..count {
+        let (start, lba) = (at * GAP_NS, Lba(at * 50));
+        let [seek, rotate, transfer] = [at % 7, 100 + at % 50, 30].map(ns);
+        let latency = seek + rotate + transfer;
+        let done = start + latency.as_ns();
+        let rest = ns(GAP_NS) - latency;
+        emit(&mut events, start, 0, CommonEvent::Arrived { op, sectors, lba });
+        let phases = [
+            (LatencyPhase::Seek, seek),
+            (LatencyPhase::Rotate, rotate),
+            (LatencyPhase::Transfer, transfer),
+        ];
+        let states = [
+            (PowerState::Seek, seek),
+            (PowerState::Active, rotate),
+            (PowerState::Read, transfer),
+            (PowerState::Idle, rest),
+        ];
+        let phases = phases.into_iter().filter(|(_, time)| !time.is_zero());
+        let states = states.into_iter().filter(|(_, time)| !time.is_zero());
+        let distance = at as u32 % 7;
+        let plain = |node: u64, time: u64, a: u8| EventRecord {
+            time: SimTime::from_ns(time),
+            head: node | u64::from(a) << 24,
+            ..EventRecord::default()
+        };
+        if packed {
+            let access = DiskEvent::Access { distance, seek, rotate, transfer, sectors };
+            emit(&mut events, done, 1, access);
+            let plain = plain(0, done, op.code());
+            let mut times = TimesWriter::new(&mut events, Times::PHASES, plain, latency);
+            phases.for_each(|(phase, time)| times.add(phase as u8, time));
+        } else {
+            if !seek.is_zero() {
+                emit(&mut events, done, 1, DiskEvent::Seek { distance, duration: seek });
+            }
+            emit(&mut events, done, 1, DiskEvent::Rotate { duration: rotate });
+            emit(&mut events, done, 1, DiskEvent::MediaTransfer { sectors, duration: transfer });
+            for (phase, duration) in phases {
+                emit(&mut events, done, 0, CommonEvent::PhaseTime { op, phase, duration });
+            }
+        }
+        emit(&mut events, done, 0, CommonEvent::Completed { op, sectors, lba, latency });
+        let end = start + GAP_NS;
+        if packed {
+            let plain = plain(1, end, 0);
+            let mut times = TimesWriter::new(&mut events, Times::STATES, plain, ns(GAP_NS));
+            states.for_each(|(state, time)| times.add(state as u8, time));
+        } else {
+            for (state, duration) in states {
+                emit(&mut events, end, 1, CommonEvent::StateTime { state, duration });
+            }
+        }
+    }
+    events
+}
+
+#[test]
+fn several_times_in_a_record_count_as_one_by_one() {
+    let (single, packed) = (disk_requests(300, false), disk_requests(300, true));
+    assert!(packed.len() * 3 < single.len() * 2, "{} {}", packed.len(), single.len());
+    // It ends within a report of states.
+    let within = SimDuration::from_ns(100 * GAP_NS + 60);
+    let warmups = [Warmup::None, Warmup::Requests(100), Warmup::Time(within)];
+    for (warmup, detail) in
+        warmups.into_iter().flat_map(|it| [(it, Detail::Bare), (it, Detail::Full)])
+    {
+        let [one, mut other] =
+            [&single, &packed].map(|events| finish(events, 300, detail, warmup, 64));
+        assert_eq!(one.results.violations, [""; 0]);
+        assert_ne!(one.results.fingerprint, other.results.fingerprint);
+        other.results.fingerprint = one.results.fingerprint.clone();
+        other.results.event_records = one.results.event_records;
+        assert_eq!(one, other, "{warmup:?} {detail:?}");
+    }
+    let [one, other] = [&single, &packed].map(|events| {
+        let mut spans = SpanFold::new(50 * GAP_NS, 70 * GAP_NS, 10_000);
+        spans.take(events);
+        spans.finish()
+    });
+    assert!(one.len() > 60, "{}", one.len());
+    assert_eq!(one, other);
 }
