@@ -42,12 +42,13 @@ pub(crate) fn shrink(
     smallest
 }
 
-/// The part of a reason that a smaller scenario shares: the words of it, without those that contain
-/// numbers, paths and the like.
+/// The part of a reason that a smaller scenario shares: its words, without numbers, units, paths
+/// and the like.
 fn kind(reason: &str) -> String {
-    let is_plain = |word: &&str| word.chars().all(|it| it.is_alphabetic() || ":,;'`".contains(it));
+    let is_word = |word: &&str| word.len() > 2 && word.chars().all(char::is_alphabetic);
     let first = reason.lines().next().unwrap_or(reason);
-    first.split_whitespace().filter(is_plain).take(8).collect::<Vec<_>>().join(" ")
+    let words = first.split([' ', ':', ',', ';', '`', '\'']).filter(is_word);
+    words.take(8).collect::<Vec<_>>().join(" ")
 }
 
 /// The edits of `scenario`, the largest ones first.
