@@ -41,7 +41,7 @@ impl Bus {
     }
 
     /// No later reservation may start before `now`. Reservations that have ended are dropped once
-    /// the table is full or holds [`KEPT_MAX`] entries.
+    /// the table is full or long.
     #[inline(always)]
     pub fn advance(&mut self, now: SimTime) {
         // Those that have ended only take entries of the table.
