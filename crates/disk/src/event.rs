@@ -39,7 +39,7 @@ events! {
             duration: SimDuration => C,
         },
         /// Sectors were read or written where the arm had to be moved, or the disk to turn, first.
-        /// Where a time does not fit its field, `seek`, `rotate` and `media_transfer` state it.
+        /// An access with a time of 2^32 ns or more is a `seek`, `rotate` and `media_transfer`.
         Access = 34 "access" {
             /// Cylinders crossed.
             distance: u32 => B,
@@ -63,7 +63,7 @@ events! {
 }
 
 impl DiskEvent {
-    /// What the disk did, one thing after another: an access in its parts, any other event alone.
+    /// The steps of an access in their order, or the event itself.
     #[inline(always)]
     pub fn parts(self) -> impl Iterator<Item = Self> {
         let all = match self {

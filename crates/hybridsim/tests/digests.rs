@@ -21,9 +21,9 @@ const ROWS_MIN: usize = 3;
 /// A load that a drive was measured under.
 #[derive(Deserialize)]
 struct Load {
-    /// Where its figures are from.
+    /// Source of its figures.
     source: String,
-    /// What the drive's own counter adds to write amplification, as a factor.
+    /// Factor of the drive's own counter on write amplification.
     #[serde(default = "one")]
     counter: f64,
     rows: Vec<Row>,

@@ -84,7 +84,7 @@ fn fails_at(
     }
     session.advance_to(cut)?;
     session.cut_power(cut)?;
-    // What is there is read at once and again after the other writes.
+    // All sectors are read at once, and again after the other writes.
     let everything = Request::new(Op::Read, Lba(0), SECTORS as u32);
     let now = session.now();
     session.submit(everything, now).expect("it fits");

@@ -1,6 +1,7 @@
 //! Where the time of requests went: by operation, and by how long they took.
 
 use crate::logarithm::{BUCKETS, bucket, lower_bound};
+use hybridsim_engine::event::Times;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
 
 /// Requests and the time they spent in each part, in ns.
@@ -48,7 +49,7 @@ pub struct Slowest {
 pub struct Breakdown {
     /// By bucket of latency, then by operation.
     spent: Vec<[Spent; Op::COUNT]>,
-    pending: [(LatencyPhase, u64); LatencyPhase::COUNT],
+    pending: [(u8, u64); LatencyPhase::COUNT],
     pending_len: usize,
 }
 
@@ -56,7 +57,7 @@ impl Default for Breakdown {
     fn default() -> Self {
         Self {
             spent: vec![Default::default(); BUCKETS],
-            pending: [(LatencyPhase::Queue, 0); LatencyPhase::COUNT],
+            pending: [(0, 0); LatencyPhase::COUNT],
             pending_len: 0,
         }
     }
@@ -92,14 +93,14 @@ impl Breakdown {
         let spent = &mut self.spent[bucket(latency_ns)][op.index()];
         spent.requests += 1;
         for &(phase, ns) in &self.pending[..self.pending_len] {
-            spent.ns[phase as usize] += u128::from(ns);
+            spent.ns[usize::from(phase)] += u128::from(ns);
         }
         self.pending_len = 0;
     }
 
     /// Phases reported twice for one request are added.
     #[inline]
-    fn spend(&mut self, phase: LatencyPhase, ns: u64) {
+    fn spend(&mut self, phase: u8, ns: u64) {
         if ns == 0 {
             return;
         }
@@ -117,23 +118,12 @@ impl Breakdown {
     pub(crate) fn add(&mut self, record: &EventRecord) {
         match record.event() {
             Some(CommonEvent::PhaseTime { phase, duration, .. }) => {
-                self.spend(phase, duration.as_ns());
+                self.spend(phase as u8, duration.as_ns());
             }
-            Some(CommonEvent::PhaseTimes {
-                phase_1,
-                phase_2,
-                phase_3,
-                phase_4,
-                duration_1,
-                duration_2,
-                duration_3,
-                duration_4,
-                ..
-            }) => {
-                self.spend(phase_1, duration_1.as_ns());
-                self.spend(phase_2, duration_2.as_ns());
-                self.spend(phase_3, duration_3.as_ns());
-                self.spend(phase_4, duration_4.as_ns());
+            Some(CommonEvent::PhaseTimes { .. }) => {
+                for (phase, ns) in Times::of(record) {
+                    self.spend(phase, ns);
+                }
             }
             Some(CommonEvent::Completed { op, latency, .. }) => self.complete(op, latency.as_ns()),
             _ => {}

@@ -21,7 +21,7 @@ pub(crate) struct Ran<'a> {
 /// A relation between the runs of two systems.
 #[derive(Clone, Copy)]
 pub struct Relation {
-    /// What may be done.
+    /// The change to the run that must not matter.
     pub name: &'static str,
     /// Whether it applies to the system, and the difference that it makes.
     pub(crate) check: fn(&Ran<'_>) -> Applied,

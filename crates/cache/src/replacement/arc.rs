@@ -159,7 +159,7 @@ impl Replacement for Arc {
         Some(page)
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.lists.track();
         true
     }

@@ -29,7 +29,7 @@ impl Replacement for Clock {
         true
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.list.number();
         false
     }

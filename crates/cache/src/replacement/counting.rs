@@ -67,7 +67,7 @@ impl CountingCache {
             directory,
             capacity,
             dense,
-            has_ghosts: dense && policy.track_ghosts(),
+            has_ghosts: dense && policy.number_slots(),
             places: Vec::new(),
             cached: 0,
             leaving: Vec::new(),

@@ -153,7 +153,7 @@ impl Directory {
         self.free.push(number);
     }
 
-    /// What is kept by number.
+    /// The value kept for a page: its hash where hashes are dense, otherwise its number.
     #[inline]
     const fn kept(&self, page: u64, hash: u64) -> u64 {
         if matches!(self.table, Table::Dense(_)) { hash } else { page }

@@ -208,7 +208,7 @@ impl Replacement for Lirs {
         Some(page)
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.stack.number();
         self.hirs.number();
         self.forgotten = Some(Vec::new());

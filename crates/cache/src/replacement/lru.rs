@@ -24,7 +24,7 @@ impl Replacement for Lru {
         true
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.0.number();
         false
     }

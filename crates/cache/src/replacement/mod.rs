@@ -52,7 +52,7 @@ pub trait Replacement: PolicyState + Send {
     /// Called before anything else where pages are numbered densely from zero, so that tables by
     /// page number can replace hash maps. Returns whether the policy only compares page numbers:
     /// if not, it is given the numbers of the device after all. With ghost lists it has to have
-    /// [`Replacement::track_ghosts`] as well.
+    /// [`Replacement::number_slots`] as well.
     fn number_densely(&mut self) -> bool {
         false
     }
@@ -90,7 +90,7 @@ pub trait Replacement: PolicyState + Send {
     /// its slot, and numbers are used again: from now on, [`Replacement::forgotten`] returns those
     /// that are free. Returns whether the policy keeps ghost lists; others forget a page that is
     /// evicted.
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         false
     }
 

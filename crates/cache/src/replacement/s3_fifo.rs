@@ -193,7 +193,7 @@ impl Replacement for S3Fifo {
         Some(page)
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.lists.track();
         true
     }

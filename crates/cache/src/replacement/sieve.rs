@@ -33,7 +33,7 @@ impl Replacement for Sieve {
         true
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.list.number();
         false
     }

@@ -87,7 +87,7 @@ impl Replacement for TwoQueue {
         Some(page)
     }
 
-    fn track_ghosts(&mut self) -> bool {
+    fn number_slots(&mut self) -> bool {
         self.lists.track();
         true
     }

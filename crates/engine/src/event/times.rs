@@ -2,7 +2,7 @@
 //!
 //! Up to four stand in one record, because a disk alone would emit ten records for each request.
 
-use super::{CommonEvent, EventRecord, PowerState, kind_of};
+use super::{CommonEvent, Event, EventRecord, Field, PowerState, Slot, kind_of};
 use crate::latency::LatencyPhase;
 use crate::time::SimDuration;
 
@@ -29,6 +29,19 @@ impl Times {
         one: kind_of::<CommonEvent>("state_time"),
         several: kind_of::<CommonEvent>("state_times"),
     };
+
+    /// The times in a record of either event, each with its phase or state; none in any other.
+    fn read<T: Field>(self, record: EventRecord) -> impl Iterator<Item = (T, SimDuration)> {
+        let all = match record.kind() {
+            kind if kind == self.several => Self::of(&record),
+            kind if kind == self.one => {
+                [(Slot::B0.get(&record) as u8, record.c), (0, 0), (0, 0), (0, 0)]
+            }
+            _ => [(0, 0); MAX],
+        };
+        let times = all.into_iter().filter(|(_, ns)| *ns > 0);
+        times.filter_map(|(code, ns)| Some((T::from_word(code.into())?, SimDuration::from_ns(ns))))
+    }
 
     /// The times in a record of [`Times::several`] in ns, each with the number of its phase or
     /// state; zero stands for none.
@@ -120,60 +133,18 @@ impl Drop for TimesWriter<'_> {
 impl CommonEvent {
     /// The phases of a latency that the event states, and the time in each.
     pub fn phases(self) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
-        let none = (LatencyPhase::Queue, SimDuration::ZERO);
-        let all = match self {
-            Self::PhaseTime { phase, duration, .. } => [(phase, duration), none, none, none],
-            Self::PhaseTimes {
-                phase_1,
-                phase_2,
-                phase_3,
-                phase_4,
-                duration_1,
-                duration_2,
-                duration_3,
-                duration_4,
-                ..
-            } => [
-                (phase_1, duration_1),
-                (phase_2, duration_2),
-                (phase_3, duration_3),
-                (phase_4, duration_4),
-            ],
-            _ => [none; MAX],
-        };
-        all.into_iter().filter(|(_, time)| !time.is_zero())
+        Times::PHASES.read(self.encode())
     }
 
     /// The power states that the event states, and the time in each.
     pub fn states(self) -> impl Iterator<Item = (PowerState, SimDuration)> {
-        let none = (PowerState::Idle, SimDuration::ZERO);
-        let all = match self {
-            Self::StateTime { state, duration } => [(state, duration), none, none, none],
-            Self::StateTimes {
-                state_1,
-                state_2,
-                state_3,
-                state_4,
-                duration_1,
-                duration_2,
-                duration_3,
-                duration_4,
-            } => [
-                (state_1, duration_1),
-                (state_2, duration_2),
-                (state_3, duration_3),
-                (state_4, duration_4),
-            ],
-            _ => [none; MAX],
-        };
-        all.into_iter().filter(|(_, time)| !time.is_zero())
+        Times::STATES.read(self.encode())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
     use crate::request::Op;
 
     fn records(times: &[(u8, u64)], kinds: Times) -> Vec<EventRecord> {

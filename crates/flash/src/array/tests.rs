@@ -88,7 +88,7 @@ fn grown_bad_blocks_appear_with_the_given_probability() {
     let mut stream = Stream::new(1, "bad");
     let mut array =
         Array::new(geometry, ProgramOrder::Any, 50).with_grown_bad_blocks(0.02, &mut stream);
-    // Of 20,000 blocks 0.98^k survive k erases: standard deviation below 71.
+    // The share 0.98^k of 20,000 blocks survives k erases, with a standard deviation below 71.
     let mut left = 20_000.0;
     for erase in 1..=49 {
         for block in 0..20_000 {

@@ -396,8 +396,10 @@ pub fn fuzz(registry: &Registry, first_seed: u64, runs: u64) -> Result<(), Failu
         if let Verdict::Failed { scenario, reason } = verdict {
             let name = format!("fuzz-{seed}.toml");
             write_file(Path::new(""), &name, &scenario)?;
-            let message =
-                format!("seed {seed}: {reason}\nrun it again with `hybridsim run {name}`");
+            let message = format!(
+                "seed {seed}: {reason}\nthe part of it that fails is in {name}; run the whole \
+                 again with `hybridsim fuzz --seed {seed} --runs 1`"
+            );
             return Err(Failure::Message(Exit::Run, message));
         }
     }

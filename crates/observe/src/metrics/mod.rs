@@ -23,6 +23,7 @@ pub(crate) use thermal::instant;
 pub use wear::{EraseSpread, Lifetime};
 
 use crate::events::AnyEvent;
+use hybridsim_engine::event::Times;
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord};
 use hybridsim_flash::FlashEvent;
 use level::{Level, mean, set_level};
@@ -84,6 +85,11 @@ impl ComponentFold {
             Some(AnyEvent::Flash(event)) => self.flash.add(event, now),
             Some(AnyEvent::Cache(event)) => self.cache.add(event, now),
             Some(AnyEvent::Layer(event)) => self.log.add(event),
+            Some(AnyEvent::Common(CommonEvent::StateTimes { .. })) => {
+                for (state, ns) in Times::of(record) {
+                    self.power.add(state, ns, from_ns);
+                }
+            }
             Some(AnyEvent::Common(event)) => self.add_common(event, now, from_ns),
             None => {}
         }
@@ -93,22 +99,7 @@ impl ComponentFold {
     fn add_common(&mut self, event: CommonEvent, now: u64, from_ns: u64) {
         match event {
             CommonEvent::StateTime { state, duration } => {
-                self.power.add(state, duration.as_ns(), from_ns);
-            }
-            CommonEvent::StateTimes {
-                state_1,
-                state_2,
-                state_3,
-                state_4,
-                duration_1,
-                duration_2,
-                duration_3,
-                duration_4,
-            } => {
-                self.power.add(state_1, duration_1.as_ns(), from_ns);
-                self.power.add(state_2, duration_2.as_ns(), from_ns);
-                self.power.add(state_3, duration_3.as_ns(), from_ns);
-                self.power.add(state_4, duration_4.as_ns(), from_ns);
+                self.power.add(state as u8, duration.as_ns(), from_ns);
             }
             CommonEvent::QueueDepth { depth } => {
                 set_level(&mut self.queue_depth, now, u64::from(depth));

@@ -11,7 +11,7 @@ pub(crate) struct PowerFold {
     pub(crate) state_ns: [u64; PowerState::COUNT],
     /// Changes into [`PowerState::SpinUp`].
     pub(crate) spin_ups: u64,
-    last_state: Option<PowerState>,
+    last_state: Option<u8>,
     /// States are reported up to here.
     reported_ns: u64,
 }
@@ -22,18 +22,19 @@ impl PowerFold {
         Self { reported_ns: self.reported_ns, ..Self::default() }
     }
 
-    /// The state times of a component lie end to end from time zero on; those after `from` count.
+    /// Adds `ns` in the state of this number. The state times of a component lie end to end from
+    /// time zero on; those after `from` count.
     #[inline]
-    pub(crate) fn add(&mut self, state: PowerState, ns: u64, from: u64) {
+    pub(crate) fn add(&mut self, state: u8, ns: u64, from: u64) {
         let begin = self.reported_ns.max(from);
         self.reported_ns = self.reported_ns.saturating_add(ns);
         let ns = self.reported_ns.saturating_sub(begin);
         if ns == 0 {
             return;
         }
-        let total = &mut self.state_ns[state as usize];
+        let total = &mut self.state_ns[usize::from(state)];
         *total = total.saturating_add(ns);
-        if state == PowerState::SpinUp && self.last_state != Some(state) {
+        if state == PowerState::SpinUp as u8 && self.last_state != Some(state) {
             self.spin_ups += 1;
         }
         self.last_state = Some(state);
