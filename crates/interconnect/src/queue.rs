@@ -201,7 +201,9 @@ impl IoQueue {
     /// # Errors
     /// If a scheduler cannot be saved, or still lists requests that were served out of turn.
     pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.arrivals, self.last));
+        // Arrival numbers start anew, as those by address do: they only order waiting requests, and
+        // both must be the same for a request to be found by its address.
+        to.put(&self.last);
         for scheduler in self.schedulers.iter().flatten() {
             if !scheduler.is_empty() {
                 return Err(StateError(
@@ -220,7 +222,7 @@ impl IoQueue {
     /// # Errors
     /// If the state belongs to another queue.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.arrivals, self.last) = from.take()?;
+        self.last = from.take()?;
         self.schedulers.iter_mut().flatten().try_for_each(|scheduler| scheduler.restore(from))
     }
 
@@ -494,5 +496,35 @@ mod tests {
         let swept = [(20, false), (5, false)];
         assert_eq!(order(queue(false, timeout(true)), &swept, 16), [5, 20]);
         assert_eq!(order(queue(false, timeout(true)), &swept, 14), [20, 5]);
+    }
+
+    #[test]
+    fn requests_are_joined_after_a_restart_from_a_saved_state() {
+        let joining = || {
+            let joins = Joins { reads: true, writes: true, sectors_max: 128 };
+            IoQueue { by_address: Some(Sorted::default()), joins, ..queue(false, None) }
+        };
+        let head = Head { now: SimTime::ZERO, last: Lba(0), positioner: None };
+        // The first address after the joined requests, the request left, and whether it was all.
+        let serve = |queue: &mut IoQueue| {
+            for lba in [8, 9, 10, 40] {
+                queue.push(RequestId(0), Request::new(Op::Write, Lba(lba), 1), SimTime::ZERO);
+            }
+            let first = queue.pop(&head).expect("it was added").item.request;
+            let mut end = first.end().0;
+            while queue.continuing(&first, end, 1).is_some() {
+                end += 1;
+            }
+            let last = queue.pop(&head).expect("it was added").item.request.lba.0;
+            (end, last, queue.pop(&head).is_none())
+        };
+        let mut before = joining();
+        assert_eq!(serve(&mut before), (11, 40, true));
+        let mut saver = Saver::default();
+        before.save(&mut saver).expect("nothing waits");
+        let state = saver.into_bytes();
+        let mut after = joining();
+        after.restore(&mut Loader::new(&state)).expect("it is of such a queue");
+        assert_eq!(serve(&mut after), (11, 40, true));
     }
 }
