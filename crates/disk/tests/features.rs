@@ -362,6 +362,33 @@ fn hits_wait_for_their_turn_if_they_may_not_overtake() {
 }
 
 #[test]
+fn a_hit_that_may_not_overtake_is_one_at_the_instant_the_drive_becomes_free() {
+    let text = format!("{DRIVE}read_ahead = \"none\"\nhits_overtake = false\n");
+    let read = |sectors| request(Op::Read, 50, sectors);
+    let free_ns = completions(&text, SimDuration::ZERO, vec![read(16)])[0];
+    let hits = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&hits);
+    let mut issued = 0;
+    let mut machine = machine(&text, false, move |ctx, completion| {
+        if let Some(done) = completion {
+            seen.borrow_mut().push((done.tag, ctx.now().as_ns()));
+            return;
+        }
+        // The second waits; the third arrives when the first has just been read.
+        for tag in if issued == 0 { 0..2 } else { 2..3 } {
+            ctx.issue(0, read(if tag == 0 { 16 } else { 8 }), tag);
+        }
+        if issued == 0 {
+            ctx.wake_after(SimDuration::from_ns(free_ns), 0);
+        }
+        issued += 1;
+    });
+    machine.run(&mut (), &mut |_| true).expect("a good run");
+    let last = *hits.borrow().last().expect("all are served");
+    assert!(last.0 == 2 && last.1 < free_ns + ms(2).as_ns(), "{last:?} after {free_ns}");
+}
+
+#[test]
 fn the_arm_may_stay_until_the_link_is_free() {
     let slow = format!("{DRIVE}read_ahead = \"none\"\nhost_rate = \"1MB/s\"\n");
     let reads = [50, 9_000, 200].map(|lba| request(Op::Read, lba, 20));
