@@ -10,7 +10,7 @@ COMPARE  := $(HYBRIDSIM) compare examples/disk.toml examples/ssd.toml examples/h
 # As recorded on an SSD, slowed down tenfold: still more than a hard disk can serve.
 OVERLOAD := --set workload.times=recorded --set workload.time_scale=10
 
-.PHONY: demo test test-rust test-python develop lint pgo bench docs site playground pictures wheel image capi clean
+.PHONY: demo test test-rust test-python develop lint pgo bench fuzz docs site playground pictures wheel image capi clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid: with recorded think times, then in an open loop
 	$(COMPARE) --out $(DEMO) --force
@@ -37,6 +37,9 @@ pgo: ## the program as releases for Linux contain it, optimised by a profile of 
 
 bench: ## requests per second and instructions per request
 	scripts/bench.sh
+
+fuzz: ## coverage-guided fuzzing of everything that reads bytes, an hour for each
+	scripts/fuzz.sh 3600
 
 docs: ## API documentation of every crate
 	$(CARGO) doc --locked --workspace --no-deps

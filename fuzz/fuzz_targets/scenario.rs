@@ -1,10 +1,4 @@
 //! Scenario files.
 #![no_main]
 
-use hybridsim_config::registry::Registry;
-use hybridsim_simulation::registry::standard;
-use std::sync::LazyLock;
-
-static REGISTRY: LazyLock<Registry> = LazyLock::new(standard);
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::input::scenario(&REGISTRY, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::targets::check("scenario", bytes));

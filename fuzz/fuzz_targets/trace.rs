@@ -1,4 +1,4 @@
 //! Traces of every format.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::input::trace(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::targets::check("trace", bytes));

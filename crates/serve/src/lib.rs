@@ -24,7 +24,7 @@ mod state;
 mod stream;
 
 pub use clock::{Clock, Lateness};
-pub use conversation::converse;
+pub use conversation::{Protocol, converse};
 pub use drive::{Drive, Ended, Finished, Job, Kind, Served};
 pub use exports::{Export, Exports};
 pub use listen::{Options, serve};

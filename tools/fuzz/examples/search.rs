@@ -1,4 +1,4 @@
-//! Random systems until one fails: `search RUNS`. Exits with 1 when one does.
+//! Random systems until one fails: `search RUNS [FIRST]`. Exits with 1 when one does.
 
 use hybridsim_fuzz::Verdict;
 use hybridsim_fuzz::coverage::Coverage;
@@ -6,10 +6,11 @@ use hybridsim_simulation::registry::standard;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let runs = std::env::args().nth(1).and_then(|it| it.parse().ok()).unwrap_or(100);
+    let number = |at| std::env::args().nth(at).and_then(|it| it.parse::<u64>().ok());
+    let (runs, first) = (number(1).unwrap_or(100), number(2).unwrap_or(1));
     let registry = standard();
     let mut coverage = Coverage::new(&registry);
-    for seed in 1..=runs {
+    for seed in first..first + runs {
         if let Verdict::Failed { scenario, reason } =
             hybridsim_fuzz::one(&registry, seed, &mut coverage)
         {
@@ -17,6 +18,6 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    println!("{runs} systems, no failure");
+    println!("{coverage}");
     ExitCode::SUCCESS
 }

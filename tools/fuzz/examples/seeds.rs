@@ -1,5 +1,6 @@
-//! Writes the inputs from which fuzzing starts into the folder given: `client/0`, `trace/0`, ...
+//! Writes the inputs from which fuzzing starts into the folder given: `nbd/0`, `trace/0`, ...
 
+use hybridsim_fuzz::targets::TARGETS;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -10,6 +11,5 @@ fn write(folder: &Path, seeds: &[Vec<u8>]) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args_os().nth(1).expect("a folder"));
-    write(&folder.join("client"), &hybridsim_fuzz::seeds::clients())?;
-    write(&folder.join("trace"), &hybridsim_fuzz::seeds::traces())
+    TARGETS.iter().try_for_each(|it| write(&folder.join(it.name), &(it.seeds)()))
 }

@@ -14,6 +14,7 @@ mod keys;
 pub mod relations;
 pub mod seeds;
 mod shrink;
+pub mod targets;
 
 use coverage::Coverage;
 use hybridsim_config::build::ComponentEntry;

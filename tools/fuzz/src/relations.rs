@@ -2,12 +2,17 @@
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{CommonEvent, EventRecord, Request, SimDuration, SimTime};
+use hybridsim_engine::{CommonEvent, EventRecord, Request, SECTOR_BYTES, SimDuration, SimTime};
 use hybridsim_observe::Detail;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Answered, Session};
-use std::path::PathBuf;
+use hybridsim_workload::native::Header;
+use hybridsim_workload::record::Record;
+use hybridsim_workload::trace::{self, OpenOptions};
+use hybridsim_workload::write::{self, RecordWriter};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// A random system that ran, with every check on.
@@ -36,11 +41,13 @@ pub(crate) type Applied = Result<Option<String>, NotApplicable>;
 pub(crate) struct NotApplicable;
 
 /// All of them.
-pub const RELATIONS: [Relation; 5] = [
+pub const RELATIONS: [Relation; 7] = [
     Relation { name: "observing it differently", check: observed },
     Relation { name: "components in reverse order", check: reversed },
     Relation { name: "spelling out every value", check: spelt_out },
     Relation { name: "stepping it from outside", check: stepped },
+    Relation { name: "converting its trace", check: converted },
+    Relation { name: "a stripe of it alone, not a concatenation", check: alone },
     Relation { name: "saving its state halfway", check: resumed },
 ];
 
@@ -67,11 +74,14 @@ impl Ran<'_> {
         run::run(scenario, self.registry, options).map_err(|error| error.to_string())
     }
 
-    fn run_text(&self, text: String) -> Result<RunOutput, String> {
+    fn scenario_of(&self, text: String) -> Result<Scenario, String> {
         let source = SourceText { name: "related".to_owned(), text };
         let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
-        let scenario = Scenario::check(input, self.registry).map_err(|it| it.to_string())?;
-        self.run(&scenario, Options::default())
+        Scenario::check(input, self.registry).map_err(|it| it.to_string())
+    }
+
+    fn run_text(&self, text: String) -> Result<RunOutput, String> {
+        self.run(&self.scenario_of(text)?, Options::default())
     }
 
     /// The requests of a workload that a session can repeat, with their times.
@@ -134,6 +144,77 @@ fn stepped(ran: &Ran<'_>) -> Applied {
     ran.compare(output)
 }
 
+/// Replayed from CSV, and from the native format converted from that.
+fn converted(ran: &Ran<'_>) -> Applied {
+    let requests = ran.requests()?;
+    let folder = tempfile::tempdir().map_err(|_| NotApplicable)?;
+    let [csv, native] = ["csv", "hst"].map(|name| folder.path().join("trace").with_extension(name));
+    let written = write_csv(&csv, &requests).and_then(|()| convert_to_native(&csv, &native));
+    if let Err(problem) = written {
+        return Ok(Some(problem));
+    }
+    let replayed = |trace: &Path| {
+        let mut scenario: Table = ran.text.parse().map_err(|_| NotApplicable)?;
+        let path = trace.to_str().ok_or(NotApplicable)?;
+        let workload = Table::from_iter([("trace".to_owned(), Value::from(path))]);
+        scenario.insert("workload".to_owned(), workload.into());
+        Ok(ran.run_text(scenario.to_string()).map(|output| output.results.fingerprint))
+    };
+    let (one, other) = (replayed(&csv)?, replayed(&native)?);
+    Ok((one != other || one.is_err()).then(|| format!("{other:?}, not {one:?}")))
+}
+
+fn write_csv(path: &Path, requests: &[(SimTime, Request)]) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let mut writer = writer(path)?;
+    for &(at, request) in requests {
+        writer.write(&Record { at, request, response: None }).map_err(text)?;
+    }
+    writer.finish().map_err(text)
+}
+
+fn convert_to_native(csv: &Path, native: &Path) -> Result<(), String> {
+    let reader = trace::open(csv, &OpenOptions::default());
+    let mut reader = reader.map_err(|error| error.to_string())?;
+    let converted = write::convert(&mut reader, writer(native)?, &mut |_| {});
+    match converted.map_err(|error| error.to_string())?.left_out {
+        0 => Ok(()),
+        left_out => Err(format!("{left_out} records were left out")),
+    }
+}
+
+/// A writer of the format that the extension of `path` names.
+fn writer(path: &Path) -> Result<Box<dyn RecordWriter>, String> {
+    let extension = path.extension().and_then(|it| it.to_str());
+    let entry = write::ENTRIES.iter().find(|it| Some(it.extension) == extension);
+    let file = File::create(path).map_err(|error| error.to_string())?;
+    let entry = entry.ok_or("no such format")?;
+    (entry.create)(Box::new(file), &Header::default()).map_err(|error| error.to_string())
+}
+
+/// The system as the only member of a stripe and of a concatenation.
+fn alone(ran: &Ran<'_>) -> Applied {
+    let requests = ran.requests()?;
+    let system = &ran.scenario.components.last().ok_or(NotApplicable)?.name;
+    let capacity = open(ran, ran.scenario, session::Options::default())?.capacity();
+    let answers = |kind: &str| {
+        let mut scenario: Table = ran.text.parse().map_err(|_| NotApplicable)?;
+        let chunk = format!("chunk = \"{}B\"\n", capacity * SECTOR_BYTES);
+        let chunk = if kind == "stripe" { &*chunk } else { "" };
+        let array: Table = format!("kind = \"{kind}\"\nmembers = [\"{system}\"]\n{chunk}")
+            .parse()
+            .map_err(|_| NotApplicable)?;
+        let components = scenario.get_mut("component").and_then(Value::as_table_mut);
+        components.ok_or(NotApplicable)?.insert("whole".to_owned(), array.into());
+        scenario.insert("system".to_owned(), "whole".into());
+        let scenario = ran.scenario_of(scenario.to_string()).map_err(|_| NotApplicable)?;
+        let mut session = open(ran, &scenario, session::Options::default())?;
+        Ok(serve(&mut session, &requests, SimTime::ZERO))
+    };
+    let (one, other) = (answers("concat")?, answers("stripe")?);
+    Ok(difference(one, other))
+}
+
 /// Between the halves of a run: no request arrives at the instant of the last completion.
 const PAUSE: SimDuration = SimDuration::from_ms(1);
 
@@ -166,22 +247,28 @@ fn resumed(ran: &Ran<'_>) -> Applied {
         Ok(mut session) => serve(&mut session, &second, SimTime::ZERO + PAUSE),
         Err(error) => return Ok(Some(error.to_string())),
     };
-    Ok(match (uninterrupted, restored) {
-        (Ok(whole), Ok(restored)) if whole.len() != restored.len() => {
-            Some(format!("{} completions, not {}", restored.len(), whole.len()))
+    Ok(difference(uninterrupted, restored))
+}
+
+/// How `other` answers differ from `one`.
+fn difference(one: Answers, other: Answers) -> Option<String> {
+    match (one, other) {
+        (Ok(one), Ok(other)) if one.len() != other.len() => {
+            Some(format!("{} completions, not {}", other.len(), one.len()))
         }
-        (Ok(whole), Ok(restored)) => {
-            let differing = whole.iter().zip(&restored).position(|(one, other)| one != other);
-            differing.map(|at| {
-                let ((one, was), (other, is)) = (whole[at], restored[at]);
-                format!("completion {at} {is:?} after {other}, not {was:?} after {one}")
-            })
+        (Ok(one), Ok(other)) => {
+            let at = one.iter().zip(&other).position(|(one, other)| one != other)?;
+            let ((after, was), (other_after, is)) = (one[at], other[at]);
+            Some(format!("completion {at} {is:?} after {other_after}, not {was:?} after {after}"))
         }
         // A device may be full, in the same words.
         (Err(one), Err(other)) if one == other => None,
-        (whole, restored) => Some(format!("{:?}, not {:?}", restored.err(), whole.err())),
-    })
+        (one, other) => Some(format!("{:?}, not {:?}", other.err(), one.err())),
+    }
 }
+
+/// When requests ended, and how, or the fault that ended them.
+type Answers = Result<Vec<(SimDuration, Answered)>, String>;
 
 fn open(
     ran: &Ran<'_>,
@@ -192,11 +279,7 @@ fn open(
 }
 
 /// Serves `requests`, whose times count from `base`; returns when they ended, from there, and how.
-fn serve(
-    session: &mut Session,
-    requests: &[(SimTime, Request)],
-    base: SimTime,
-) -> Result<Vec<(SimDuration, Answered)>, String> {
+fn serve(session: &mut Session, requests: &[(SimTime, Request)], base: SimTime) -> Answers {
     let since = base.since(SimTime::ZERO);
     let mut answers = Vec::new();
     for (at, request) in requests {

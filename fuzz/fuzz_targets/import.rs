@@ -1,0 +1,4 @@
+//! Parameters of DiskSim and MQSim.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::targets::check("import", bytes));

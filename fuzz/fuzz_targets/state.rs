@@ -1,0 +1,4 @@
+//! Saved states.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hybridsim_fuzz::targets::check("state", bytes));
