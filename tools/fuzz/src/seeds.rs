@@ -4,6 +4,8 @@
 use crate::client::CONNECTION;
 use crate::input::NEXT_FILE;
 use hybridsim_workload::trace::{ENTRIES, FormatEntry};
+use std::fs;
+use std::path::Path;
 
 /// The example scenarios.
 pub fn scenarios() -> Vec<Vec<u8>> {
@@ -41,21 +43,22 @@ pub fn nbd() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// The file at `path` of another tool, which only the repository has.
+fn of_tool(path: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    fs::read(path).unwrap_or_default()
+}
+
 /// Parameters of DiskSim, which describe two drives and a system, and of MQSim.
 pub fn imports() -> Vec<Vec<u8>> {
-    const DISKSIM: [&str; 2] = [
-        include_str!("../../import/tests/specimen.parv"),
-        include_str!("../../import/tests/solid.parv"),
-    ];
-    const MQSIM: [&str; 2] = [
-        include_str!("../../import/tests/mqsim/ssdconfig.xml"),
-        include_str!("../../import/tests/mqsim/workload.xml"),
-    ];
-    let mut seeds: Vec<Vec<u8>> =
-        DISKSIM.map(|text| [&[0], text.as_bytes()].concat()).into_iter().collect();
-    seeds.push([&[1], MQSIM[0].as_bytes()].concat());
-    seeds.push([&[1], MQSIM.join(NEXT_FILE).as_bytes()].concat());
-    seeds
+    let [config, workload] =
+        ["import/tests/mqsim/ssdconfig.xml", "import/tests/mqsim/workload.xml"].map(of_tool);
+    vec![
+        [vec![0], of_tool("import/tests/specimen.parv")].concat(),
+        [vec![0], of_tool("import/tests/solid.parv")].concat(),
+        [&[1], &config[..]].concat(),
+        [&[1], &config[..], NEXT_FILE.as_bytes(), &workload].concat(),
+    ]
 }
 
 /// Measurements of every kind.
@@ -88,9 +91,7 @@ pub fn measurements() -> Vec<Vec<u8>> {
 
 /// Tables and options of every kind.
 pub fn tables() -> Vec<Vec<u8>> {
-    let seeds: [(u8, &str); 16] = [
-        (0, include_str!("../../kv-plan/src/drives.toml")),
-        (1, include_str!("../../plan/src/prices.toml")),
+    let options = [
         (2, "llama-3-70b"),
         (2, "32x8x128"),
         (3, "buckets:256MiB:0.5"),
@@ -106,7 +107,9 @@ pub fn tables() -> Vec<Vec<u8>> {
         (9, "12.5W"),
         (9, "99.9%"),
     ];
-    seeds.map(|(kind, text)| [&[kind], text.as_bytes()].concat()).into_iter().collect()
+    let tables = ["kv-plan/src/drives.toml", "plan/src/prices.toml"].map(of_tool);
+    let tables = (0..).zip(tables).map(|(kind, text)| [vec![kind], text].concat());
+    tables.chain(options.map(|(kind, text)| [&[kind], text.as_bytes()].concat())).collect()
 }
 
 /// Random systems, each with a change of its state.
