@@ -216,9 +216,8 @@ fn alone(ran: &Ran<'_>) -> Applied {
 }
 
 /// Between the halves of a run: no request arrives at the instant of the last completion, nor at
-/// that of a timer set then. Such ties go to what was known first, and an uninterrupted run may
-/// expect the arrival before the timer is set; a restored one finds the timer already set. Times of
-/// components are mostly round, so this one is not.
+/// that of a timer set then, which comes first only after a restart. Times of components are mostly
+/// round, so this one is not.
 const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
 
 /// With a pause in the middle, the second half is served after a restart from a saved state as
