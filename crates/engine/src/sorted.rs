@@ -211,8 +211,13 @@ impl Sorted {
 
     /// Adds a request, sorted by `position`.
     pub fn push_at(&mut self, position: u64, item: Queued) {
-        self.items.insert((position, self.arrivals), item);
+        self.insert((position, self.arrivals), item);
         self.arrivals += 1;
+    }
+
+    /// Adds a request whose arrival number the caller counts.
+    pub fn insert(&mut self, key: Key, item: Queued) {
+        self.items.insert(key, item);
     }
 
     /// The first key at or after `position`.

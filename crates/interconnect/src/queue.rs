@@ -201,9 +201,7 @@ impl IoQueue {
     /// # Errors
     /// If a scheduler cannot be saved, or still lists requests that were served out of turn.
     pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        // Arrival numbers start anew, as those by address do: they only order waiting requests, and
-        // both must be the same for a request to be found by its address.
-        to.put(&self.last);
+        to.put(&(self.arrivals, self.last));
         for scheduler in self.schedulers.iter().flatten() {
             if !scheduler.is_empty() {
                 return Err(StateError(
@@ -222,7 +220,7 @@ impl IoQueue {
     /// # Errors
     /// If the state belongs to another queue.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.last = from.take()?;
+        (self.arrivals, self.last) = from.take()?;
         self.schedulers.iter_mut().flatten().try_for_each(|scheduler| scheduler.restore(from))
     }
 
@@ -242,7 +240,7 @@ impl IoQueue {
         self.arrivals += 1;
         let item = Queued { key, request, since };
         if let Some(by_address) = &mut self.by_address {
-            by_address.push(item);
+            by_address.insert((request.lba.0, key), item);
         }
         let with =
             if self.priority && request.flags.contains(Flags::SYNC) { PRIORITISED } else { BASE };
