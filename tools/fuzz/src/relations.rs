@@ -252,7 +252,7 @@ fn resumed(ran: &Ran<'_>) -> Applied {
     Ok(difference(uninterrupted, restored))
 }
 
-/// How `other` answers differ from `one`.
+/// The first difference of the answers `other` from `one`.
 fn difference(one: Answers, other: Answers) -> Option<String> {
     match (one, other) {
         (Ok(one), Ok(other)) if one.len() != other.len() => {
@@ -269,7 +269,7 @@ fn difference(one: Answers, other: Answers) -> Option<String> {
     }
 }
 
-/// When requests ended, and how, or the fault that ended them.
+/// The end of each request and its outcome, or the fault that ended the run.
 type Answers = Result<Vec<(SimDuration, Answered)>, String>;
 
 fn open(

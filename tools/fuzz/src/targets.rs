@@ -7,7 +7,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_simulation::registry::standard;
 use std::sync::LazyLock;
 
-/// What reads bytes from outside.
+/// A reader of bytes from outside, as fuzzing calls it.
 pub struct Target {
     pub name: &'static str,
     /// Valid inputs, from which fuzzing starts.

@@ -135,7 +135,7 @@ impl HardDisk {
 
     /// Serves a read that was queued; the buffer may hold part or all of it by now.
     pub(super) fn serve_read(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
-        // A read that arrived just now was looked up on arrival; a hit that may not overtake waits.
+        // A read that arrived just now is no hit, unless hits have to wait for their turn.
         if (item.since < ctx.now() || !self.policy.hits_overtake)
             && let Some(found) = self.full_hit(item)
         {
