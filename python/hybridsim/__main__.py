@@ -1,7 +1,7 @@
 """The ``hybridsim`` command in Python: ``python -m hybridsim``.
 
-Unlike the program, which the wheel installs as ``hybridsim``, it runs scenarios that name classes
-in Python.
+Unlike the program, which the wheel installs as ``hybridsim``, it can run scenarios that name
+classes in Python by their path: with ``--allow-code``, as that runs the code of the class.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ import os
 import signal
 import sys
 
-from . import _core
+from . import _core, plugins
 
 
-def main(*, classes: bool = False) -> int:
+def main() -> int:
     """Runs the command line with `sys.argv` and returns its exit code."""
-    # Classes are named as module:Class; search the current folder too, like `python -m`.
-    sys.path.insert(0, os.getcwd())
     # For commands that need Python in a process of its own.
     os.environ.setdefault("HYBRIDSIM_PYTHON", sys.executable)
     # The command sets its own handler; Python's would run only between byte codes.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _core.cli(["hybridsim", *sys.argv[1:]], classes)
+    words = sys.argv[1:]
+    if "--allow-code" in words:
+        words.remove("--allow-code")
+        plugins.allow_code()
+        # Classes are named as module:Class; search the current folder too, like `python -m`.
+        sys.path.insert(0, os.getcwd())
+    return _core.cli(["hybridsim", *words])
 
 
 if __name__ == "__main__":
-    sys.exit(main(classes=True))
+    sys.exit(main())

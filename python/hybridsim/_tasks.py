@@ -22,10 +22,10 @@ import threading
 import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from . import _core
+from . import _core, plugins
 from .errors import Error
 
 _POLL_S = 0.2
@@ -63,6 +63,8 @@ class Place:
     """Name of a file in the store: where it is seen, outcomes are written at once."""
     memory: int | None = None
     """Bytes for all tasks of a worker; what the computer has available by default."""
+    allow_code: bool = field(default_factory=plugins.allows_code)
+    """Whether tasks may name classes by import path: as where the study was started."""
 
 
 class Future(Protocol):
@@ -171,7 +173,7 @@ def simulate(task: Task, place: Place, data: bytes | None = None) -> str:
     with _memory(place.memory).share(task.memory) as limit:
         if limit is None:
             return json.dumps({"refused": _memory(place.memory).refusal(task.memory)})
-        outcome = _child().run(task, trace, place.cache, limit)
+        outcome = _child().run(task, trace, place, limit)
     if store is not None:
         _core.save_outcome(store, task.key, outcome)
     return outcome
@@ -292,10 +294,11 @@ class _Child:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._end: weakref.finalize[Any, Any] | None = None
 
-    def run(self, task: Task, trace: str | None, cache: bool, limit: int) -> str:
+    def run(self, task: Task, trace: str | None, place: Place, limit: int) -> str:
         """The outcome of a task that may use `limit` bytes of memory."""
         process = self._running()
-        request = json.dumps({"task": task.text, "trace": trace, "cache": cache})
+        options = {"cache": place.cache, "allow_code": place.allow_code}
+        request = json.dumps({"task": task.text, "trace": trace, **options})
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(request.encode() + b"\n")

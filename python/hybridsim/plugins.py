@@ -6,7 +6,8 @@ A policy derives from `Ftl`, `VictimPolicy` (garbage collection), `Replacement`,
 - as a value: ``ComponentSpec("ssd", ftl=MyFtl)`` or ``overrides={"component.ssd.ftl": MyFtl}``;
 - by name, after ``@hybridsim.ftl("my-ftl")``: ``ftl = "my-ftl"``;
 - by its import path: ``ftl = { kind = "python", class = "module:MyFtl" }``, which also works on the
-  command line; ``"folder/file.py:MyFtl"`` names a file.
+  command line; ``"folder/file.py:MyFtl"`` names a file, relative to that of the scenario. Loading
+  it runs code, which `allow_code` or ``python -m hybridsim --allow-code`` permits.
 
 Keyword-only arguments of ``__init__`` whose default is a boolean, number or string are parameters
 of the policy: ``ftl = { kind = "my-ftl", threshold = 4 }``. By import path they are
@@ -22,6 +23,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import os
 import pathlib
 import re
 import sys
@@ -43,6 +45,7 @@ __all__ = [
     "Replacement",
     "Scheduler",
     "VictimPolicy",
+    "allow_code",
     "ftl",
     "name_of",
     "register",
@@ -340,6 +343,24 @@ def name_of(cls: type) -> str:
     name = next(name for name in names if name not in taken)
     register(cls, name)
     return name
+
+
+_ALLOW_CODE = "HYBRIDSIM_ALLOW_CODE"
+"""Set to 1 with permission; the environment is that of processes started from here as well."""
+
+
+def allow_code(allowed: bool = True) -> None:
+    """Lets scenarios load classes by import path, here and in processes that are started later.
+
+    Such a scenario runs code: allow only those that you trust. Classes that are passed or
+    registered need no permission.
+    """
+    os.environ[_ALLOW_CODE] = "1" if allowed else "0"
+
+
+def allows_code() -> bool:
+    """Whether `allow_code` was called, here or in the process that started this one."""
+    return os.environ.get(_ALLOW_CODE) == "1"
 
 
 def _default_name(cls: type) -> str:

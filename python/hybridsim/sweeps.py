@@ -331,8 +331,8 @@ def _complete(
             if executor is not None and study.uses_registered:
                 raise ArgumentError(
                     "other processes do not know a class that is registered in this one: put it "
-                    'into a module and name it as {"kind": "python", "class": "module:Class"}, or '
-                    "leave out executor"
+                    'into a module, name it as {"kind": "python", "class": "module:Class"} and '
+                    "call hybridsim.allow_code(), or leave out executor"
                 )
             problem = None if executor is None else study.remote_problem()
             if problem is not None:

@@ -1,7 +1,8 @@
 """The tools of the command: miss-ratio curves, write amplification, calibration, reproduction.
 
 Each runs the command of that name in a process of its own, so Ctrl-C ends it and its memory is
-returned. Policies written in Python are named by import path there (``"module:Class"``).
+returned. Policies written in Python are named by import path there (``"module:Class"``), after
+`hybridsim.allow_code`.
 """
 
 from __future__ import annotations

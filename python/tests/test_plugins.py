@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import concurrent.futures
+import pathlib
 import re
 import shutil
 import subprocess
@@ -25,11 +27,12 @@ def test_lru_in_python_is_the_built_in_lru(hybrid):
     assert other.fingerprint != built_in.fingerprint, "the policy makes no difference here"
 
 
-def test_a_translation_layer_in_python(ssd):
+def test_a_translation_layer_in_python(ssd, monkeypatch):
     by_class = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl}, verify=True)
     by_name = hybridsim.run(
         ssd, overrides={"component.ssd.ftl": "page-ftl"}, plugins=[policies.PageFtl], verify=True
     )
+    monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "1")
     path = Policy("python", **{"class": "policies:PageFtl"})
     by_path = hybridsim.run(ssd, overrides={"component.ssd.ftl": path}, verify=True)
     file = Policy("python", **{"class": f"{policies.__file__}:PageFtl"})
@@ -48,8 +51,11 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     program = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2, "a scenario alone does not make the program run code"
-    assert "`python -m hybridsim` runs classes" in done.stderr
-    command = [sys.executable, "-m", "hybridsim", *program[1:]]
+    assert "`python -m hybridsim --allow-code`" in done.stderr
+    plain = [sys.executable, "-m", "hybridsim", *program[1:]]
+    done = subprocess.run(plain, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, "nor does it make the package run code"
+    command = [*plain, "--allow-code"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     ours = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl})
     assert ours.fingerprint in done.stdout
@@ -60,6 +66,33 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     assert done.returncode == 1
     assert "a mistake in write" in done.stderr
     assert re.search(r"own\.py\", line \d+", done.stderr)
+
+
+def test_a_scenario_runs_no_code_without_permission(ssd, tmp_path, monkeypatch):
+    monkeypatch.delenv("HYBRIDSIM_ALLOW_CODE", raising=False)
+    ssd["component"]["ssd"]["ftl"] = {"kind": "python", "class": "code/own.py:PageFtl"}
+    file = tmp_path / "scenario.toml"
+    file.write_text(_toml.document(ssd))
+    (tmp_path / "code").mkdir()
+    ran = tmp_path / "ran"
+    text = pathlib.Path(policies.__file__).read_text()
+    touch = f"import pathlib\npathlib.Path({str(ran)!r}).touch()\n"
+    (tmp_path / "code" / "own.py").write_text(text + touch)
+    vary = {"host.queue_depth": [1]}
+    for entry in (hybridsim.check, hybridsim.run, hybridsim.Session):
+        with pytest.raises(hybridsim.ScenarioError, match=r"hybridsim.allow_code\(\)"):
+            entry(file)
+    assert "allow_code" in hybridsim.sweep(file, vary).points[0].error
+    assert not ran.exists()
+    hybridsim.allow_code()
+    # The file is found from the folder of the scenario.
+    assert hybridsim.run(file).complete
+    assert ran.exists()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert not hybridsim.sweep(file, vary, executor=pool).points[0].error
+    hybridsim.allow_code(False)
+    with pytest.raises(hybridsim.ScenarioError):
+        hybridsim.check(file)
 
 
 RAISING = """
@@ -89,7 +122,7 @@ def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, command):
     head = "time_ns,op,volume,lba,sectors,flags,response_ns"
     (tmp_path / "trace.csv").write_text(f"{head}\n0,read,0,0,8,0,\n9,write,0,8,8,0,\n")
     arguments = [word.format(policy=_toml.inline(policy)) for word in command]
-    command = [sys.executable, "-m", "hybridsim", *arguments]
+    command = [sys.executable, "-m", "hybridsim", "--allow-code", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout
     assert "error: " in done.stderr
@@ -162,7 +195,8 @@ def test_an_exception_in_a_layer_ends_the_run(ssd, method):
     assert caught.value.result.requests < 1000
 
 
-def test_parameters_are_checked_like_any_other(ssd):
+def test_parameters_are_checked_like_any_other(ssd, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "1")
     hybridsim.register(policies.RaisingFtl)
     with pytest.raises(hybridsim.ScenarioError, match="did you mean `after`"):
         hybridsim.check(ssd, overrides={"component.ssd.ftl": Policy("raising-ftl", aftr=1)})
@@ -191,7 +225,8 @@ def test_a_layer_refuses_a_device(ssd):
         ("PageFtl", "module:Class"),
     ],
 )
-def test_classes_that_cannot_be_found(ssd, path, says):
+def test_classes_that_cannot_be_found(ssd, path, says, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "1")
     with pytest.raises(hybridsim.ScenarioError, match=says):
         hybridsim.check(ssd, overrides={"component.ssd.ftl": {"kind": "python", "class": path}})
 

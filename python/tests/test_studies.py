@@ -120,7 +120,8 @@ def test_several_traces_are_known_by_their_contents(ssd, tmp_path, root):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_point_that_kills_its_process_fails_alone(ssd, tmp_path):
+def test_a_point_that_kills_its_process_fails_alone(ssd, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "1")
     (tmp_path / "crashing.py").write_text(CRASHING)
     crash = {"kind": "python", "class": f"{tmp_path / 'crashing.py'}:Crash"}
     gc = [{"kind": "greedy"}, crash, {"kind": "fifo"}]

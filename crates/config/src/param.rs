@@ -378,6 +378,25 @@ impl Settings {
         self.slots.iter().map(|(name, slot)| (*name, &slot.value, slot.given))
     }
 
+    /// Calls `change` with the text of every parameter `name`, here and in all entries and tables
+    /// that parameters hold.
+    pub fn change_texts(&mut self, name: &str, change: &mut dyn FnMut(&mut String)) {
+        for (key, slot) in &mut self.slots {
+            match &mut slot.value {
+                Value::Text(text) if *key == name => change(text),
+                Value::Entry(choice) => choice.settings.change_texts(name, change),
+                Value::Entries(choices) => {
+                    choices.iter_mut().for_each(|it| it.settings.change_texts(name, change));
+                }
+                Value::Table(table) => table.change_texts(name, change),
+                Value::Tables(tables) => {
+                    tables.iter_mut().for_each(|table| table.change_texts(name, change));
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Records that the user wrote the parameter `name` and that its value is not the default.
     pub fn mark_given(&mut self, name: &str) {
         if let Some(slot) = self.slots.get_mut(name) {

@@ -39,7 +39,10 @@ fn classes_in_python_are_not_run_by_the_program() {
         [["run", &example, "--set", &set].as_slice(), &["trace", "mrc", &trace, "--policy", class]]
     {
         let message = fails(2, words);
-        assert!(message.contains("`python -m hybridsim` runs classes in Python"), "{message}");
+        assert!(
+            message.contains("run the scenario with `python -m hybridsim --allow-code`"),
+            "{message}"
+        );
     }
 }
 
@@ -48,7 +51,7 @@ fn only_policies_are_written_in_python() {
     let example = root().join("examples/ssd.toml").display().to_string();
     let set = "component.ssd.timing={ kind = \"python\", class = \"own:Clock\" }";
     let message = fails(2, &["check", &example, "--set", set]);
-    assert!(!message.contains("runs classes") && message.contains("there are: "), "{message}");
+    assert!(!message.contains("--allow-code") && message.contains("there are: "), "{message}");
 }
 
 #[test]

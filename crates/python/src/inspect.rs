@@ -41,7 +41,7 @@ pub fn check(
 /// Everything that can be used, by kind, as JSON.
 #[pyfunction]
 pub fn listing() -> String {
-    let registry = plugin::registry();
+    let registry = plugin::complete_registry();
     let mut kinds = Map::new();
     for category in registry.categories() {
         kinds.insert(category.to_owned(), registry.descriptions(category).map(entry).collect());
@@ -75,14 +75,14 @@ fn entry(description: Description) -> Value {
 /// Help for a key, a part, a policy or a kind of thing.
 #[pyfunction]
 pub fn explain(py: Python<'_>, key: &str) -> PyResult<String> {
-    explanation::explain(&plugin::registry(), key)
+    explanation::explain(&plugin::complete_registry(), key)
         .map_err(|message| failure::raise(py, "Error", message))
 }
 
 /// The scenario format as JSON Schema.
 #[pyfunction]
 pub fn schema() -> String {
-    scenario_schema::schema(&plugin::registry()).to_string()
+    scenario_schema::schema(&plugin::complete_registry()).to_string()
 }
 
 /// A quantity such as `"25us"` in its base unit: ns, bytes, or bytes per second.

@@ -9,7 +9,6 @@ use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::json::pretty;
 use hybridsim_simulation::exports::{self, RequestLog};
-use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self as simulator, Options, RunError, RunOutput, RunProgress};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use pyo3::prelude::*;
@@ -245,12 +244,11 @@ pub fn report_html(
     })
 }
 
-/// Runs the command line (program name first) and returns its exit code. Scenarios may name Python
-/// `classes` if the caller says so.
+/// Runs the command line (program name first) and returns its exit code.
 #[pyfunction]
-pub fn cli(py: Python<'_>, args: Vec<OsString>, classes: bool) -> PyResult<u8> {
+pub fn cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     failure::guarded(|| {
-        let mut registry = if classes { plugin::registry() } else { standard() };
+        let mut registry = plugin::registry();
         registry.take_plugin_errors_from(failure::take_message);
         let (code, raised) = failure::gather(|| py.detach(|| hybridsim::cli(&registry, args)));
         if let Some(error) = raised {

@@ -16,8 +16,8 @@ pub const IN_PYTHON: [(&str, &str); 6] = [
 /// All entries that ship with the program.
 pub fn standard() -> Registry {
     let mut registry = Registry::default();
-    let help =
-        "`python -m hybridsim` runs classes in Python; give it only scenarios that you trust";
+    let help = "a class named by its path is code: if you trust it, run the scenario with \
+                `python -m hybridsim --allow-code`, or call `hybridsim.allow_code()` in Python";
     IN_PYTHON.iter().for_each(|(category, _)| registry.add_absent(category, "python", help));
     registry.add_all(hybridsim_disk::ENTRIES);
     registry.add_all(hybridsim_disk::seek::ENTRIES);

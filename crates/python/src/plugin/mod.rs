@@ -56,10 +56,24 @@ const fn by_path(summary: &'static str) -> Description {
     Description { name: "python", summary, origin: "your own", params: &[CLASS, OPTIONS] }
 }
 
-/// Everything that ships with the program, and everything registered from Python.
+/// Set to 1 where scenarios may name classes by their path, which runs their code. A variable of
+/// the environment, so that processes started from here may do the same.
+const ALLOW_CODE: &str = "HYBRIDSIM_ALLOW_CODE";
+
+/// What scenarios can name: everything that ships with the program, everything registered from
+/// Python, and classes by their path if the user allows it.
 pub fn registry() -> Registry {
+    registry_with(std::env::var_os(ALLOW_CODE).is_some_and(|allowed| allowed == "1"))
+}
+
+/// What scenarios could name with permission to run code, for descriptions.
+pub fn complete_registry() -> Registry {
+    registry_with(true)
+}
+
+fn registry_with(paths: bool) -> Registry {
     let mut registry = standard();
-    for (category, summary) in IN_PYTHON {
+    for (category, summary) in IN_PYTHON.into_iter().filter(|_| paths) {
         add(&mut registry, category, by_path(summary));
     }
     for class in registered().iter() {

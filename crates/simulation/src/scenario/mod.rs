@@ -149,6 +149,23 @@ impl Input {
 }
 
 impl Scenario {
+    /// Resolves the files of Python classes (`"file.py:Class"`) from the scenario's folder, like
+    /// every path in it.
+    fn resolve_classes(&mut self) {
+        let resolve = &mut |class: &mut String| {
+            if let Some((file, name)) = class.rsplit_once(':')
+                && file.ends_with(".py")
+            {
+                let file = self.base.join(file);
+                let file = std::path::absolute(&file).unwrap_or(file);
+                *class = format!("{}:{name}", file.display());
+            }
+        };
+        self.host.change_texts("class", resolve);
+        let components = self.components.iter_mut();
+        components.for_each(|component| component.settings.change_texts("class", resolve));
+    }
+
     /// The value of `key` of `[host]` in one word; empty if it has none.
     pub(crate) fn host_word(&self, key: &str) -> String {
         self.host.value(key).map(Value::word).unwrap_or_default()
@@ -184,6 +201,7 @@ impl Scenario {
         let scenario = check_root(&mut checker, &root, input.base, &mut sources);
         match scenario {
             Some(mut scenario) if checker.problems.is_empty() => {
+                scenario.resolve_classes();
                 (scenario.sources, scenario.notes) = (sources, notes);
                 Ok(scenario)
             }
