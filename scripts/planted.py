@@ -3,28 +3,42 @@
     planted.py [WORD...]      only bugs whose names contain one of the words
 
 Every bug of `tools/fuzz/planted.toml` is a mutation of one file. It is applied to a copy of the
-last commit, the fuzzer is built with it, and systems are drawn until one fails. Fails if a bug is
-not found within the budget or by another check than expected, or if a system fails without any.
+last commit in `target/planted`, the fuzzer is built with it, and systems are drawn until one fails.
+Fails if a bug is not found within the budget or by another check than expected, or if a system
+fails without any. The copy and its builds stay: later runs build what has changed.
 """
 
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = ROOT / "tools/fuzz/planted.toml"
+FOLDER = ROOT / "target/planted"
 # Systems drawn until a bug counts as not found.
 BUDGET = 2000
 
 
-def build(copy, target):
+def last_commit():
+    """The copy of the last commit; files that did not change keep their times."""
+    copy = FOLDER / "copy"
+    if not copy.exists():
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
+    for command in (["fetch", "--quiet", str(ROOT), "HEAD"],
+                    ["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]):
+        subprocess.run(["git", *command], cwd=copy, check=True)
+    return copy
+
+
+def build(copy):
     command = ["cargo", "build", "--quiet", "--locked", "--package", "hybridsim-fuzz",
                "--example", "search"]
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": "-Awarnings"}
+    target = FOLDER / "build"
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0",
+                   "RUSTFLAGS": "-Awarnings"}
     subprocess.run(command, cwd=copy, env=environment, check=True)
     return target / "debug/examples/search"
 
@@ -52,26 +66,23 @@ def main():
     bugs = tomllib.loads(BUGS.read_text())["bug"]
     bugs = [bug for bug in bugs if not words or any(word in bug["name"] for word in words)]
     missed = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy"
-        target = Path(os.environ.get("CARGO_TARGET_DIR", Path(folder) / "target"))
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
-        for bug in bugs:
-            path, text = plant(copy, bug)
-            began = time.monotonic()
-            program = build(copy, target)
-            built = time.monotonic()
-            found = search(program, BUDGET)
-            took = f"{time.monotonic() - built:.0f} s, built in {built - began:.0f} s"
-            as_expected = found is not None and bug["found_by"] in found
-            verdict = "found by" if as_expected else f"NOT FOUND by `{bug['found_by']}`:"
-            print(f"{bug['name']}\n    {verdict} system {found} ({took})", flush=True)
-            if not as_expected:
-                missed.append(bug["name"])
-            path.write_text(text)
-        found = search(build(copy, target), 200)
-        if found is not None:
-            sys.exit(f"without a planted bug, system {found}")
+    copy = last_commit()
+    for bug in bugs:
+        path, text = plant(copy, bug)
+        began = time.monotonic()
+        program = build(copy)
+        built = time.monotonic()
+        found = search(program, BUDGET)
+        took = f"{time.monotonic() - built:.0f} s, built in {built - began:.0f} s"
+        as_expected = found is not None and bug["found_by"] in found
+        verdict = "found by" if as_expected else f"NOT FOUND by `{bug['found_by']}`:"
+        print(f"{bug['name']}\n    {verdict} system {found} ({took})", flush=True)
+        if not as_expected:
+            missed.append(bug["name"])
+        path.write_text(text)
+    found = search(build(copy), 200)
+    if found is not None:
+        sys.exit(f"without a planted bug, system {found}")
     if missed:
         sys.exit(f"not found within {BUDGET} systems: {', '.join(missed)}")
     print(f"{len(bugs)} bugs found, none without them")

@@ -151,7 +151,10 @@ fn same_kind(old: &Table, new: &Table) -> bool {
 pub fn parse(source: &SourceText, file: usize) -> Result<Table, Vec<Diagnostic>> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     if errors.is_empty() {
-        return Ok(convert_table(table.into_inner(), file));
+        let table = convert_table(table.into_inner(), file);
+        let mut problems = Vec::new();
+        find_control_characters(&table, &mut problems);
+        return if problems.is_empty() { Ok(table) } else { Err(problems) };
     }
     let diagnostics = errors.into_iter().map(|error| Diagnostic {
         span: error.span().map(|range| Span { file, range }),
@@ -160,6 +163,36 @@ pub fn parse(source: &SourceText, file: usize) -> Result<Table, Vec<Diagnostic>>
         help: None,
     });
     Err(diagnostics.collect())
+}
+
+/// Reports keys and strings with characters that terminals would execute where they are printed.
+fn find_control_characters(table: &Table, problems: &mut Vec<Diagnostic>) {
+    let mut check = |text: &str, span: &Span| {
+        let is_control = |letter: &char| letter.is_control() && !matches!(letter, '\n' | '\t');
+        if let Some(letter) = text.chars().find(is_control) {
+            problems.push(Diagnostic {
+                span: Some(span.clone()),
+                key: String::new(),
+                message: format!("the control character U+{:04X} is not allowed", letter as u32),
+                help: None,
+            });
+        }
+    };
+    let mut inner: Vec<&Item> = Vec::new();
+    for (key, span, item) in table.iter() {
+        check(key, span);
+        inner.push(item);
+    }
+    let mut tables = Vec::new();
+    while let Some(item) = inner.pop() {
+        match &item.value {
+            Datum::Text(text) => check(text, &item.span),
+            Datum::List(list) => inner.extend(list),
+            Datum::Table(table) => tables.push(table),
+            _ => {}
+        }
+    }
+    tables.into_iter().for_each(|table| find_control_characters(table, problems));
 }
 
 fn convert_table(table: DeTable<'_>, file: usize) -> Table {

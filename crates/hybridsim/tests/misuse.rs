@@ -453,3 +453,55 @@ fn an_ssd_needs_times_where_there_is_a_clock() {
         assert!(done.status.success(), "{command}: {}", text(&done.stderr));
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn names_with_escape_sequences_reach_no_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for text in
+        ["title = \"\\u001b[2Ja\"", "[component.\"a\\u009bb\"]", "[run]\nstate = \"\\u0007\""]
+    {
+        let file = at("control.toml");
+        fs::write(&file, format!("{text}\n")).expect("written");
+        let message = fails(2, &["check", &file]);
+        assert!(message.contains("the control character U+"), "{message}");
+    }
+    let system = "[workload]\ngenerator = { kind = \"uniform\", requests = 200 }\n\
+                  [component.device]\nkind = \"constant-device\"\ncapacity = \"1GiB\"\n";
+    let file = at("\u{1b}[2J\u{9b}m.toml");
+    fs::write(&file, system).expect("written");
+    let trace = at("\u{1b}]0;\u{7}.csv");
+    fs::write(&trace, "time_ns,op,volume,lba,sectors,flags,response_ns\n0,read,0,0,8,0,\n")
+        .expect("written");
+    let damaged = at("\u{1b}]0;.csv");
+    fs::write(&damaged, "time_ns,op,volume,lba,sectors,flags,response_ns\n0,\u{1b},0,0,8,0,\n")
+        .expect("written");
+    let missing = at("\u{1b}");
+    let out = at("\u{9b}out");
+    let words: [&[&str]; 15] = [
+        &["check", &file],
+        &["run", &file],
+        &["run", &file, "--json"],
+        &["run", &file, "--trace", &trace, "--out", &out],
+        &["compare", &file, &file],
+        &["sweep", &file, "--vary", "host.queue_depth=1,2"],
+        &["draw", &file],
+        &["surrogate", &file, "--sizes", "4KiB,8KiB", "--read-shares", "0,1", "--depths", "1,2"],
+        &["trace", "info", &trace],
+        &["trace", "info", &damaged],
+        &["run", &missing],
+        &["run", &file, "--set", "\u{1b}=1"],
+        &["explain", "\u{9b}"],
+        &["\u{1b}"],
+        &["cite", &out],
+    ];
+    for words in words {
+        let output = program(words).output().expect("it starts");
+        for bytes in [output.stdout, output.stderr] {
+            let shown = text(&bytes);
+            let control = shown.find(|it: char| it.is_control() && !matches!(it, '\n' | '\t'));
+            assert_eq!(control.map(|at| &shown[at..]), None, "{words:?}");
+        }
+    }
+}

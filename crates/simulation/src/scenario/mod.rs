@@ -294,7 +294,11 @@ fn check_root(
         Some(item) => text(checker, item, "title").unwrap_or_default(),
         None => Path::new(&sources[0].name)
             .file_stem()
-            .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
+            // As in strings of a scenario: no control characters.
+            .map_or_else(
+                || "scenario".to_owned(),
+                |stem| stem.to_string_lossy().replace(char::is_control, "\u{fffd}"),
+            ),
     };
     let run_keys = section(checker, root, "run", &[RunSettings::PARAMS]);
     faults::check(checker, &run_keys);
