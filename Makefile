@@ -20,13 +20,13 @@ test: lint test-rust test-python site ## run all tests
 
 test-rust:
 	scripts/ensure-chromium.sh
-	$(CARGO) test --locked --workspace --exclude hybridsim-python --no-fail-fast
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 test-python: develop
 	$(VENV)/bin/python -m pytest -q
 
 develop: $(VENV)/.ready ## the Python package in .venv
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --locked --quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --locked --quiet --features as-in-tests
 
 lint:
 	$(CARGO) fmt --all --check
