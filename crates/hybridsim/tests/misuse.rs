@@ -83,6 +83,28 @@ fn a_run_beyond_584_years_is_one_error() {
 }
 
 #[test]
+fn a_workload_that_goes_on_beyond_584_years_is_not_cut_short() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let slow = "{ kind = \"exponential\", mean = 1e12 }";
+    let gaps = format!("{{ kind = \"uniform\", requests = 70, interarrival_ms = {slow} }}");
+    let processes = format!(
+        "{{ kind = \"processes\", requests = 70, processes = [{{ count = 1, critical = 0, \
+         sequential = 0.2, local = 0.3, general_ms = {slow} }}] }}"
+    );
+    for generator in [gaps, processes] {
+        let set = format!("workload.generator={generator}");
+        let message = fails(3, &["run", &toy, "--set", &set, "--set", "host.mode=\"open\""]);
+        assert!(message.contains("584 years"), "{message}");
+        assert!(message.contains("end the workload by `requests` or `duration`"), "{message}");
+    }
+    let ends = "{ kind = \"uniform\", duration = \"3000d\", interarrival_ms = 1e12 }";
+    let set = format!("workload.generator={ends}");
+    let ran = document(&["run", &toy, "--json", "--set", &set, "--set", "host.mode=\"open\""]);
+    assert_eq!(ran["requests"], 1, "the next would be later");
+}
+
+#[test]
 fn an_invalid_scenario_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bad = TOY.replace("latency = ", "latency = \"1us\"\nqueue_depht = 3 # ");

@@ -193,6 +193,15 @@ impl<G: Generator> GeneratedWorkload<G> {
     }
 }
 
+/// The message where no instant is left for a request.
+pub(super) fn too_late(request: u64) -> String {
+    format!(
+        "request {request} of the generator would arrive after 584 years of simulated time (2^64 \
+         ns), the longest there can be: shorten the times between requests, or end the workload \
+         by `requests` or `duration`"
+    )
+}
+
 impl<G: Generator> Source for GeneratedWorkload<G> {
     fn has_times(&self) -> bool {
         self.generator.sets_times() || !matches!(self.gaps, Interarrival::None)
@@ -225,9 +234,13 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
         }
         let mut request = self.generator.draw();
         self.advance();
-        if self.at > self.limits.until || self.at == SimTime::NEVER {
+        if self.at > self.limits.until {
             self.limits.requests = self.requests;
             return Ok(None);
+        }
+        // A shorter workload than asked for would look like a complete one.
+        if self.at == SimTime::NEVER {
+            return Err(too_late(self.requests + 1));
         }
         if request.op != Op::Flush && self.limits.sectors != u64::MAX {
             let sectors = u64::from(request.sectors).min(self.sectors_left);

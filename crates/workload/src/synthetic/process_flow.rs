@@ -5,7 +5,7 @@
 //! wait for a request that may be complete by then, it takes a checkpoint, and repeats the steps
 //! from there when a completion comes first.
 
-use super::arrivals::{REDRAWS_MAX, draw_ms};
+use super::arrivals::{REDRAWS_MAX, draw_ms, too_late};
 use super::drand48::Drand48;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Flags, Lba, Op, Request, SimDuration, SimTime, Source, Stream};
@@ -523,9 +523,12 @@ impl Source for ProcessFlow {
             return Ok(None);
         }
         while let Some((processor, running, step)) = self.state.earliest() {
-            if running.until > self.rules.until || running.until == SimTime::NEVER {
+            if running.until > self.rules.until {
                 self.state.ended = true;
                 return Ok(None);
+            }
+            if running.until == SimTime::NEVER {
+                return Err(too_late(self.issued + 1));
             }
             let ProcessStep::WaitFor(number) = step else {
                 self.unconfirmed = Some(processor);
