@@ -6,8 +6,8 @@ use hybridsim_config::registry::Registry;
 use std::fs;
 use std::path::Path;
 
-/// Memory of a run besides the tables of its devices: readers, queues, statistics.
-const BASE_BYTES: u64 = 8 << 20;
+/// Memory of a run besides the tables of its devices: program, readers, queues, statistics.
+const BASE_BYTES: u64 = 16 << 20;
 
 /// Memory for a run of `scenario` in bytes: the tables of its flash devices and the directories of
 /// its caches when full. The versions that `verify` keeps of written sectors are not in it.

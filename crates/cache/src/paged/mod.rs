@@ -9,5 +9,6 @@ pub mod locks;
 pub mod split;
 pub mod trimmed;
 
-/// Memory for directory, order and locks of a page in a cache, about.
-pub const CACHED_PAGE_BYTES: u64 = 96;
+/// Memory for directory, order and locks of a page in a cache, about, with what tables that double
+/// hold while they grow.
+pub const CACHED_PAGE_BYTES: u64 = 136;

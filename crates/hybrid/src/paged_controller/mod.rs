@@ -37,11 +37,15 @@ use hybridsim_engine::{
 use slab::Slab;
 use std::collections::VecDeque;
 
+/// Memory beyond [`CACHED_PAGE_BYTES`] for a page in a cache of flash: its mapping to the flash, and
+/// the pages that policies remember after they were evicted.
+const FLASH_PAGE_BYTES: u64 = 96;
+
 /// Memory for the directory of a cache in the whole of the device `flash`, where `capacity` gives
 /// the bytes of devices by their names.
 pub fn directory_bytes(settings: &Settings, capacity: &dyn Fn(&str) -> u64) -> u64 {
     let pages = capacity(settings.text("flash")) / settings.bytes("page_size").max(1);
-    pages.saturating_mul(CACHED_PAGE_BYTES)
+    pages.saturating_mul(CACHED_PAGE_BYTES + FLASH_PAGE_BYTES)
 }
 
 /// Who issued a pending request, and what for.
