@@ -22,24 +22,39 @@ impl std::error::Error for StateError {}
 
 /// Serialises values.
 #[derive(Debug, Default)]
-pub struct Saver(Vec<u8>);
+pub struct Saver {
+    bytes: Vec<u8>,
+    /// Whether values are left out: the save is a trial.
+    trial: bool,
+}
 
 impl Saver {
+    /// A saver that keeps nothing, to find out whether there is anything that cannot be saved:
+    /// tables of large devices take seconds and as much memory again.
+    pub const fn trial() -> Self {
+        Self { bytes: Vec::new(), trial: true }
+    }
+
     /// Appends `value`; a tuple of references appends several.
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T) {
-        let bytes = std::mem::take(&mut self.0);
-        self.0 = postcard::to_extend(value, bytes).expect("values of known length have bytes");
+        if self.trial {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        self.bytes = postcard::to_extend(value, bytes).expect("values of known length have bytes");
     }
 
     /// Appends the bytes of a large table as they are.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         self.put(&bytes.len());
-        self.0.extend_from_slice(bytes);
+        if !self.trial {
+            self.bytes.extend_from_slice(bytes);
+        }
     }
 
     /// The bytes written so far.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+        self.bytes
     }
 }
 

@@ -205,7 +205,8 @@ impl<'a> Assembled<'a> {
             .with_tenants(tenant_infos(scenario));
         if save_state {
             // Fail before the run, not hours later.
-            machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
+            let tried = machine.try_save();
+            tried.map_err(|error| state_problem("the state cannot be saved", &error))?;
             machine.finish_requests_at_end();
         }
         restore(&mut machine, scenario, &resolved)?;

@@ -2,7 +2,7 @@
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::Request;
+use hybridsim_engine::{Fault, Request};
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::column::Numbers;
 use hybridsim_simulation::run::{self, RunOutput, RunProgress};
@@ -22,6 +22,11 @@ impl<'a> Bench<'a> {
     /// Runs scenarios with the entries of `registry` while `go_on` returns `true`.
     pub const fn new(registry: &'a Registry, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { registry, go_on }
+    }
+
+    /// Fails once the checks are to end.
+    pub(crate) fn check_interrupt(&self) -> Result<(), String> {
+        if (self.go_on)() { Ok(()) } else { Err(Fault::Interrupted.to_string()) }
     }
 
     fn input(text: &str) -> Input {
@@ -79,6 +84,7 @@ impl<'a> Bench<'a> {
         let session = Session::open(&scenario, self.registry, session::Options::default());
         let mut session = session.map_err(|error| error.to_string())?;
         for request in requests {
+            self.check_interrupt()?;
             session.submit(request, session.now()).map_err(|error| error.to_string())?;
             session.next_completion().map_err(|fault| fault.to_string())?;
         }

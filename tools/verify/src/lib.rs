@@ -65,7 +65,7 @@ pub struct Outcome {
 impl Check {
     /// Runs the check.
     pub fn outcome(&self, bench: &Bench<'_>) -> Outcome {
-        self.judge((self.run)(bench))
+        self.judge(bench.check_interrupt().and_then(|()| (self.run)(bench)))
     }
 
     fn judge(&self, figures: Figures) -> Outcome {

@@ -15,10 +15,21 @@ impl Machine {
     /// # Errors
     /// If requests are in flight, or a component cannot save itself.
     pub fn save(&mut self) -> Result<Vec<u8>, StateError> {
+        self.save_into(Saver::default())
+    }
+
+    /// Checks that there is nothing that cannot be saved, without the work of saving it.
+    ///
+    /// # Errors
+    /// As [`Machine::save`].
+    pub fn try_save(&mut self) -> Result<(), StateError> {
+        self.save_into(Saver::trial()).map(drop)
+    }
+
+    fn save_into(&mut self, mut saver: Saver) -> Result<Vec<u8>, StateError> {
         if self.in_flight() > 0 {
             return Err(StateError(format!("{} requests are in flight", self.in_flight())));
         }
-        let mut saver = Saver::default();
         let wakes: Vec<(SimTime, u16, u64)> = self
             .core
             .timers
