@@ -3,6 +3,7 @@
 use super::output::{Failure, note};
 use clap::Args;
 use hybridsim_data::{EXAMPLES, WORKLOADS};
+use hybridsim_simulation::state;
 use include_dir::{Dir, File};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,5 +64,5 @@ fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::write(path, contents)
+    state::write(path, contents)
 }

@@ -1,6 +1,6 @@
 //! The command that converts parameter files of other simulators.
 
-use super::output::{Exit, Failure, note, print, unwritable};
+use super::output::{Exit, Failure, note, print, write_path};
 use clap::Subcommand;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{
@@ -118,7 +118,7 @@ fn write(imported: Result<Imported, ImportError>, output: &Output) -> Result<(),
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
-    fs::write(out, &imported.text).map_err(|error| unwritable(out, error))?;
+    write_path(out, &imported.text)?;
     let what = if imported.is_preset { "preset" } else { "scenario" };
     let count = imported.warnings.len();
     let end = if count == 1 { "" } else { "s" };

@@ -4,8 +4,7 @@ use super::output::{Failure, note};
 use clap::{Args, ValueEnum};
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::scenario::schema;
-use std::fs;
-use std::io::Write;
+use hybridsim_simulation::state;
 use std::path::{Path, PathBuf};
 
 const WORKLOAD: &str = include_str!("workload.toml");
@@ -74,18 +73,10 @@ pub fn new(registry: &Registry, args: &NewArgs) -> Result<(), Failure> {
 }
 
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
-    let mut options = fs::File::options();
-    options.write(true);
-    let file = if force {
-        options.create(true).truncate(true).open(path)
-    } else {
-        options.create_new(true).open(path)
-    };
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-        let remedy = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => "; add --force to replace it",
-            _ => "",
-        };
-        Failure::usage(format!("cannot write {}: {error}{remedy}", path.display()))
-    })
+    let shown = path.display();
+    if path.is_file() && !force {
+        return Err(Failure::usage(format!("{shown} exists; add --force to replace it")));
+    }
+    state::write(path, text.as_bytes())
+        .map_err(|error| Failure::usage(format!("cannot write {shown}: {error}")))
 }
