@@ -4,7 +4,10 @@
 #[path = "common/command.rs"]
 mod command;
 
-use command::{TOY, call, program, scenario, text};
+use command::{TOY, call, document, program, root, scenario, text};
+use hybridsim_simulation::memory;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::scenario::Scenario;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -28,6 +31,95 @@ fn a_terminated_run_prints_the_results_so_far() {
         let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
         assert!(json["requests"].as_u64() > Some(0), "{signal}");
         assert_eq!(json["complete"], false, "{signal}");
+    }
+}
+
+/// Work that takes long in different places, each with the signal and the exit code after it;
+/// `None` where the signal itself ends a command that has nothing to keep.
+#[cfg(unix)]
+fn long_work(folder: &tempfile::TempDir) -> Vec<(Vec<String>, &'static str, Option<i32>)> {
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let endless = TOY.replace("requests = 500", "requests = 1_000_000_000_000");
+    let endless = scenario(folder, "endless.toml", &endless);
+    let toy = scenario(folder, "toy.toml", TOY);
+    // Its tables take seconds to fill, and to save.
+    let large = "[workload]\ngenerator = { kind = \"uniform\", requests = 500 }\n[host]\n\
+                 mode = \"closed\"\n[component.ssd]\npreset = \"sata-ssd\"\n\
+                 blocks_per_plane = 16384\nprecondition = \"steady\"\n";
+    let large = scenario(folder, "large.toml", large);
+    // A trace whose end never comes.
+    let pipe = path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
+    let [out, points, state, converted] = ["out", "points", "state", "x.hst"].map(path);
+    let conversations = root().join("examples/studies/sessions.jsonl").display().to_string();
+    let vary = ["--vary", "run.seed=1,2,3"];
+    let rows: &[(&[&str], &str, Option<i32>)] = &[
+        (&["run", &endless], "-INT", Some(130)),
+        (&["run", &endless, "--out", &out, "--requests"], "-TERM", Some(130)),
+        (&["run", &large, "--no-cache"], "-INT", Some(130)),
+        (&["run", &large, "--no-cache", "--save-state", &state], "-TERM", Some(130)),
+        (&["run", &toy, "--trace", &pipe], "-INT", Some(130)),
+        (&["compare", &toy, &large, "--no-cache"], "-INT", Some(130)),
+        (&["compare", &toy, &large, "--no-cache", "--seeds", "2"], "-INT", Some(130)),
+        (
+            &[&["sweep", &large, "--no-cache", "--out", &points], &vary[..]].concat(),
+            "-INT",
+            Some(130),
+        ),
+        (&["write-amplification", &large, "--no-cache"], "-INT", Some(130)),
+        (&["surrogate", &large, "--no-cache"], "-INT", Some(130)),
+        (&["serve", &large, "--no-cache", "--nbd", "127.0.0.1:0"], "-INT", Some(130)),
+        (
+            &["serve", &large, "--no-cache", "--nbd", "127.0.0.1:0", "--state", &state],
+            "-INT",
+            Some(130),
+        ),
+        (&["serve", &toy, "--nbd", "127.0.0.1:0"], "-TERM", Some(0)),
+        (&["reproduce", "all"], "-INT", Some(130)),
+        (&["verify"], "-INT", Some(130)),
+        (&["fuzz"], "-INT", None),
+        (&["plan", &pipe], "-INT", None),
+        (&["kv", "generate", &conversations, "--count", "10000000", &path("k")], "-INT", None),
+        (&["trace", "info", &pipe], "-INT", None),
+        (&["trace", "check", &pipe], "-INT", None),
+        (&["trace", "mrc", &pipe], "-INT", None),
+        (&["trace", "convert", &pipe, &converted], "-INT", None),
+    ];
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    rows.iter().map(|(words, signal, code)| (owned(words), *signal, *code)).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn every_command_ends_soon_after_a_signal() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::{Duration, Instant};
+    /// Of this only a part is the program's: other tests run beside this one.
+    const SOON: Duration = Duration::from_secs(3);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (words, signal, code) in long_work(&folder) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut child = program(&words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        std::thread::sleep(Duration::from_millis(500));
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        let asked = Instant::now();
+        let ended = loop {
+            match child.try_wait().expect("it runs") {
+                Some(ended) => break ended,
+                None if asked.elapsed() > SOON => {
+                    child.kill().expect("it runs");
+                    panic!("{words:?} still runs {SOON:?} after {signal}");
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        assert_eq!(ended.code(), code, "{words:?}: {ended}");
+        assert_eq!(ended.signal(), code.is_none().then_some(2), "{words:?}");
     }
 }
 
@@ -298,6 +390,29 @@ fn what_does_not_fit_into_memory_is_refused_with_the_figure() {
     assert!(table.contains("needs about") && table.contains("128MiB can be used"), "{table}");
     let points = fs::read_dir(format!("{out}/points")).expect("the points").count();
     assert_eq!(points, 1, "a computer with more memory may run it");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn estimates_of_memory_are_near_what_runs_take() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let fills = "[workload]\ngenerator = { kind = \"uniform\", block = \"64KiB\", \
+                 requests = 30000, read = 0.5 }\n[host]\nmode = \"closed\"\n";
+    let cached = "[component.cache]\nkind = \"memory-cache\"\ndevice = \"disk\"\nsize = \"1GiB\"\n\
+                  [component.disk]\nkind = \"constant-device\"\ncapacity = \"16GiB\"\n";
+    let flash = "[component.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                 [component.flash]\nkind = \"constant-device\"\ncapacity = \"1GiB\"\n\
+                 [component.disk]\nkind = \"constant-device\"\ncapacity = \"16GiB\"\n";
+    let ssd = "[component.ssd]\npreset = \"sata-ssd\"\nprecondition = \"fill\"\n";
+    for (name, system) in [("memory cache", cached), ("flash cache", flash), ("ssd", ssd)] {
+        let path = scenario(&folder, "x.toml", &format!("{fills}{system}"));
+        let checked = Scenario::read(Path::new(&path), &[], &standard()).expect("a scenario");
+        let estimate = memory::needed(&checked, &standard()) as f64;
+        let ran = document(&["run", &path, "--json", "--no-cache"]);
+        let taken = ran["peak_rss_bytes"].as_f64().expect("Linux reports it");
+        let share = taken / estimate;
+        assert!((0.6..1.4).contains(&share), "{name}: {taken} of {estimate} bytes");
+    }
 }
 
 #[cfg(unix)]

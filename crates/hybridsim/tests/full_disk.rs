@@ -1,7 +1,12 @@
-//! Contents in a file that cannot be written: requests fail, and the device continues.
+//! Files that cannot be written: outputs of commands are whole or as they were; requests to
+//! contents that are served fail, and the device continues.
 
 #![cfg(unix)]
 
+#[path = "common/command.rs"]
+mod command;
+
+use command::{TOY, root, scenario, text};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::Flags;
 use hybridsim_serve::contents::{Contents, Data, History, Store};
@@ -10,7 +15,8 @@ use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{Options, Session};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::time::Instant;
 
 const BYTES: u64 = 1 << 20;
@@ -75,4 +81,76 @@ fn with_power_failures_what_a_flush_cannot_store_is_kept() {
     let ended = drive.finish(&standard(), false).expect("results");
     assert_eq!(ended.output.fault, None);
     assert!(ended.contents.is_err(), "it is reported");
+}
+
+/// Runs the program where no file can grow, as on a full disk; pipes can.
+fn without_room(words: &[&str]) -> Output {
+    // Writes beyond the limit fail where the signal is ignored.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_hybridsim")])
+        .args(words)
+        .current_dir(root())
+        .output()
+        .expect("sh starts")
+}
+
+/// Files in `folder` and in folders in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn without_room_outputs_stay_as_they_were_and_results_are_shown() {
+    let inputs = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&inputs, "toy.toml", TOY);
+    let readings = "op,bytes,latency_ns\nread,2048,150000\nread,4096,200000\nread,8192,300000\n";
+    let readings = scenario(&inputs, "readings.csv", readings);
+    let (trace, served) = ("workloads/browser.hst", "examples/studies/sessions.jsonl");
+    let few = ["--requests", "1000", "--validation", "3", "--knots", "20", "--sizes", "4KiB"];
+    let surrogate = [&["surrogate", &toy, "--force", "--out"], &few[..]].concat();
+    let kv = ["kv", "plan", served, "--sizes", "20GB", "--policies", "lru"];
+    let kv = [&kv[..], &["--model", "llama-3-8b", "--only", "tlc-7.68tb", "--out"]].concat();
+    // The output is named last, or after `--out`.
+    let rows: &[(&[&str], i32, &str)] = &[
+        (&["new", "--force"], 2, ""),
+        (&["draw", &toy, "--out"], 1, ""),
+        (&["trace", "convert", trace, "--to", "csv", "--force"], 1, ""),
+        (&["kv", "generate", served, "--force"], 1, ""),
+        (&["trace", "mrc", trace, "--out"], 1, "miss ratio"),
+        (&["calibrate", &readings, "--force", "--out"], 1, "per 2048 B page"),
+        (&surrogate, 1, "errors on loads"),
+        (&["run", &toy, "--save-state"], 1, "Simulated time"),
+        (&["examples"], 2, ""),
+        (&["run", &toy, "--out"], 1, "Simulated time"),
+        (&["compare", &toy, &toy, "--seeds", "2", "--out"], 1, "toy-2"),
+        (&["sweep", &toy, "--vary", "run.seed=1,2", "--out"], 1, ""),
+        (&kv, 1, "hit"),
+    ];
+    for (words, code, shows) in rows {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let is_folder = ["examples", "sweep", "compare"].contains(&words[0])
+            || words[..2] == ["kv", "plan"]
+            || (words[0] == "run" && words.ends_with(&["--out"]));
+        let out = folder.path().join("out");
+        match is_folder || words.ends_with(&["--save-state"]) {
+            true => {}
+            false => std::fs::write(&out, "before").expect("one's own folder"),
+        }
+        let before = files(folder.path());
+        let shown = out.display().to_string();
+        let at = words.iter().position(|word| *word == "--out").map_or(words.len(), |at| at + 1);
+        let words = [&words[..at], &[&shown], &words[at..]].concat();
+        let output = without_room(&words);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(*code), "{words:?}\n{message}");
+        assert!(message.contains("cannot write"), "{words:?}\n{message}");
+        assert!(text(&output.stdout).contains(shows), "{words:?}\n{}", text(&output.stdout));
+        assert_eq!(files(folder.path()), before, "{words:?}");
+        for path in before {
+            assert_eq!(std::fs::read_to_string(path).expect("it stays"), "before", "{words:?}");
+        }
+    }
 }

@@ -104,6 +104,85 @@ fn a_workload_that_goes_on_beyond_584_years_is_not_cut_short() {
     assert_eq!(ran["requests"], 1, "the next would be later");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_state_is_kept_where_the_results_cannot_be_shown() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let state = folder.path().join("state");
+    let run = |stdout: Stdio| {
+        drop(fs::remove_file(&state));
+        let words = ["run", &toy, "--save-state", &state.display().to_string()];
+        let output = program(&words).stdout(stdout).stderr(Stdio::piped()).spawn();
+        let output = output.and_then(|child| child.wait_with_output()).expect("it ends");
+        assert!(state.exists(), "{}", text(&output.stderr));
+        (output.status.code(), text(&output.stderr))
+    };
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(run(writer.into()).0, Some(0));
+    let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let (code, message) = run(full.into());
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("cannot write to standard output: No space left"), "{message}");
+}
+
+#[test]
+fn a_closed_output_does_not_hide_what_failed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let vary = ["--vary", "component.device.capacity=16MiB,1B"];
+    let points = program(&[&["sweep", &toy][..], &vary].concat()).stdout(writer).output();
+    assert_eq!(points.expect("the program starts").status.code(), Some(4));
+}
+
+#[test]
+fn outputs_replace_no_inputs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&folder, "toy.toml", TOY);
+    let trace = scenario(&folder, "trace.csv", "0,0,16,8,1\n1000,0,24,8,0\n");
+    let state = "--save-state";
+    for (words, message) in [
+        (&["draw", &toy, "-o", &toy][..], "is what is read: write into another file"),
+        (&["trace", "mrc", &trace, "-o", &trace], "is what is read: write into another file"),
+        (&["surrogate", &toy, "-o", &toy, "--force"], "is what is read"),
+        (&["run", &toy, state, &toy], "toy.toml is no saved state; name another file"),
+        (&["run", &toy, state, &trace], "trace.csv is no saved state; name another file"),
+    ] {
+        assert!(fails(2, words).contains(message), "{words:?}");
+        assert_eq!(fs::read_to_string(&toy).expect("it stays"), TOY, "{words:?}");
+        assert!(fs::read_to_string(&trace).expect("it stays").starts_with("0,0,16"), "{words:?}");
+    }
+    let saved = folder.path().join("state").display().to_string();
+    for _ in 0..2 {
+        assert!(call(&["run", &toy, state, &saved]).status.success(), "a state is replaced");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_comparison_names_no_way_to_resume_that_it_lacks() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let endless = TOY.replace("requests = 500", "requests = 4_000_000_000");
+    let endless = scenario(&folder, "endless.toml", &endless);
+    for (words, resumes) in [
+        (&["compare", &endless, "--seeds", "2"][..], false),
+        (&["sweep", &endless, "--vary", "run.seed=1,2"], true),
+    ] {
+        let child = program(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("the program starts");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let id = child.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-INT", &id]).status();
+        assert!(sent.expect("kill is there").success());
+        let message = text(&child.wait_with_output().expect("it ends").stderr);
+        assert!(message.contains("interrupted: 0 of 2 points are done"), "{message}");
+        assert_eq!(message.contains("the same command resumes"), resumes, "{message}");
+    }
+}
+
 #[test]
 fn an_invalid_scenario_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -64,6 +64,14 @@ fn pack_into(to: impl Write + Seek, belongs_to: &str, parts: &[&[u8]]) -> io::Re
     to.to.flush()
 }
 
+/// Whether the file at `path` begins as a saved state does, or is empty.
+pub fn is_state(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut start));
+    read.is_ok() && (start.is_empty() || start == MAGIC)
+}
+
 /// Packs `state` of the system that `belongs_to` describes.
 pub fn pack(belongs_to: &str, state: &[u8]) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());

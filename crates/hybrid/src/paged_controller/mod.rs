@@ -37,8 +37,8 @@ use hybridsim_engine::{
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// Memory beyond [`CACHED_PAGE_BYTES`] for a page in a cache of flash: its mapping to the flash, and
-/// the pages that policies remember after they were evicted.
+/// Memory beyond [`CACHED_PAGE_BYTES`] for a page in a cache of flash: its mapping to the flash,
+/// and the pages that policies remember after they were evicted.
 const FLASH_PAGE_BYTES: u64 = 96;
 
 /// Memory for the directory of a cache in the whole of the device `flash`, where `capacity` gives

@@ -4,7 +4,7 @@ mod counters;
 mod disk;
 mod ssd;
 
-use super::output::{Exit, Failure, note, print, write_path};
+use super::output::{Exit, Failure, note, print_beside, probe, write_path};
 use hybridsim_calibrate::{
     self, CalibrateError, Calibration, Estimate, KnownParameters, Line, Measure, Reading,
     calibrate, preset,
@@ -89,6 +89,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             let message = format!("{} exists; add --force to replace it", path.display());
             return Err(Failure::usage(message));
         }
+        probe(path)?;
     }
     if args.all && !args.ssd.is_wanted() && !args.counters.is_wanted() {
         return Err(Failure::usage("--all needs --ssd or --counters"));
@@ -115,7 +116,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
         let message = "--page must be a multiple of 512 bytes and --erase-time must not be zero";
         return Err(Failure::usage(message));
     }
-    let mut readings = Vec::new();
+    let (mut readings, mut kept) = (Vec::new(), Ok(()));
     for file in &args.files {
         readings.extend(hybridsim_calibrate::read(file)?.1);
     }
@@ -128,7 +129,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             lengths: LENGTHS.to_vec(),
         })?;
         capacity.get_or_insert(size);
-        keep(args, &measured)?;
+        kept = keep(args, &measured);
         readings.extend(measured);
     }
     let known = KnownParameters { page_bytes, erase_ns: erase.as_ns() as f64 };
@@ -143,7 +144,8 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             preset: preset(&name, &calibration, capacity.unwrap_or(1 << 30)),
             summary: summary(&calibration),
         },
-    )
+    )?;
+    kept.map_err(Failure::after_results)
 }
 
 struct Texts {
@@ -155,13 +157,9 @@ struct Texts {
 /// Prints the warnings, writes the preset and prints the result.
 fn deliver(args: &CalibrateArgs, found: &impl Serialize, texts: &Texts) -> Result<(), Failure> {
     texts.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
-    if let Some(out) = &args.out {
-        write_path(out, &texts.preset)?;
-    }
-    print(&match args.json {
-        true => serde_json::to_string_pretty(found).expect("figures can be written"),
-        false => texts.summary.clone(),
-    })?;
+    let saved = args.out.as_ref().map_or(Ok(()), |out| write_path(out, &texts.preset));
+    let json = || serde_json::to_string_pretty(found).expect("figures can be written");
+    print_beside(saved, &if args.json { json() } else { texts.summary.clone() })?;
     if let Some(out) = &args.out {
         note(&format!("preset: {}", out.display()));
     }

@@ -2,7 +2,7 @@
 
 use super::CompareArgs;
 use super::columns;
-use super::output::{Failure, print};
+use super::output::{Failure, print_beside};
 use super::run::{names, prepare};
 use super::sweep::{run_all, table, verdict, write_tables};
 use hybridsim_config::registry::Registry;
@@ -22,12 +22,11 @@ pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> 
     let shown: Vec<(&Point, &Outcome)> =
         rows.iter().map(|(point, outcome)| (*point, outcome)).collect();
     let (table, columns) = table(&["scenario"], &args.simulate.columns, &shown)?;
-    if let Some(out) = &args.simulate.out {
-        write_tables(out, "compare", &table, "Comparison")?;
-    }
-    print(&if args.simulate.json { table.json() } else { table.terminal() })?;
+    let write = |out| write_tables(out, "compare", &table, "Comparison");
+    let saved = args.simulate.out.as_deref().map_or(Ok(()), write);
+    print_beside(saved, &if args.simulate.json { table.json() } else { table.terminal() })?;
     columns?;
-    verdict(&rows, points.len())
+    verdict(&rows, points.len(), "")
 }
 
 fn points(registry: &Registry, args: &CompareArgs) -> Result<Vec<Point>, Failure> {

@@ -1,6 +1,6 @@
 //! Commands that do not simulate: check, draw, list, explain, schema.
 
-use super::output::{Failure, note, print, write_path};
+use super::output::{Failure, apart, note, print, write_path};
 use super::{CheckArgs, DrawArgs};
 use hybridsim_config::registry::Registry;
 use hybridsim_report::json::pretty;
@@ -30,6 +30,7 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
 }
 
 pub fn draw(registry: &Registry, args: &DrawArgs) -> Result<(), Failure> {
+    args.out.iter().try_for_each(|out| apart(&args.scenario, out))?;
     let scenario = Scenario::read(&args.scenario, &args.sets, registry)?;
     let picture = svg(&scenario, &build::system(&scenario, registry)?);
     match &args.out {

@@ -1,6 +1,6 @@
 //! The commands for key-value caches: the table of policies, sizes and drives, and the generator.
 
-use super::output::{Exit, Failure, print, write_file, write_path};
+use super::output::{Exit, Failure, print, print_beside, write_file, write_path};
 use super::plan::{above_zero, share};
 use super::progress::{Progress, When};
 use super::run::prepare;
@@ -353,14 +353,16 @@ fn show(args: &PlanArgs, study: &Study<'_>, rows: &[Row], currency: &str) -> Res
             "rows": rows,
         }))
     };
-    if let Some(folder) = &args.out {
+    let write = |folder| {
         write_file(folder, "kv.json", &document())?;
-        write_file(folder, "kv.html", &html(rows, &study.options, &sentence, currency))?;
-    }
-    match args.json {
-        true => print(&document()),
-        false => print(&terminal(rows, &study.options, &sentence, currency)),
-    }
+        write_file(folder, "kv.html", &html(rows, &study.options, &sentence, currency))
+    };
+    let saved = args.out.as_deref().map_or(Ok(()), write);
+    let text = match args.json {
+        true => document(),
+        false => terminal(rows, &study.options, &sentence, currency),
+    };
+    print_beside(saved, &text)
 }
 
 /// Writes a generated trace, or judges the generator.

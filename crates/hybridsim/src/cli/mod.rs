@@ -306,11 +306,10 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed standard output is ignored.
-            drop(error.print());
+            let printed = output::printed(error.print());
             // Help and version are not failures.
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                return 0;
+                return printed.map_or_else(|failure| output::report(&failure, false), |()| 0);
             }
             if wants_json {
                 let message = error.to_string();

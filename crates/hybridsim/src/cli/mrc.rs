@@ -1,6 +1,6 @@
 //! The command for miss-ratio curves.
 
-use super::output::{Exit, Failure, note, print, write_path};
+use super::output::{Exit, Failure, apart, note, print_beside, write_path};
 use super::progress::Progress;
 use super::trace::{self, OpenArgs};
 use hybridsim_cache::replacement::ReplacementEntry;
@@ -138,6 +138,7 @@ impl From<MrcError> for Failure {
 }
 
 pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
+    args.out.iter().try_for_each(|out| apart(&args.open.file, out))?;
     let policies = policies(registry, &args.policy)?;
     let method = method(args, &policies)?;
     let sizes = args.sizes.len().max(1);
@@ -174,17 +175,20 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         return Err(Failure::Message(Exit::Run, message));
     }
     trace::warn(&args.open.file, &found.warnings);
-    if let Some(out) = &args.out {
+    let draw = |out: &PathBuf| {
         write_path(out, &chart::svg(&plot(args, &found)))?;
         note(&format!("picture: {}", out.display()));
-    }
-    print(&match args.json {
+        Ok(())
+    };
+    let saved = args.out.as_ref().map_or(Ok(()), draw);
+    let text = match args.json {
         true => {
             let file = args.open.file.display().to_string();
             pretty(&json!({ "file": file, "mrc": found }))
         }
         false => table(&found),
-    })
+    };
+    print_beside(saved, &text)
 }
 
 fn plot(args: &MrcArgs, found: &Curves) -> Plot {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Exit codes, as documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,6 @@ pub enum Failure {
     Scenario(Diagnostics),
     /// As `Message`, after partial results have been printed.
     AfterResults(Exit, String),
-    /// Standard output was closed by its reader.
-    ClosedPipe,
 }
 
 impl Failure {
@@ -84,10 +82,7 @@ impl From<RunError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::BrokenPipe => Self::ClosedPipe,
-            _ => Self::Message(Exit::Run, error.to_string()),
-        }
+        Self::Message(Exit::Run, error.to_string())
     }
 }
 
@@ -114,20 +109,47 @@ pub fn probe(path: &Path) -> Result<(), Failure> {
     tried.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
+/// Checks that writing the file at `out` does not replace the input at `from`.
+pub fn apart(from: &Path, out: &Path) -> Result<(), Failure> {
+    let is_same = |from: PathBuf| fs::canonicalize(out).is_ok_and(|out| out == from);
+    match fs::canonicalize(from).is_ok_and(is_same) && out.is_file() {
+        true => {
+            let path = out.display();
+            Err(Failure::usage(format!("{path} is what is read: write into another file")))
+        }
+        false => Ok(()),
+    }
+}
+
 /// A file that cannot be written.
 pub fn unwritable(path: &Path, error: impl Display) -> Failure {
     Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes `text` to standard output.
+/// Writes `text` to standard output. A reader that has seen enough and closes it is no failure:
+/// files that are still to be written are, and the exit code is that of the work.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+    printed(written.and_then(|()| out.flush()))
+}
+
+/// Prints the results `text` also where their files could not be written, as `saved` says: they
+/// may have taken hours.
+pub fn print_beside(saved: Result<(), Failure>, text: &str) -> Result<(), Failure> {
+    print(text)?;
+    saved.map_err(Failure::after_results)
+}
+
+/// The outcome of writing to standard output.
+pub fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Message(Exit::Run, format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
-    out.flush()?;
-    Ok(())
 }
 
 /// Writes `text` to standard error; a closed standard error is ignored. Names of files and keys may
@@ -143,7 +165,6 @@ pub fn note(text: &str) {
 /// document: the failure unless results have been printed.
 pub fn report(failure: &Failure, wants_json: bool) -> u8 {
     let (exit, message, problems) = match failure {
-        Failure::ClosedPipe => return 0,
         Failure::Message(exit, message) => (*exit, message.clone(), Some(json!([]))),
         Failure::AfterResults(exit, message) => (*exit, message.clone(), None),
         Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(problems(list))),

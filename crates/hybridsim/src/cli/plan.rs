@@ -1,7 +1,7 @@
 //! The command for plans: profile and miss-ratio curves, the first cut, simulations, the ranking.
 
 use super::ReadingArgs;
-use super::output::{Exit, Failure, note, print, write_file};
+use super::output::{Exit, Failure, note, print_beside, write_file};
 use super::progress::{Progress, When};
 use super::run::prepare;
 use super::sweep::run_all;
@@ -222,11 +222,14 @@ fn result(outcome: &Option<Outcome>) -> Result<&RunResults, String> {
 
 fn show(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(plan).expect("plain data is JSON");
-    if let Some(out) = &args.out {
-        let file = args.trace.file_name().unwrap_or_default().to_string_lossy();
-        write_file(out, "plan.json", &json)?;
-        write_file(out, "plan.html", &plan.html(&format!("Plan for {file}")))?;
-        note(&format!("plan: {}", out.join("plan.html").display()));
-    }
-    print(&if args.json { json } else { plan.terminal() })
+    let saved = args.out.as_deref().map_or(Ok(()), |out| save(args, out, plan, &json));
+    print_beside(saved, &if args.json { json } else { plan.terminal() })
+}
+
+fn save(args: &PlanArgs, out: &Path, plan: &Plan, json: &str) -> Result<(), Failure> {
+    let file = args.trace.file_name().unwrap_or_default().to_string_lossy();
+    write_file(out, "plan.json", json)?;
+    write_file(out, "plan.html", &plan.html(&format!("Plan for {file}")))?;
+    note(&format!("plan: {}", out.join("plan.html").display()));
+    Ok(())
 }

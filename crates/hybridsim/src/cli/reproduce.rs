@@ -1,6 +1,6 @@
 //! The command that reproduces published figures.
 
-use super::output::{Exit, Failure, note, print, write_file};
+use super::output::{Exit, Failure, note, print, print_beside, write_file};
 use super::progress::{Steps, When};
 use super::run::{interrupt_flag, prepare, wants_ansi};
 use hybridsim_config::check::near;
@@ -113,20 +113,20 @@ fn unknown(id: &str) -> Failure {
 }
 
 fn show(args: &ReproduceArgs, studies: &[Study]) -> Result<(), Failure> {
-    if let Some(out) = &args.out {
-        let title = match args.ids.as_slice() {
-            ids if ids.iter().any(|id| id == "all") => {
-                "Reproduction of published figures".to_owned()
-            }
-            ids => format!("Reproduction of {}", ids.join(", ")),
-        };
+    let title = match args.ids.as_slice() {
+        ids if ids.iter().any(|id| id == "all") => "Reproduction of published figures".to_owned(),
+        ids => format!("Reproduction of {}", ids.join(", ")),
+    };
+    let write = |out| {
         write_file(out, "reproduction.json", &study::json(studies))?;
-        write_file(out, "reproduction.html", &study::page(&title, studies))?;
-    }
-    print(&match args.json {
+        write_file(out, "reproduction.html", &study::page(&title, studies))
+    };
+    let saved = args.out.as_deref().map_or(Ok(()), write);
+    let text = match args.json {
         true => study::json(studies),
         false => study::terminal(studies, Style { ansi: wants_ansi() }),
-    })?;
+    };
+    print_beside(saved, &text)?;
     if let Some(out) = &args.out {
         note(&format!("report: {}", out.join("reproduction.html").display()));
     }

@@ -24,6 +24,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Time from an interrupt until a command that has not ended says so.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One scenario, or several shown side by side.
 #[derive(Clone, Copy)]
@@ -44,9 +48,19 @@ pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.faults {
         args.simulate.sets.push(faults(path)?);
     }
-    args.save_state.iter().try_for_each(|path| probe(path))?;
+    args.save_state.iter().try_for_each(|path| free_for_state(path).and_then(|()| probe(path)))?;
     let kind = Kind::Single(args.save_state.as_deref());
     simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, kind)
+}
+
+/// Checks that a state written to `path` replaces no other file than a state: a scenario or trace
+/// that is named by mistake is not lost.
+fn free_for_state(path: &Path) -> Result<(), Failure> {
+    if !path.is_file() || state::is_state(path) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Failure::usage(format!("--save-state: {path} is no saved state; name another file")))
 }
 
 /// The option that sets the faults in the file at `path`.
@@ -99,7 +113,8 @@ pub fn simulate(
     let names = names(paths);
     let _folder = args.out.as_ref().map(|out| prepare(out, args.force)).transpose()?;
     let has_results = Arc::new(AtomicBool::new(false));
-    let interrupted = interrupts(args.json, Arc::clone(&has_results));
+    let before = "interrupted before anything was simulated";
+    let interrupted = interrupts(args.json, Arc::clone(&has_results), before);
     let mut runs: Vec<RunOutput> = Vec::new();
     // Results are printed even when they cannot be saved.
     let mut saved = Ok(());
@@ -126,17 +141,19 @@ pub fn simulate(
         Some(out) => save_report(out, &runs),
         None => Ok(()),
     });
-    show(args, &runs, compare)?;
+    let shown = show(args, &runs, compare);
     saved.map_err(Failure::after_results)?;
     if let Some(out) = &args.out {
         note(&format!("report: {}", out.join("report.html").display()));
     }
     verdict(&runs)?;
+    // The state is kept also where the results cannot be shown.
     if let (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. })) =
         (kind, runs.first())
     {
         state::write(path, state).map_err(|error| unwritable(path, error).after_results())?;
     }
+    shown?;
     if args.verify {
         let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
         let failed: u64 = runs.iter().map(|done| done.failed_requests).sum();
@@ -253,23 +270,36 @@ pub(super) fn prepare(out: &Path, force: bool) -> Result<OutFolder, Failure> {
 }
 
 pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
-    interrupts(false, Arc::new(AtomicBool::new(true)))
+    interrupts(false, Arc::new(AtomicBool::new(true)), "")
+}
+
+/// Lets Ctrl-C end the program at once with `message`, for work of which no part would be kept.
+pub(super) fn end_at_interrupt(wants_json: bool, message: &'static str) {
+    interrupts(wants_json, Arc::new(AtomicBool::new(false)), message);
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once, and so does the first until
-/// `has_results` is set: building large devices takes long.
-fn interrupts(wants_json: bool, has_results: Arc<AtomicBool>) -> Arc<AtomicBool> {
+/// `has_results` is set: building large devices takes long. `message` then says what is missing.
+fn interrupts(
+    wants_json: bool,
+    has_results: Arc<AtomicBool>,
+    message: &'static str,
+) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
     on_interrupt(move || {
         let nothing_yet = !has_results.load(Ordering::Relaxed);
         if setter.swap(true, Ordering::Relaxed) || nothing_yet {
             if nothing_yet {
-                let message = "interrupted before anything was simulated".to_owned();
-                report(&Failure::Message(Exit::Interrupted, message), wants_json);
+                report(&Failure::Message(Exit::Interrupted, message.to_owned()), wants_json);
             }
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
+        // Restoring or saving the state of a large device, for example, is not broken off.
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            note("interrupted: ends after the step under way; a second Ctrl-C ends at once");
+        });
     });
     flag
 }

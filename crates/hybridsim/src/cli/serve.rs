@@ -1,7 +1,7 @@
 //! The command that serves a simulated system over the network.
 
 use super::at_least_one;
-use super::output::{Exit, Failure, note, print, unwritable};
+use super::output::{Exit, Failure, note, print_beside, unwritable};
 use super::progress::{Progress, When};
 use super::run;
 use clap::{Args, ValueEnum};
@@ -311,17 +311,17 @@ fn load(path: &Path, system: &str) -> Result<(Vec<u8>, Vec<u8>), Failure> {
 }
 
 fn show(args: &ServeArgs, output: &RunOutput, served: &Served) -> Result<(), Failure> {
-    if let Some(out) = &args.out {
-        run::save(out, output)?;
-        run::save_report(out, std::slice::from_ref(output))?;
-    }
+    let save = |out| {
+        run::save(out, output).and_then(|()| run::save_report(out, std::slice::from_ref(output)))
+    };
+    let saved = args.out.as_deref().map_or(Ok(()), save);
     if args.json {
         let mut value = serde_json::to_value(&output.results).map_err(std::io::Error::from)?;
         if let Some(object) = value.as_object_mut() {
             let served = serde_json::to_value(served).map_err(std::io::Error::from)?;
             object.insert("served".to_owned(), served);
         }
-        return print(&pretty(&value));
+        return print_beside(saved, &pretty(&value));
     }
     let style = Style { ansi: run::wants_ansi() };
     let mut text = hybridsim_report::terminal::single(&output.results, style);
@@ -350,5 +350,5 @@ fn show(args: &ServeArgs, output: &RunOutput, served: &Served) -> Result<(), Fai
         write!(text, "; {refused} connections refused or dropped").expect("memory");
     }
     text.push('\n');
-    print(&text)
+    print_beside(saved, &text)
 }

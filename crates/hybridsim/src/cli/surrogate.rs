@@ -1,8 +1,8 @@
 //! The command that writes a system as a table for other simulators.
 
-use super::output::{Exit, Failure, note, print, probe, write_path};
+use super::output::{Exit, Failure, apart, note, print_beside, probe, write_path};
 use super::progress::{Progress, When};
-use super::run::interrupt_flag;
+use super::run::end_at_interrupt;
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use hybridsim_simulation::parallel::processors;
@@ -10,7 +10,6 @@ use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_surrogate::{Access, Axes, DeviceState, FitError, FitOptions, fit, terminal};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 #[derive(clap::Args)]
 pub struct SurrogateArgs {
@@ -88,7 +87,7 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
-    args.out.iter().try_for_each(|out| probe(out))?;
+    args.out.iter().try_for_each(|out| apart(&args.scenario, out).and_then(|()| probe(out)))?;
     let scenario = Scenario::check_system(Input::read(&args.scenario, &args.sets)?, registry)?;
     let name = args.scenario.display();
     scenario.notes.iter().for_each(|text| note(&format!("note: {name}: {text}")));
@@ -108,14 +107,15 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         jobs: args.jobs.unwrap_or_else(processors),
         cache: PreconditionCache::standard().filter(|_| !args.no_cache),
     };
-    let (progress, interrupted) = (Progress::new(args.progress, "simulating"), interrupt_flag());
+    end_at_interrupt(args.json, "interrupted; nothing was written");
+    let progress = Progress::new(args.progress, "simulating");
     let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.validation);
     let fitted = fit(
         &scenario,
         registry,
         &options,
         &mut |done| progress.reading(Some(done as f64 / most as f64)),
-        &|| !interrupted.load(Ordering::Relaxed),
+        &|| true,
     );
     progress.finish();
     let fitted = fitted.map_err(|error| match error {
@@ -127,8 +127,6 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
     })?;
     // In one line: indented, each number would take a line.
     let document = serde_json::to_string(&fitted).expect("tables have only plain values") + "\n";
-    if let Some(out) = &args.out {
-        write_path(out, &document)?;
-    }
-    print(&if args.json { document } else { terminal(&fitted) })
+    let saved = args.out.as_ref().map_or(Ok(()), |out| write_path(out, &document));
+    print_beside(saved, &if args.json { document } else { terminal(&fitted) })
 }

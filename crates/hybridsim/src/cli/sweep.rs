@@ -4,7 +4,7 @@ use super::ReadingArgs;
 use super::at_least_one;
 use super::cluster::Cluster;
 use super::columns;
-use super::output::{Exit, Failure, note, print, unwritable, write_file};
+use super::output::{Exit, Failure, note, print_beside, unwritable, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
@@ -14,6 +14,9 @@ use hybridsim_sweep::{
     Job, Memory, Outcome, Plan, Planned, Point, Sampling, Seeds, Shard, Store, Table, Vary,
 };
 use std::path::{Path, PathBuf};
+
+/// The remedy for an interrupted sweep.
+const RESUME: &str = "; with --out, the same command resumes there";
 
 #[derive(clap::Args)]
 pub struct SweepArgs {
@@ -114,7 +117,7 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let finished = points.iter().zip(outcomes);
     let mut rows: Vec<(&Point, Outcome)> =
         finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
-    let verdict = verdict(&rows, points.len());
+    let verdict = verdict(&rows, points.len(), RESUME);
     if let Some(store) = &store {
         // Points finished by other shards.
         let theirs = all.iter().filter(|point| !is_mine(point));
@@ -180,11 +183,11 @@ pub(super) fn run_all(
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
     let (table, columns) = table(keys, &args.columns, rows)?;
-    if let Some(out) = &args.out {
-        let title = args.file.file_stem().unwrap_or_default().to_string_lossy();
-        write_tables(out, "sweep", &table, &format!("Sweep of {title}"))?;
-    }
-    print(&if args.json { table.json() } else { table.terminal() })?;
+    let title = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    let title = format!("Sweep of {title}");
+    let write = |out| write_tables(out, "sweep", &table, &title);
+    let saved = args.out.as_deref().map_or(Ok(()), write);
+    print_beside(saved, &if args.json { table.json() } else { table.terminal() })?;
     columns
 }
 
@@ -220,14 +223,14 @@ pub(super) fn write_tables(
     Ok(())
 }
 
-/// The exit code of the points that were asked for.
-pub(super) fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
+/// The exit code of the points that were asked for; `resume` is how to go on after an interrupt.
+pub(super) fn verdict(
+    rows: &[(&Point, Outcome)],
+    asked: usize,
+    resume: &str,
+) -> Result<(), Failure> {
     if rows.len() < asked {
-        let message = format!(
-            "interrupted: {} of {asked} points are done; with --out, the same command resumes \
-             there",
-            rows.len()
-        );
+        let message = format!("interrupted: {} of {asked} points are done{resume}", rows.len());
         return Err(Failure::AfterResults(Exit::Interrupted, message));
     }
     let failed = |(_, outcome): &&(&Point, Outcome)| !matches!(outcome, Outcome::Done(_));
