@@ -77,7 +77,7 @@ fn long_work(folder: &tempfile::TempDir) -> Vec<(Vec<String>, &'static str, Opti
         (&["serve", &toy, "--nbd", "127.0.0.1:0"], "-TERM", Some(0)),
         (&["reproduce", "all"], "-INT", Some(130)),
         (&["verify"], "-INT", Some(130)),
-        (&["fuzz"], "-INT", None),
+        (&["fuzz", "--runs", "1000000000"], "-INT", None),
         (&["plan", &pipe], "-INT", None),
         (&["kv", "generate", &conversations, "--count", "10000000", &path("k")], "-INT", None),
         (&["trace", "info", &pipe], "-INT", None),
