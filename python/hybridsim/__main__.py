@@ -21,7 +21,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     words = sys.argv[1:]
     if "--allow-code" in words:
-        words.remove("--allow-code")
+        words = [word for word in words if word != "--allow-code"]
         plugins.allow_code()
         # Classes are named as module:Class; search the current folder too, like `python -m`.
         sys.path.insert(0, os.getcwd())

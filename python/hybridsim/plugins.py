@@ -369,6 +369,9 @@ def _default_name(cls: type) -> str:
 
 def resolve(category: str, path: str) -> type:
     """The class `path` names, as ``module:Class`` or ``file.py:Class``."""
+    # Also where a scenario gives a registered class, whose name needs no permission, another path.
+    if not allows_code():
+        raise ValueError("loading a class by its path needs hybridsim.allow_code()")
     module_name, _, class_name = path.rpartition(":")
     if not module_name or not class_name:
         raise ValueError('write it as "module:Class" or "file.py:Class"')

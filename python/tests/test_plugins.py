@@ -69,7 +69,7 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
 
 
 def test_a_scenario_runs_no_code_without_permission(ssd, tmp_path, monkeypatch):
-    monkeypatch.delenv("HYBRIDSIM_ALLOW_CODE", raising=False)
+    monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "0")
     ssd["component"]["ssd"]["ftl"] = {"kind": "python", "class": "code/own.py:PageFtl"}
     file = tmp_path / "scenario.toml"
     file.write_text(_toml.document(ssd))
@@ -83,6 +83,10 @@ def test_a_scenario_runs_no_code_without_permission(ssd, tmp_path, monkeypatch):
         with pytest.raises(hybridsim.ScenarioError, match=r"hybridsim.allow_code\(\)"):
             entry(file)
     assert "allow_code" in hybridsim.sweep(file, vary).points[0].error
+    hybridsim.register(policies.PageFtl)
+    other = {"component.ssd.ftl": Policy("page-ftl", **{"class": "code/own.py:PageFtl"})}
+    with pytest.raises(hybridsim.ScenarioError, match="needs hybridsim.allow_code"):
+        hybridsim.check(file, overrides=other)
     assert not ran.exists()
     hybridsim.allow_code()
     # The file is found from the folder of the scenario.

@@ -210,7 +210,8 @@ fn convert_table(table: DeTable<'_>, file: usize) -> Table {
 fn convert(value: Spanned<DeValue<'_>>, file: usize) -> Item {
     let span = Span { file, range: value.span() };
     let value = match value.into_inner() {
-        DeValue::String(text) => Datum::Text(Cow::into_owned(text)),
+        // Strings of several lines have the line ends of the file; Windows has its own.
+        DeValue::String(text) => Datum::Text(text.replace("\r\n", "\n")),
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(whole) => Datum::Integer(whole),
             Err(_) => Datum::Float(f64::INFINITY),

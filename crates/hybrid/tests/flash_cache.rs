@@ -250,20 +250,25 @@ fn dirty_pages_are_written_back_to_their_share_and_stay() {
     assert_eq!(flash_pages(&unlimited)[0], 200);
 }
 
-/// Reads all over the disk fill the cache; then a few pages are written again and again. Never
-/// less than eight requests at a time.
+/// Rounds in which reads all over the disk fill the cache, and then a few pages are written again
+/// and again. Never less than eight requests at a time.
 struct Busy {
     stream: Stream,
     sent: u64,
+    rounds: u64,
 }
+
+const ROUND: u64 = 20_000;
 
 impl Source for Busy {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         self.sent += 1;
-        let (op, lba) = match self.sent {
+        if self.sent >= ROUND * self.rounds {
+            return Ok(None);
+        }
+        let (op, lba) = match self.sent % ROUND {
             0..2_000 => (Op::Read, self.stream.below(1_900)),
-            2_000..20_000 => (Op::Write, self.stream.below(16)),
-            _ => return Ok(None),
+            _ => (Op::Write, self.stream.below(16)),
         };
         Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(lba * 8), 8) }))
     }
@@ -275,7 +280,17 @@ fn busy(
     mapping: bool,
     cuts: Option<PowerFailureInjector>,
 ) -> (Vec<EventRecord>, Notes) {
-    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    busy_for(1, adjust, mapping, cuts)
+}
+
+/// As [`busy`], for this many rounds.
+fn busy_for(
+    rounds: u64,
+    adjust: &str,
+    mapping: bool,
+    cuts: Option<PowerFailureInjector>,
+) -> (Vec<EventRecord>, Notes) {
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0, rounds };
     let host = Host::plain(HostOptions::closed(8), source);
     let settings = flash_cache("op", 0.9, mapping).and("adjust", Value::Text(adjust.into()));
     observe(&settings, host, cuts)
@@ -321,6 +336,15 @@ fn a_system_that_is_never_idle_adjusts_if_asked_to() {
 }
 
 #[test]
+fn trimmed_pages_are_used_again() {
+    let (_, asked) = busy_for(6, "always", false, None);
+    let asked = asked.borrow();
+    let trims = asked.iter().filter(|note| note.1.op == Op::Trim);
+    let pages: u64 = trims.map(|note| u64::from(note.1.sectors) / 8).sum();
+    assert!(pages > 1_000, "{pages} of a flash of 1,000 pages");
+}
+
+#[test]
 fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
     let mut lost = 0;
     for seed in 0..10 {
@@ -347,7 +371,7 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
 /// Pages of the mapping table and its checkpoints that recoveries read, and how many recoveries.
 fn recovered(checkpoint_pages: u64, reserved_pages: u64) -> (u64, usize) {
     let cuts = PowerFailureInjector::new(900, 20, Stream::new(3, "cut"));
-    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0, rounds: 1 };
     let host = Host::plain(HostOptions::closed(8), source);
     let settings = flash_cache("fp", 0.9, true);
     let settings = settings.and("checkpoint_pages", Value::Count(checkpoint_pages));

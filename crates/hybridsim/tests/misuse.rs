@@ -148,6 +148,8 @@ fn outputs_replace_no_inputs() {
         (&["draw", &toy, "-o", &toy][..], "is what is read: write into another file"),
         (&["trace", "mrc", &trace, "-o", &trace], "is what is read: write into another file"),
         (&["surrogate", &toy, "-o", &toy, "--force"], "is what is read"),
+        (&["write-amplification", &toy, "--out", &toy], "is what is read"),
+        (&["calibrate", &trace, "--out", &trace, "--force"], "is what is read"),
         (&["run", &toy, state, &toy], "toy.toml is no saved state; name another file"),
         (&["run", &toy, state, &trace], "trace.csv is no saved state; name another file"),
     ] {
@@ -173,6 +175,7 @@ fn an_interrupted_comparison_names_no_way_to_resume_that_it_lacks() {
     ] {
         let child = program(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let child = child.expect("the program starts");
+        command::wait_for_handler(child.id());
         std::thread::sleep(std::time::Duration::from_millis(500));
         let id = child.id().to_string();
         let sent = std::process::Command::new("kill").args(["-INT", &id]).status();
@@ -568,6 +571,12 @@ fn names_with_escape_sequences_reach_no_terminal() {
         let message = fails(2, &["check", &file]);
         assert!(message.contains("the control character U+"), "{message}");
     }
+    let lines = at("lines.toml");
+    fs::write(&lines, "title = \"\"\"a\r\nb\"\"\"\r\n").expect("written");
+    assert!(!fails(2, &["check", &lines]).contains("U+"), "line ends of Windows are allowed");
+    let varied = at("varied.toml");
+    fs::write(&varied, "scenario = \"x.toml\"\n[vary]\ntitle = [\"\\u009bm\"]\n").expect("written");
+    assert!(fails(2, &["sweep", &varied]).contains("the control character U+009B"));
     let system = "[workload]\ngenerator = { kind = \"uniform\", requests = 200 }\n\
                   [component.device]\nkind = \"constant-device\"\ncapacity = \"1GiB\"\n";
     let file = at("\u{1b}[2J\u{9b}m.toml");
@@ -580,7 +589,8 @@ fn names_with_escape_sequences_reach_no_terminal() {
         .expect("written");
     let missing = at("\u{1b}");
     let out = at("\u{9b}out");
-    let words: [&[&str]; 15] = [
+    let words: [&[&str]; 16] = [
+        &["compare", &file, &file, "--seeds", "2", "--json"],
         &["check", &file],
         &["run", &file],
         &["run", &file, "--json"],

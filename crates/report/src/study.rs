@@ -2,6 +2,7 @@
 //! `hybridsim-reproduce` defines and judges the claims.
 
 use crate::document::Document;
+use crate::json::pretty;
 use crate::terminal::{Style, clean};
 use minijinja::{Value, context};
 use serde::Serialize;
@@ -328,7 +329,7 @@ pub fn json(studies: &[Study]) -> String {
         rows: Vec<&'a Row>,
     }
     let rows = studies.iter().flat_map(|study| &study.rows).collect();
-    serde_json::to_string_pretty(&Document { rows }).expect("rows have only plain values")
+    pretty(&Document { rows })
 }
 
 /// The studies as one self-contained HTML document.

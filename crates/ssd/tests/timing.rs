@@ -732,3 +732,16 @@ fn units_do_one_thing_at_a_time_and_every_operation_is_reported() {
         }
     }
 }
+
+#[test]
+fn an_encryption_engine_delays_pages_of_the_host() {
+    let Value::Entry(mut engine) = chosen("stage", "encryption") else { panic!("an entry") };
+    engine.settings.set("rate", Value::Rate(1_024_000_000));
+    let plain = settings().and("precondition", text("fill"));
+    let encrypted = plain.clone().and("stages", Value::Entries(vec![engine]));
+    for op in [Op::Read, Op::Write] {
+        let took = |settings| timeline(settings, op, &[(0, 0)])[0];
+        // 1 us to the first byte, and 2 us for 2,048 bytes.
+        assert_eq!(took(&encrypted), took(&plain) + 3_000, "{op:?}");
+    }
+}

@@ -309,6 +309,28 @@ fn a_finish_pads_the_rest_at_the_speed_of_the_flash() {
 }
 
 #[test]
+fn a_zone_that_is_finished_or_reset_takes_no_other_request_until_then() {
+    use ZoneAction::{Finish, Reset};
+    let at = |us: u64| SimTime::from_ns(us * 1_000);
+    let pads = (manage(Finish, 0), manage(Reset, 0));
+    let erases = (manage(Reset, 0), write(0, 0, 1));
+    for (long, meanwhile) in [pads, erases] {
+        let listed = vec![
+            (at(0), write(0, 0, 1)),
+            (at(1_000), long),
+            (at(1_100), meanwhile),
+            (at(1_000_000), meanwhile),
+        ];
+        let (mut done, events, end) = run(build(&small()).expect("a device"), Host::new(listed));
+        end.expect("a run without a fault");
+        done.sort_by_key(|done| done.issued);
+        let outcomes: Vec<Outcome> = done.iter().map(|done| done.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Done, Outcome::Done, Outcome::Failed, Outcome::Done]);
+        assert_eq!(reported(&events)[0].0, "invalid_zone_state_transition");
+    }
+}
+
+#[test]
 fn writes_to_another_zone_share_the_dies_with_a_finish() {
     let buffered = small()
         .and("timing", chosen("timing", "queued"))

@@ -2,6 +2,7 @@
 
 use super::table::{Cell, Column, Row, Table};
 use hybridsim_report::figures::number;
+use hybridsim_report::json::pretty;
 use serde_json::{Map, Value, json};
 
 impl Table<'_> {
@@ -56,7 +57,7 @@ impl Table<'_> {
             }
         };
         let rows: Vec<Value> = self.rows.iter().map(row).collect();
-        serde_json::to_string_pretty(&rows).expect("results can be written as JSON")
+        pretty(&rows)
     }
 
     fn statistics(&self, row: &Row<'_>) -> Map<String, Value> {

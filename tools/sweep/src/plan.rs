@@ -3,7 +3,8 @@
 use crate::contents::Contents;
 use crate::store::{Outcome, Store};
 use crate::vary::{Sampling, Vary};
-use hybridsim_config::diagnostic::Diagnostics;
+use hybridsim_config::diagnostic::{Diagnostics, SourceText};
+use hybridsim_config::document;
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::text;
@@ -130,6 +131,10 @@ impl Plan {
         let named = text.parse::<Table>().ok().filter(|table| table.contains_key("scenario"));
         let mut plan = match named {
             Some(table) => {
+                let source = SourceText { name: path.display().to_string(), text };
+                if let Err(list) = document::parse(&source, 0) {
+                    return Err(Diagnostics { sources: vec![source], list });
+                }
                 let scenario = table["scenario"].as_str();
                 let scenario =
                     scenario.ok_or_else(|| problem("`scenario` must be a file name".to_owned()))?;

@@ -4,13 +4,14 @@ mod counters;
 mod disk;
 mod ssd;
 
-use super::output::{Exit, Failure, note, print_beside, probe, write_path};
+use super::output::{Exit, Failure, apart, note, print_beside, probe, write_path};
 use hybridsim_calibrate::{
     self, CalibrateError, Calibration, Estimate, KnownParameters, Line, Measure, Reading,
     calibrate, preset,
 };
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
+use hybridsim_report::json::pretty;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             let message = format!("{} exists; add --force to replace it", path.display());
             return Err(Failure::usage(message));
         }
+        args.files.iter().try_for_each(|file| apart(file, path))?;
         probe(path)?;
     }
     if args.all && !args.ssd.is_wanted() && !args.counters.is_wanted() {
@@ -158,8 +160,7 @@ struct Texts {
 fn deliver(args: &CalibrateArgs, found: &impl Serialize, texts: &Texts) -> Result<(), Failure> {
     texts.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let saved = args.out.as_ref().map_or(Ok(()), |out| write_path(out, &texts.preset));
-    let json = || serde_json::to_string_pretty(found).expect("figures can be written");
-    print_beside(saved, &if args.json { json() } else { texts.summary.clone() })?;
+    print_beside(saved, &if args.json { pretty(found) } else { texts.summary.clone() })?;
     if let Some(out) = &args.out {
         note(&format!("preset: {}", out.display()));
     }

@@ -1,6 +1,6 @@
 //! The commands for key-value caches: the table of policies, sizes and drives, and the generator.
 
-use super::output::{Exit, Failure, print, print_beside, write_file, write_path};
+use super::output::{Exit, Failure, apart, print, print_beside, write_file, write_path};
 use super::plan::{above_zero, share};
 use super::progress::{Progress, When};
 use super::run::prepare;
@@ -376,6 +376,7 @@ pub fn generate(registry: &Registry, args: &GenerateArgs) -> Result<(), Failure>
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
+    apart(&args.trace.trace, out)?;
     let fitted = Fitted::new(&trace).map_err(of_trace)?;
     let count = args.count.map_or(trace.requests.len(), |count| count as usize);
     let made = fitted.generate(count, args.seed).map_err(Failure::usage)?;

@@ -138,8 +138,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints the results `text` also where their files could not be written, as `saved` says: they
 /// may have taken hours.
 pub fn print_beside(saved: Result<(), Failure>, text: &str) -> Result<(), Failure> {
-    print(text)?;
-    saved.map_err(Failure::after_results)
+    let printed = print(text);
+    saved.map_err(Failure::after_results)?;
+    printed
 }
 
 /// The outcome of writing to standard output.

@@ -13,6 +13,7 @@ use hybridsim_config::units;
 use hybridsim_mrc::{Ask, Curves, Method, Policy};
 use hybridsim_observe::RunResults;
 use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
+use hybridsim_report::json::pretty;
 use hybridsim_simulation::scenario::Input;
 use hybridsim_simulation::text;
 use hybridsim_sweep::{Outcome, Point};
@@ -221,7 +222,7 @@ fn result(outcome: &Option<Outcome>) -> Result<&RunResults, String> {
 }
 
 fn show(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(plan).expect("plain data is JSON");
+    let json = pretty(plan);
     let saved = args.out.as_deref().map_or(Ok(()), |out| save(args, out, plan, &json));
     print_beside(saved, &if args.json { json } else { plan.terminal() })
 }

@@ -142,17 +142,22 @@ pub fn simulate(
         None => Ok(()),
     });
     let shown = show(args, &runs, compare);
+    let judged = verdict(&runs);
+    // The state is kept also where results cannot be shown or saved.
+    let kept = match (kind, runs.first()) {
+        (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. }))
+            if judged.is_ok() =>
+        {
+            state::write(path, state).map_err(|error| unwritable(path, error).after_results())
+        }
+        _ => Ok(()),
+    };
     saved.map_err(Failure::after_results)?;
     if let Some(out) = &args.out {
         note(&format!("report: {}", out.join("report.html").display()));
     }
-    verdict(&runs)?;
-    // The state is kept also where the results cannot be shown.
-    if let (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. })) =
-        (kind, runs.first())
-    {
-        state::write(path, state).map_err(|error| unwritable(path, error).after_results())?;
-    }
+    judged?;
+    kept?;
     shown?;
     if args.verify {
         let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
@@ -274,8 +279,11 @@ pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
 }
 
 /// Lets Ctrl-C end the program at once with `message`, for work of which no part would be kept.
-pub(super) fn end_at_interrupt(wants_json: bool, message: &'static str) {
-    interrupts(wants_json, Arc::new(AtomicBool::new(false)), message);
+/// The flag that is returned is set when the work is done.
+pub(super) fn end_at_interrupt(wants_json: bool, message: &'static str) -> Arc<AtomicBool> {
+    let has_results = Arc::new(AtomicBool::new(false));
+    interrupts(wants_json, Arc::clone(&has_results), message);
+    has_results
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once, and so does the first until

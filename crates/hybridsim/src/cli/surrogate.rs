@@ -10,6 +10,7 @@ use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_surrogate::{Access, Axes, DeviceState, FitError, FitOptions, fit, terminal};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 #[derive(clap::Args)]
 pub struct SurrogateArgs {
@@ -107,7 +108,7 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         jobs: args.jobs.unwrap_or_else(processors),
         cache: PreconditionCache::standard().filter(|_| !args.no_cache),
     };
-    end_at_interrupt(args.json, "interrupted; nothing was written");
+    let is_done = end_at_interrupt(args.json, "interrupted; nothing was written");
     let progress = Progress::new(args.progress, "simulating");
     let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.validation);
     let fitted = fit(
@@ -125,6 +126,7 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
             Failure::Message(Exit::Interrupted, "interrupted; nothing was written".to_owned())
         }
     })?;
+    is_done.store(true, Ordering::Relaxed);
     // In one line: indented, each number would take a line.
     let document = serde_json::to_string(&fitted).expect("tables have only plain values") + "\n";
     let saved = args.out.as_ref().map_or(Ok(()), |out| write_path(out, &document));

@@ -1,7 +1,7 @@
 //! The command that counts flash operations without a clock.
 
 use super::ReadingArgs;
-use super::output::{Exit, Failure, note, print, write_path};
+use super::output::{Exit, Failure, apart, note, print, write_path};
 use super::progress::{Progress, Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
@@ -59,6 +59,10 @@ pub struct WriteAmplificationArgs {
 
 /// Counts the flash operations of one scenario, or of it at several values.
 pub fn run(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure> {
+    let read = [Some(&args.scenario), args.trace.as_ref()];
+    for (from, out) in read.into_iter().flatten().zip(args.out.iter().cycle()) {
+        apart(from, out)?;
+    }
     match args.vary.is_empty() {
         true => one(registry, args),
         false => several(registry, args),

@@ -23,6 +23,23 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
+/// Waits until the process `id` handles SIGINT, which it would not survive before; at most a
+/// minute, and only on Linux, where that can be seen.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn wait_for_handler(id: u32) {
+    let handles = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        Some(u64::from_str_radix(mask.trim(), 16).ok()? & 2 != 0)
+    };
+    for _ in 0..6_000 {
+        if handles() != Some(false) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// A small, fast system and workload.
 #[allow(dead_code, reason = "not every test uses it")]
 pub const TOY: &str = r#"

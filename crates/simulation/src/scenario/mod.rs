@@ -157,8 +157,9 @@ impl Scenario {
                 && file.ends_with(".py")
             {
                 let file = self.base.join(file);
-                let file = std::path::absolute(&file).unwrap_or(file);
-                *class = format!("{}:{name}", file.display());
+                if let Some(file) = std::path::absolute(&file).unwrap_or(file).to_str() {
+                    *class = format!("{file}:{name}");
+                }
             }
         };
         self.host.change_texts("class", resolve);

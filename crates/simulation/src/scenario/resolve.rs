@@ -77,6 +77,7 @@ impl Resolved {
                 table.insert("trace".into(), contents(&scenario.base.join(trace)).into());
             }
         }
+        root.iter_mut().for_each(|(_, value)| replace_classes(value, &mut contents));
         text(&root)
     }
 
@@ -84,6 +85,28 @@ impl Resolved {
     pub fn system(&self) -> String {
         let keys = ["system", "component"].map(|key| (key.to_owned(), self.root[key].clone()));
         text(&Table::from_iter(keys))
+    }
+}
+
+/// Replaces the files of Python classes (`"file.py:Class"`) in `value` by their `contents`.
+fn replace_classes(value: &mut Toml, contents: &mut impl FnMut(&Path) -> String) {
+    match value {
+        Toml::Table(table) => {
+            for (key, value) in table.iter_mut() {
+                match value {
+                    Toml::String(class) if key == "class" => {
+                        if let Some((file, name)) = class.rsplit_once(':')
+                            && file.ends_with(".py")
+                        {
+                            *class = format!("{}:{name}", contents(Path::new(file)));
+                        }
+                    }
+                    _ => replace_classes(value, contents),
+                }
+            }
+        }
+        Toml::Array(list) => list.iter_mut().for_each(|value| replace_classes(value, contents)),
+        _ => {}
     }
 }
 

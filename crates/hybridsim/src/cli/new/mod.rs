@@ -5,6 +5,8 @@ use clap::{Args, ValueEnum};
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::scenario::schema;
 use hybridsim_simulation::state;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const WORKLOAD: &str = include_str!("workload.toml");
@@ -74,9 +76,16 @@ pub fn new(registry: &Registry, args: &NewArgs) -> Result<(), Failure> {
 
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let shown = path.display();
-    if path.is_file() && !force {
-        return Err(Failure::usage(format!("{shown} exists; add --force to replace it")));
+    if !force && let Err(error) = fs::File::create_new(path) {
+        return Err(Failure::usage(match error.kind() {
+            ErrorKind::AlreadyExists => format!("{shown} exists; add --force to replace it"),
+            _ => format!("cannot write {shown}: {error}"),
+        }));
     }
-    state::write(path, text.as_bytes())
-        .map_err(|error| Failure::usage(format!("cannot write {shown}: {error}")))
+    state::write(path, text.as_bytes()).map_err(|error| {
+        if !force {
+            drop(fs::remove_file(path));
+        }
+        Failure::usage(format!("cannot write {shown}: {error}"))
+    })
 }
