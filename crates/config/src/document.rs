@@ -4,7 +4,6 @@
 //! points at the text that gave it.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
-use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
