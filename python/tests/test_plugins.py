@@ -85,7 +85,7 @@ def test_a_scenario_runs_no_code_without_permission(ssd, tmp_path, monkeypatch):
     assert "allow_code" in hybridsim.sweep(file, vary).points[0].error
     hybridsim.register(policies.PageFtl)
     other = {"component.ssd.ftl": Policy("page-ftl", **{"class": "code/own.py:PageFtl"})}
-    with pytest.raises(hybridsim.ScenarioError, match="needs hybridsim.allow_code"):
+    with pytest.raises(hybridsim.ScenarioError, match=r"needs hybridsim\.allow_code"):
         hybridsim.check(file, overrides=other)
     assert not ran.exists()
     hybridsim.allow_code()
