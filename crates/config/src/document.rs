@@ -152,7 +152,7 @@ pub fn parse(source: &SourceText, file: usize) -> Result<Table, Vec<Diagnostic>>
     if errors.is_empty() {
         let table = convert_table(table.into_inner(), file);
         let mut problems = Vec::new();
-        find_control_characters(&table, &mut problems);
+        check_table(&table, &mut problems);
         return if problems.is_empty() { Ok(table) } else { Err(problems) };
     }
     let diagnostics = errors.into_iter().map(|error| Diagnostic {
@@ -164,34 +164,32 @@ pub fn parse(source: &SourceText, file: usize) -> Result<Table, Vec<Diagnostic>>
     Err(diagnostics.collect())
 }
 
-/// Reports keys and strings with characters that terminals would execute where they are printed.
-fn find_control_characters(table: &Table, problems: &mut Vec<Diagnostic>) {
-    let mut check = |text: &str, span: &Span| {
-        let is_control = |letter: &char| letter.is_control() && !matches!(letter, '\n' | '\t');
-        if let Some(letter) = text.chars().find(is_control) {
-            problems.push(Diagnostic {
-                span: Some(span.clone()),
-                key: String::new(),
-                message: format!("the control character U+{:04X} is not allowed", letter as u32),
-                help: None,
-            });
-        }
-    };
-    let mut inner: Vec<&Item> = Vec::new();
+/// Reports keys and strings with control characters, which terminals execute where they are
+/// printed.
+fn check_table(table: &Table, problems: &mut Vec<Diagnostic>) {
     for (key, span, item) in table.iter() {
-        check(key, span);
-        inner.push(item);
+        check_text(key, span, problems);
+        check_item(item, problems);
     }
-    let mut tables = Vec::new();
-    while let Some(item) = inner.pop() {
-        match &item.value {
-            Datum::Text(text) => check(text, &item.span),
-            Datum::List(list) => inner.extend(list),
-            Datum::Table(table) => tables.push(table),
-            _ => {}
-        }
+}
+
+fn check_item(item: &Item, problems: &mut Vec<Diagnostic>) {
+    match &item.value {
+        Datum::Text(text) => check_text(text, &item.span, problems),
+        Datum::List(list) => list.iter().for_each(|item| check_item(item, problems)),
+        Datum::Table(table) => check_table(table, problems),
+        _ => {}
     }
-    tables.into_iter().for_each(|table| find_control_characters(table, problems));
+}
+
+fn check_text(text: &str, span: &Span, problems: &mut Vec<Diagnostic>) {
+    let is_control = |letter: &char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    problems.extend(text.chars().find(is_control).map(|letter| Diagnostic {
+        span: Some(span.clone()),
+        key: String::new(),
+        message: format!("the control character U+{:04X} is not allowed", letter as u32),
+        help: None,
+    }));
 }
 
 fn convert_table(table: DeTable<'_>, file: usize) -> Table {

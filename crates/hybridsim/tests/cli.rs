@@ -452,8 +452,7 @@ fn ctrl_c_ends_preconditioning_at_once() {
         .spawn()
         .expect("the program starts");
     std::thread::sleep(std::time::Duration::from_millis(700));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    command::send("-INT", &child);
     let asked = std::time::Instant::now();
     let output = child.wait_with_output().expect("it ends");
     assert!(asked.elapsed().as_secs() < 10, "{:?}", asked.elapsed());

@@ -4,7 +4,7 @@
 #[path = "common/command.rs"]
 mod command;
 
-use command::{TOY, call, document, program, root, scenario, text, wait_for_handler};
+use command::{TOY, call, document, program, root, scenario, send, text, wait_for_handler};
 use hybridsim_simulation::memory;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::Scenario;
@@ -24,8 +24,7 @@ fn a_terminated_run_prints_the_results_so_far() {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.expect("the program starts");
         std::thread::sleep(std::time::Duration::from_secs(2));
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(sent.expect("kill is there").success());
+        send(signal, &child);
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(130), "{signal}\n{}", text(&output.stderr));
         let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
@@ -43,7 +42,7 @@ fn long_work(folder: &tempfile::TempDir) -> Vec<(Vec<String>, &'static str, Opti
     let endless = TOY.replace("requests = 500", "requests = 1_000_000_000_000");
     let endless = scenario(folder, "endless.toml", &endless);
     let toy = scenario(folder, "toy.toml", TOY);
-    // Its tables take seconds to fill, and to save.
+    // A device whose tables take seconds to fill, and to save.
     let large = "[workload]\ngenerator = { kind = \"uniform\", requests = 500 }\n[host]\n\
                  mode = \"closed\"\n[component.ssd]\npreset = \"sata-ssd\"\n\
                  blocks_per_plane = 16384\nprecondition = \"steady\"\n";
@@ -95,7 +94,7 @@ fn long_work(folder: &tempfile::TempDir) -> Vec<(Vec<String>, &'static str, Opti
 fn every_command_ends_soon_after_a_signal() {
     use std::os::unix::process::ExitStatusExt;
     use std::time::{Duration, Instant};
-    /// Of this only a part is the program's: other tests run beside this one.
+    /// The longest time to the end, most of it for other tests that run beside this one.
     const SOON: Duration = Duration::from_secs(10);
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (words, signal, code) in long_work(&folder) {
@@ -111,8 +110,7 @@ fn every_command_ends_soon_after_a_signal() {
             wait_for_handler(child.id());
         }
         std::thread::sleep(Duration::from_millis(500));
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(sent.expect("kill is there").success());
+        send(signal, &child);
         let asked = Instant::now();
         let ended = loop {
             match child.try_wait().expect("it runs") {

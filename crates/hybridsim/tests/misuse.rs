@@ -150,6 +150,7 @@ fn outputs_replace_no_inputs() {
         (&["surrogate", &toy, "-o", &toy, "--force"], "is what is read"),
         (&["write-amplification", &toy, "--out", &toy], "is what is read"),
         (&["calibrate", &trace, "--out", &trace, "--force"], "is what is read"),
+        (&["import", "disksim", &toy, "--out", &toy, "--force"], "is what is read"),
         (&["run", &toy, state, &toy], "toy.toml is no saved state; name another file"),
         (&["run", &toy, state, &trace], "trace.csv is no saved state; name another file"),
     ] {
@@ -177,9 +178,7 @@ fn an_interrupted_comparison_names_no_way_to_resume_that_it_lacks() {
         let child = child.expect("the program starts");
         command::wait_for_handler(child.id());
         std::thread::sleep(std::time::Duration::from_millis(500));
-        let id = child.id().to_string();
-        let sent = std::process::Command::new("kill").args(["-INT", &id]).status();
-        assert!(sent.expect("kill is there").success());
+        command::send("-INT", &child);
         let message = text(&child.wait_with_output().expect("it ends").stderr);
         assert!(message.contains("interrupted: 0 of 2 points are done"), "{message}");
         assert_eq!(message.contains("the same command resumes"), resumes, "{message}");

@@ -14,7 +14,6 @@ use hybridsim_surrogate::{
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const SSD: &str = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 64\n\
                    pages_per_block = 64\nover_provisioning = 0.5\nread_time = \"25us\"\n\
@@ -57,7 +56,7 @@ fn spread(it: Option<ErrorSummary>) -> ErrorSummary {
 }
 
 fn fitted(keys: &str, options: &FitOptions) -> Surrogate {
-    fit(&scenario(keys), &standard(), options, &mut |_| {}, &|| true).expect("a table")
+    fit(&scenario(keys), &standard(), options, &mut |_| {}).expect("a table")
 }
 
 #[test]
@@ -175,7 +174,6 @@ fn what_no_table_can_be_made_of_is_refused() {
         &standard(),
         options,
         &mut |_| {},
-        &|| true,
     ) {
         Err(FitError::Unsuitable(message)) => message,
         other => panic!("{other:?}"),
@@ -206,14 +204,6 @@ fn what_no_table_can_be_made_of_is_refused() {
     change(|axes| axes.depth.push(0), "depths begin at 1");
     change(|axes| axes.depth.clear(), "each axis needs a value");
     change(|axes| axes.depth.extend([2, 4]), "the initial grid has 24 knots, and 12 are allowed");
-    // A fit that is stopped has no table.
-    let go_on = AtomicBool::new(true);
-    let mut finished = |count: usize| go_on.store(count < 3, Ordering::Relaxed);
-    let options = options(&[DeviceState::AsGiven]);
-    let stopped = fit(&scenario(CONSTANT), &standard(), &options, &mut finished, &|| {
-        go_on.load(Ordering::Relaxed)
-    });
-    assert_eq!(stopped.expect_err("stopped"), FitError::Interrupted);
 }
 
 #[test]

@@ -39,9 +39,6 @@ pub enum FitError {
     /// A load that could not be simulated.
     #[error("{0}")]
     Failed(String),
-    /// Stopped by the caller.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// First knots of each axis.
@@ -143,7 +140,7 @@ pub struct FitOptions {
 }
 
 /// Fits tables to `scenario`, whose workload is ignored. `finished` is called with the number of
-/// simulations so far; the fit stops when `go_on` returns `false`.
+/// simulations so far.
 ///
 /// # Errors
 /// [`FitError`].
@@ -152,7 +149,6 @@ pub fn fit(
     registry: &Registry,
     options: &FitOptions,
     finished: &mut dyn FnMut(usize),
-    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Surrogate, FitError> {
     let align = options.axes.bytes.iter().copied().min().unwrap_or(SECTOR_BYTES);
     let load = (options.access, align.max(SECTOR_BYTES), options.requests);
@@ -192,7 +188,6 @@ pub fn fit(
             closed: None,
             written_share: 0.0,
             finished: &mut finished,
-            go_on,
         };
         let tables = fitting.tables().map_err(|error| match error {
             FitError::Failed(message) => FitError::Failed(format!("state {name}: {message}")),
@@ -336,7 +331,6 @@ struct Fitting<'a> {
     /// Largest part of the capacity that a load wrote.
     written_share: f64,
     finished: &'a mut dyn FnMut(),
-    go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Fitting<'_> {
@@ -435,15 +429,12 @@ impl Fitting<'_> {
     ) -> Result<Vec<Measured>, FitError> {
         let loads = points.iter().map(|point| self.load(kind, *point));
         let loads: Vec<Load> = loads.map(|it| it.expect("the throughput is known")).collect();
-        let (bench, go_on) = (self.bench, self.go_on);
+        let bench = self.bench;
         let written = loads.iter().map(|load| bench.written_share(load));
         self.written_share = written.fold(self.written_share, f64::max);
-        let one = |load: Load| match go_on() {
-            true => {
-                let failed = |error| FitError::Failed(format!("{}: {error}", describe(&load)));
-                bench.run(&load, seed).map_err(failed)
-            }
-            false => Err(FitError::Interrupted),
+        let one = |load: Load| {
+            let failed = |error| FitError::Failed(format!("{}: {error}", describe(&load)));
+            bench.run(&load, seed).map_err(failed)
         };
         let results = parallel_map(loads, self.options.jobs, one, |_, _| (self.finished)());
         results.into_iter().collect()

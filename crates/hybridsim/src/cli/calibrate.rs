@@ -90,7 +90,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
             let message = format!("{} exists; add --force to replace it", path.display());
             return Err(Failure::usage(message));
         }
-        args.files.iter().try_for_each(|file| apart(file, path))?;
+        apart(&args.files, Some(path))?;
         probe(path)?;
     }
     if args.all && !args.ssd.is_wanted() && !args.counters.is_wanted() {

@@ -1,6 +1,6 @@
 //! The command that converts parameter files of other simulators.
 
-use super::output::{Exit, Failure, note, print, write_path};
+use super::output::{Exit, Failure, apart, note, print, write_path};
 use clap::Subcommand;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{
@@ -81,12 +81,15 @@ pub fn run(command: &ImportCommand) -> Result<(), Failure> {
                 scenario: args.scenario,
                 folder: folder_of(args.output.out.as_deref()).and_then(|_| env::current_dir().ok()),
             };
+            let inputs = [&args.config].into_iter().chain(&args.workload);
+            apart(inputs, args.output.out.as_ref())?;
             write(mqsim(&request, &mut SearchPath::default()), &args.output)
         }
     }
 }
 
 fn from_disksim(args: &DisksimArgs) -> Result<(), Failure> {
+    apart([&args.file].into_iter().chain(&args.trace), args.output.out.as_ref())?;
     let overrides = args
         .overrides
         .chunks_exact(3)

@@ -30,7 +30,7 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
 }
 
 pub fn draw(registry: &Registry, args: &DrawArgs) -> Result<(), Failure> {
-    args.out.iter().try_for_each(|out| apart(&args.scenario, out))?;
+    apart([&args.scenario], args.out.as_ref())?;
     let scenario = Scenario::read(&args.scenario, &args.sets, registry)?;
     let picture = svg(&scenario, &build::system(&scenario, registry)?);
     match &args.out {

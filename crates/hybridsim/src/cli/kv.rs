@@ -376,7 +376,7 @@ pub fn generate(registry: &Registry, args: &GenerateArgs) -> Result<(), Failure>
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
-    apart(&args.trace.trace, out)?;
+    apart([&args.trace.trace], Some(out))?;
     let fitted = Fitted::new(&trace).map_err(of_trace)?;
     let count = args.count.map_or(trace.requests.len(), |count| count as usize);
     let made = fitted.generate(count, args.seed).map_err(Failure::usage)?;

@@ -138,7 +138,7 @@ impl From<MrcError> for Failure {
 }
 
 pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
-    args.out.iter().try_for_each(|out| apart(&args.open.file, out))?;
+    apart([&args.open.file], args.out.as_ref())?;
     let policies = policies(registry, &args.policy)?;
     let method = method(args, &policies)?;
     let sizes = args.sizes.len().max(1);

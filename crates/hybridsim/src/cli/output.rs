@@ -109,16 +109,19 @@ pub fn probe(path: &Path) -> Result<(), Failure> {
     tried.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Checks that writing the file at `out` does not replace the input at `from`.
-pub fn apart(from: &Path, out: &Path) -> Result<(), Failure> {
-    let is_same = |from: PathBuf| fs::canonicalize(out).is_ok_and(|out| out == from);
-    match fs::canonicalize(from).is_ok_and(is_same) && out.is_file() {
-        true => {
-            let path = out.display();
-            Err(Failure::usage(format!("{path} is what is read: write into another file")))
-        }
-        false => Ok(()),
+/// Checks that the file to write at `out`, if any, replaces none of the `inputs`.
+pub fn apart<'a>(
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+    out: Option<&PathBuf>,
+) -> Result<(), Failure> {
+    let Some(out) = out.filter(|out| out.is_file()) else { return Ok(()) };
+    let place = fs::canonicalize(out)?;
+    let is_input = |input: &PathBuf| fs::canonicalize(input).is_ok_and(|input| input == place);
+    if inputs.into_iter().any(is_input) {
+        let path = out.display();
+        return Err(Failure::usage(format!("{path} is what is read: write into another file")));
     }
+    Ok(())
 }
 
 /// A file that cannot be written.

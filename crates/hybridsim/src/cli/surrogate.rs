@@ -88,7 +88,8 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
         let message = format!("{} exists; add --force to replace it", out.display());
         return Err(Failure::usage(message));
     }
-    args.out.iter().try_for_each(|out| apart(&args.scenario, out).and_then(|()| probe(out)))?;
+    apart([&args.scenario], args.out.as_ref())?;
+    args.out.iter().try_for_each(|out| probe(out))?;
     let scenario = Scenario::check_system(Input::read(&args.scenario, &args.sets)?, registry)?;
     let name = args.scenario.display();
     scenario.notes.iter().for_each(|text| note(&format!("note: {name}: {text}")));
@@ -111,20 +112,13 @@ pub fn run(registry: &Registry, args: &SurrogateArgs) -> Result<(), Failure> {
     let is_done = end_at_interrupt(args.json, "interrupted; nothing was written");
     let progress = Progress::new(args.progress, "simulating");
     let most = 2 * options.states.len() * (2 * options.knots_max + 2 * options.validation);
-    let fitted = fit(
-        &scenario,
-        registry,
-        &options,
-        &mut |done| progress.reading(Some(done as f64 / most as f64)),
-        &|| true,
-    );
+    let fitted = fit(&scenario, registry, &options, &mut |done| {
+        progress.reading(Some(done as f64 / most as f64))
+    });
     progress.finish();
     let fitted = fitted.map_err(|error| match error {
         FitError::Unsuitable(message) => Failure::usage(format!("{name}: {message}")),
         FitError::Failed(message) => Failure::Message(Exit::Run, format!("{name}: {message}")),
-        FitError::Interrupted => {
-            Failure::Message(Exit::Interrupted, "interrupted; nothing was written".to_owned())
-        }
     })?;
     is_done.store(true, Ordering::Relaxed);
     // In one line: indented, each number would take a line.

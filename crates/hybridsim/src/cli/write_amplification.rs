@@ -59,10 +59,7 @@ pub struct WriteAmplificationArgs {
 
 /// Counts the flash operations of one scenario, or of it at several values.
 pub fn run(registry: &Registry, args: &WriteAmplificationArgs) -> Result<(), Failure> {
-    let read = [Some(&args.scenario), args.trace.as_ref()];
-    for (from, out) in read.into_iter().flatten().zip(args.out.iter().cycle()) {
-        apart(from, out)?;
-    }
+    apart([&args.scenario].into_iter().chain(&args.trace), args.out.as_ref())?;
     match args.vary.is_empty() {
         true => one(registry, args),
         false => several(registry, args),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 /// The root of the repository, in which the program is called.
 pub fn root() -> PathBuf {
@@ -21,6 +21,13 @@ pub fn call(args: &[&str]) -> Output {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Sends `signal` (`-INT`) to `child`.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.expect("kill is there").success());
 }
 
 /// Waits until the process `id` handles SIGINT, which it would not survive before; at most a

@@ -60,13 +60,13 @@ const fn by_path(summary: &'static str) -> Description {
 /// the environment, so that processes started from here may do the same.
 const ALLOW_CODE: &str = "HYBRIDSIM_ALLOW_CODE";
 
-/// What scenarios can name: everything that ships with the program, everything registered from
+/// The entries that scenarios can name: those that ship with the program, those registered from
 /// Python, and classes by their path if the user allows it.
 pub fn registry() -> Registry {
     registry_with(std::env::var_os(ALLOW_CODE).is_some_and(|allowed| allowed == "1"))
 }
 
-/// What scenarios could name with permission to run code, for descriptions.
+/// The entries that scenarios can name with permission to run code, for descriptions.
 pub fn complete_registry() -> Registry {
     registry_with(true)
 }
