@@ -10,6 +10,7 @@ import operator
 import os
 import pathlib
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -246,7 +247,8 @@ def sweep(
     `concurrent.futures.Executor`, or a Dask client or the address of its scheduler. Policies
     written in Python have to be importable there.
 
-    A point that fails is a `Point` with an `error`, like those of the command.
+    A point that fails is a `Point` with an `error`, like those of the command. Where points cannot
+    be stored, that is a `RuntimeWarning`.
     """
     if not isinstance(sample, str):
         raise ArgumentError(f"sample must be text such as 'random:50', not {sample!r}")
@@ -262,6 +264,8 @@ def sweep(
     varied = _varied(vary)
     study = _study(scenario, sets, varied, wanted, seeds, sample=sample, store=(folder, retry))
     _complete(study, executor, memory, folder, progress)
+    if study.store_problem is not None:
+        warnings.warn(study.store_problem, RuntimeWarning, stacklevel=2)
     return Sweep(tuple(_points(study, varied[2])), study)
 
 

@@ -119,6 +119,23 @@ def test_several_traces_are_known_by_their_contents(ssd, tmp_path, root):
     assert stored(store) == 4, "a copy of a trace is the same trace"
 
 
+def test_results_that_cannot_be_stored_are_returned_with_a_warning(ssd, tmp_path):
+    store, vary = tmp_path / "points", {"host.queue_depth": [1, 2]}
+    wanted = hybridsim.sweep(ssd, vary, store=store)
+    for path in store.iterdir():
+        path.unlink()
+        path.mkdir()
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+        pytest.warns(RuntimeWarning, match="cannot write to"),
+    ):
+        swept = hybridsim.sweep(ssd, vary, store=store, executor=pool)
+    assert columns(swept) == columns(wanted)
+    with pytest.warns(RuntimeWarning, match="cannot write to"):
+        swept = hybridsim.sweep(ssd, vary, store=store)
+    assert columns(swept) == columns(wanted)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_point_that_kills_its_process_fails_alone(ssd, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDSIM_ALLOW_CODE", "1")

@@ -151,7 +151,8 @@ impl Registry {
     /// Adds values for parameters, of which `hybridsim fuzz` draws small random systems. `text` has
     /// one TOML table for each kind of component, or for several with commas between them; a table
     /// for an entry is called `category name`, one for an inner table `owner.key`. Each key is a
-    /// list of values to draw from; for children, of kinds of components or `any`. Parameters
+    /// list of values to draw from; for children, of kinds of components or `any`, which also
+    /// stands for any entry. Parameters
     /// without samples get values within their ranges, optional ones in some systems only.
     ///
     /// # Panics

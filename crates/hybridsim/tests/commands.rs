@@ -100,8 +100,6 @@ fn every_command_ends_soon_after_a_signal() {
     for (words, signal, code) in long_work(&folder) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut child = program(&words)
-            // Replays of measured logs are not broken off.
-            .env_remove("HYBRIDSIM_DATA")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

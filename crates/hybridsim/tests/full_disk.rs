@@ -154,3 +154,25 @@ fn without_room_outputs_stay_as_they_were_and_results_are_shown() {
         }
     }
 }
+
+#[test]
+fn points_that_cannot_be_stored_are_in_the_table() {
+    let inputs = tempfile::tempdir().expect("a temporary folder");
+    let toy = scenario(&inputs, "toy.toml", TOY);
+    let out = inputs.path().join("out");
+    let sweep = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
+        command.args(["sweep", &toy, "--vary", "run.seed=1,2", "--out"]).arg(&out);
+        command.output().expect("the program starts")
+    };
+    let wanted = sweep();
+    assert!(wanted.status.success(), "{}", text(&wanted.stderr));
+    for path in files(&out.join("points")) {
+        std::fs::remove_file(&path).expect("one's own file");
+        std::fs::create_dir(&path).expect("one's own folder");
+    }
+    let output = sweep();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("cannot write to"), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), text(&wanted.stdout));
+}

@@ -132,6 +132,12 @@ impl Study {
         serde_json::to_string(&task).expect("tasks can be written as JSON")
     }
 
+    /// Why finished points are missing in the store.
+    #[getter]
+    fn store_problem(&self) -> Option<&str> {
+        self.store.as_ref()?.problem()
+    }
+
     /// Takes the outcome of a point and of all that are the same, and stores it.
     fn put(&mut self, py: Python<'_>, number: usize, outcome: &str) -> PyResult<()> {
         failure::guarded(|| {
@@ -141,7 +147,7 @@ impl Study {
             })?;
             let key = self.points[number].key.clone();
             if let Some(store) = &self.store {
-                store.save(&key, &outcome).map_err(|error| failure::raise(py, "Error", error))?;
+                store.save(&key, &outcome);
             }
             for (point, known) in self.points.iter().zip(&mut self.outcomes) {
                 if point.number == number || (point.key == key && !key.is_empty()) {
@@ -348,13 +354,16 @@ pub fn completed_outcome(py: Python<'_>, folder: PathBuf, key: &str) -> PyResult
     })
 }
 
-/// Stores an outcome under a key.
+/// Stores an outcome under a key where that is possible: who asked for it stores it as well.
 #[pyfunction]
 pub fn save_outcome(py: Python<'_>, folder: PathBuf, key: &str, outcome: &str) -> PyResult<()> {
     failure::guarded(|| {
         let wrong = |error: String| failure::raise(py, "Error", error);
         let outcome: Outcome =
             serde_json::from_str(outcome).map_err(|error| wrong(error.to_string()))?;
-        Store::open(&folder, false).and_then(|store| store.save(key, &outcome)).map_err(wrong)
+        if let Ok(store) = Store::open(&folder, false) {
+            store.save(key, &outcome);
+        }
+        Ok(())
     })
 }

@@ -66,15 +66,19 @@ fn serve(
         true => Contents::History(Box::new(History::new(Store::memory()))),
         false => Contents::Plain(Store::memory()),
     };
-    let clock = Clock::virtual_time(0.0).with_grace(Duration::ZERO);
-    let drive = Drive::new(session, contents, clock, None);
     // Pieces of up to 63 times 7 bytes, or everything at once.
     let piece = if piece == 0 { usize::MAX } else { 7 * usize::from(piece) };
-    let (replies, drive) =
-        converse(drive, exports, protocol, turns, piece).expect("sockets can be made");
+    let (replies, drive) = converse(drive(session, contents), exports, protocol, turns, piece)
+        .expect("sockets can be made");
     let ended = drive.finish(registry, true).expect("the state can be saved");
     assert!(ended.output.fault.is_none(), "{:?}", ended.output.fault);
     let results = ended.output.results;
     assert!(results.violations.is_empty(), "{:?}", results.violations);
     (replies, results.requests)
+}
+
+/// A drive on which no time passes between a reply and the next request.
+pub(crate) fn drive(session: Session, contents: Contents) -> Drive {
+    let clock = Clock::virtual_time(0.0).with_grace(Duration::ZERO);
+    Drive::new(session, contents, clock, None)
 }

@@ -184,8 +184,11 @@ impl<'a> Draw<'a> {
                 let names = kinds.iter().map(|kind| self.component(kind, depth + 1).into());
                 Value::Array(names.collect())
             }
-            // Samples of entries are the simplest of them.
-            Kind::Entry(category) if sample.is_none() || self.stream.chance(self.share) => {
+            // Other samples of entries are the simplest of them.
+            Kind::Entry(category)
+                if sample.is_none_or(|it| it.as_str() == Some(ANY))
+                    || self.stream.chance(self.share) =>
+            {
                 self.entry(category, depth)
             }
             Kind::Table(inner) => self.table(label(kind, param.name), inner, depth, INNER).into(),

@@ -24,7 +24,6 @@ pub(crate) struct Ran<'a> {
 }
 
 /// A relation between the runs of two systems.
-#[derive(Clone, Copy)]
 pub struct Relation {
     /// The change to the run that must not matter.
     pub name: &'static str,
@@ -41,14 +40,17 @@ pub(crate) type Applied = Result<Option<String>, NotApplicable>;
 pub(crate) struct NotApplicable;
 
 /// All of them.
-pub const RELATIONS: [Relation; 7] = [
+pub const RELATIONS: &[Relation] = &[
     Relation { name: "observing it differently", check: observed },
     Relation { name: "components in reverse order", check: reversed },
     Relation { name: "spelling out every value", check: spelt_out },
+    Relation { name: "naming its workload", check: named },
     Relation { name: "stepping it from outside", check: stepped },
     Relation { name: "converting its trace", check: converted },
     Relation { name: "a stripe of it alone, not a concatenation", check: alone },
     Relation { name: "saving its state halfway", check: resumed },
+    #[cfg(unix)]
+    Relation { name: "serving it to a client", check: crate::served::served },
 ];
 
 /// The difference that the relation chosen by `number`, or the first after it that applies, makes.
@@ -85,9 +87,11 @@ impl Ran<'_> {
     }
 
     /// The requests of a workload that a session can repeat, with their times.
-    fn requests(&self) -> Result<Vec<(SimTime, Request)>, NotApplicable> {
+    pub(crate) fn requests(&self) -> Result<Vec<(SimTime, Request)>, NotApplicable> {
         // Generators of zones wait for completions and set flags, which events do not state.
-        let repeats = self.text.contains("mode = \"open\"")
+        // Tenants wait for their turns.
+        let repeats = self.scenario.tenants.is_empty()
+            && self.text.contains("mode = \"open\"")
             && self.scenario.run.power_cut_every.is_none()
             && self.text.contains("kind = \"fio\"")
             && self.output.fault.is_none();
@@ -128,6 +132,16 @@ fn reversed(ran: &Ran<'_>) -> Applied {
 
 fn spelt_out(ran: &Ran<'_>) -> Applied {
     ran.compare(ran.run_text(ran.output.resolved.clone()))
+}
+
+/// A tenant alone waits for no other.
+fn named(ran: &Ran<'_>) -> Applied {
+    let is_fcfs = ran.scenario.host.entry("scheduler").name == "fcfs";
+    let has_one = ran.scenario.tenants.is_empty() && ran.scenario.run.power_cut_every.is_none();
+    if !(is_fcfs && has_one) {
+        return Err(NotApplicable);
+    }
+    ran.compare(ran.run_text(ran.text.replace("\n[workload]\n", "\n[workload.only]\n")))
 }
 
 fn stepped(ran: &Ran<'_>) -> Applied {
@@ -221,8 +235,11 @@ fn alone(ran: &Ran<'_>) -> Applied {
 const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
 
 /// With a pause in the middle, the second half is served after a restart from a saved state as
-/// without one.
+/// without one. Faults of the scenario would happen once more.
 fn resumed(ran: &Ran<'_>) -> Applied {
+    if !ran.scenario.run.faults.is_empty() {
+        return Err(NotApplicable);
+    }
     let requests = ran.requests()?;
     let mut scenario = ran.scenario.clone();
     scenario.run.verify = false;
@@ -272,7 +289,7 @@ fn difference(one: Answers, other: Answers) -> Option<String> {
 /// The end of each request and its outcome, or the fault that ended the run.
 type Answers = Result<Vec<(SimDuration, Answered)>, String>;
 
-fn open(
+pub(crate) fn open(
     ran: &Ran<'_>,
     scenario: &Scenario,
     options: session::Options<'_>,

@@ -198,20 +198,17 @@ fn capsule(opcode: u8, nsid: u32, dwords: &[(usize, u32)], data: &[u8]) -> Vec<u
 }
 
 #[cfg(unix)]
-fn option(number: u32, data: &[u8]) -> Vec<u8> {
+pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let length = data.len() as u32;
     [b"IHAVEOPT", &number.to_be_bytes()[..], &length.to_be_bytes(), data].concat()
 }
-
-#[cfg(unix)]
-type Command<'a> = (u16, u16, u64, u32, &'a [u8]);
 
 /// Every command, some of them overlapping.
 #[cfg(unix)]
 fn commands() -> Vec<u8> {
     const FUA: u16 = 1;
     let data = [0x5a; 1024];
-    let list: [Command<'_>; 11] = [
+    let list: [(u16, u16, u64, u32, &[u8]); 11] = [
         (0, 1, 0, 1024, &data),
         (0, 0, 0, 4096, &[]),
         (FUA, 1, 512, 512, &data[..512]),
@@ -224,17 +221,31 @@ fn commands() -> Vec<u8> {
         (0, 0, 100, 512, &[]),
         (0, 2, 0, 0, &[]),
     ];
-    let command = |(cookie, &(flags, kind, offset, length, data)): (usize, &Command<'_>)| {
-        [
-            &0x2560_9513u32.to_be_bytes()[..],
-            &flags.to_be_bytes(),
-            &kind.to_be_bytes(),
-            &(cookie as u64).to_be_bytes(),
-            &offset.to_be_bytes(),
-            &length.to_be_bytes(),
-            data,
-        ]
-        .concat()
-    };
-    list.iter().enumerate().flat_map(command).collect()
+    let numbered = (0..).zip(list);
+    numbered
+        .flat_map(|(cookie, (flags, kind, offset, length, data))| {
+            command([flags, kind], cookie, offset, length, data)
+        })
+        .collect()
+}
+
+/// A command of the network block device protocol: its flags and kind, and what follows.
+#[cfg(unix)]
+pub(crate) fn command(
+    [flags, kind]: [u16; 2],
+    cookie: u64,
+    offset: u64,
+    length: u32,
+    data: &[u8],
+) -> Vec<u8> {
+    [
+        &0x2560_9513u32.to_be_bytes()[..],
+        &flags.to_be_bytes(),
+        &kind.to_be_bytes(),
+        &cookie.to_be_bytes(),
+        &offset.to_be_bytes(),
+        &length.to_be_bytes(),
+        data,
+    ]
+    .concat()
 }

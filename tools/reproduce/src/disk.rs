@@ -8,9 +8,8 @@ use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner
 use crate::ServedRequest;
 use crate::published::parameters;
 use hybridsim_calibrate::CalibrateError;
-use hybridsim_calibrate::disk::{Floor, Log, demerit, floor, quantile};
+use hybridsim_calibrate::disk::{DiskDrive, Floor, Log, demerit, floor, quantile};
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_config::registry::Registry;
 use hybridsim_engine::Op;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
@@ -70,8 +69,8 @@ fn drives(runner: &Runner) -> Result<Findings, ExperimentError> {
         let (ours, theirs) = (sorted(&ran.latencies, |ns| ns as f64 / 1e6), &measured.0);
         let mut theirs: Vec<f64> = theirs.iter().map(|(_, ms)| *ms).collect();
         theirs.sort_by(f64::total_cmp);
-        let floor = floor_of(drive, &folder, runner.registry())
-            .map_err(|error| ExperimentError::of(&drive.name, error))?;
+        let floor = floor_of(drive, &folder, runner)
+            .map_err(|error| ExperimentError::of_calibration(&drive.name, error))?;
         findings.row(
             Claim::of("disk/rms-demerit")
                 .with("drive", &drive.name)
@@ -86,24 +85,22 @@ fn drives(runner: &Runner) -> Result<Findings, ExperimentError> {
 }
 
 /// The least distance of the drive from its log.
-fn floor_of(
-    drive: &LoggedDrive,
-    disks: &Path,
-    registry: &Registry,
-) -> Result<Floor, CalibrateError> {
+fn floor_of(drive: &LoggedDrive, disks: &Path, runner: &Runner) -> Result<Floor, CalibrateError> {
     let path = disks.join(&drive.folder).join(log_name(drive));
-    floor(&start(drive, disks, registry)?, &Log::read(&path, Some(FORMAT), registry)?)
+    let log = Log::read(&path, Some(FORMAT), runner.registry())?;
+    floor(&start(drive, disks, runner)?, &log)
 }
 
 /// The drive with its published parameters, for calibration.
 fn start<'r>(
     drive: &LoggedDrive,
     disks: &Path,
-    registry: &'r Registry,
-) -> Result<hybridsim_calibrate::disk::DiskDrive<'r>, CalibrateError> {
+    runner: &Runner<'r>,
+) -> Result<DiskDrive<'r>, CalibrateError> {
     let text = imported(drive, disks).map_err(|error| CalibrateError::Start(error.to_string()))?;
     let source = SourceText { name: drive.name.clone(), text };
-    hybridsim_calibrate::disk::DiskDrive::of_scenario(&drive.name, source, Path::new(""), registry)
+    let started = DiskDrive::of_scenario(&drive.name, source, Path::new(""), runner.registry())?;
+    Ok(started.until(runner.interrupted()))
 }
 
 fn words(floor: Floor) -> String {

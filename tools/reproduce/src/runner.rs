@@ -1,6 +1,7 @@
 //! Runs the scenarios of an experiment in parallel, profiles workloads, finds measured data.
 
 use crate::Setting;
+use hybridsim_calibrate::CalibrateError;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_data::PAPERS;
@@ -40,6 +41,14 @@ impl ExperimentError {
     /// The failure of `what`, such as a drive or a file.
     pub fn of(what: impl std::fmt::Display, error: impl std::fmt::Display) -> Self {
         Self::Failed(format!("{what}: {error}"))
+    }
+
+    /// As [`ExperimentError::of`], for a calibration.
+    pub fn of_calibration(what: &str, error: CalibrateError) -> Self {
+        match error {
+            CalibrateError::Interrupted => Self::Interrupted,
+            error => Self::of(what, error),
+        }
     }
 }
 
@@ -275,6 +284,11 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Set when the user asked for an end.
+    pub const fn interrupted(&self) -> &'a AtomicBool {
+        self.interrupted
+    }
+
     /// Whether the user asked for an end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
@@ -368,13 +382,13 @@ impl<'a> Runner<'a> {
 
     fn one(&self, job: &Job) -> Result<JobOutput, ExperimentError> {
         // Preconditioning may take long, so check before it starts.
-        if self.interrupted.load(Ordering::Relaxed) {
+        if self.is_interrupted() {
             return Err(ExperimentError::Interrupted);
         }
         let scenario = check(job, self.registry)?;
         let mut kept =
             KeptEvents { latencies: job.latencies, numbers: job.numbers, ..KeptEvents::default() };
-        let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
+        let mut on_progress = |_: &run::RunProgress| !self.is_interrupted();
         let options = Options {
             detail: if job.full { Detail::Full } else { Detail::Bare },
             on_progress: Some(&mut on_progress),
@@ -386,7 +400,7 @@ impl<'a> Runner<'a> {
         let failed = |error: &dyn std::fmt::Display| failure(job, error);
         let done = run::run(&scenario, self.registry, options).map_err(|error| failed(&error))?;
         let RunOutput { results, pictures, latencies, fault, .. } = done;
-        if self.interrupted.load(Ordering::Relaxed) {
+        if self.is_interrupted() {
             return Err(ExperimentError::Interrupted);
         }
         if let Some(fault) = fault {
@@ -435,7 +449,7 @@ impl<'a> Runner<'a> {
         let opened = workload::open(&scenario, self.registry, capacity);
         let mut source = opened.map_err(|error| failure(job, &error))?.source;
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.is_interrupted() {
                 return Err(ExperimentError::Interrupted);
             }
             visit(&arrival);

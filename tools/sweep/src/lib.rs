@@ -128,10 +128,10 @@ fn one(point: &Point, job: &Job<'_>) -> Option<Outcome> {
     let go_on = || !job.interrupted.load(Ordering::Relaxed);
     let outcome = simulate(&point.input, job.registry, job.cache, go_on)?;
     drop(share);
-    match job.store.map(|store| store.save(&point.key, &outcome)) {
-        Some(Err(error)) => Some(Outcome::Failed(error)),
-        _ => Some(outcome),
+    if let Some(store) = job.store {
+        store.save(&point.key, &outcome);
     }
+    Some(outcome)
 }
 
 /// Simulates one scenario, with preconditioned devices from the cache if `cache` is set. `go_on` is

@@ -4,6 +4,7 @@ use hybridsim_observe::RunResults;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The outcome of a point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +30,7 @@ pub struct Store {
     folder: PathBuf,
     /// Whether points that failed are run again.
     retry: bool,
+    unwritable: OnceLock<String>,
 }
 
 impl Store {
@@ -39,7 +41,7 @@ impl Store {
     pub fn open(folder: &Path, retry: bool) -> Result<Self, String> {
         fs::create_dir_all(folder)
             .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        Ok(Self { folder: folder.to_owned(), retry })
+        Ok(Self { folder: folder.to_owned(), retry, unwritable: OnceLock::new() })
     }
 
     /// The store's folder.
@@ -63,18 +65,23 @@ impl Store {
         }
     }
 
-    /// Stores `outcome`, unless it depends on the computer.
-    ///
-    /// # Errors
-    /// Fails when it cannot be written.
-    pub fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
+    /// Stores `outcome`, unless it depends on the computer; [`Store::problem`] if it cannot be
+    /// written, as the run is not lost.
+    pub fn save(&self, key: &str, outcome: &Outcome) {
         if matches!(outcome, Outcome::Refused(_)) {
-            return Ok(());
+            return;
         }
         let stored = Stored { key: key.to_owned(), outcome };
         let text = serde_json::to_string(&stored).expect("results can be written as JSON");
-        hybridsim_simulation::state::write(&self.path(key), text.as_bytes())
-            .map_err(|error| format!("cannot write to {}: {error}", self.folder.display()))
+        if let Err(error) = hybridsim_simulation::state::write(&self.path(key), text.as_bytes()) {
+            let folder = self.folder.display();
+            self.unwritable.get_or_init(|| format!("cannot write to {folder}: {error}"));
+        }
+    }
+
+    /// Why outcomes are missing in the store.
+    pub fn problem(&self) -> Option<&str> {
+        self.unwritable.get().map(String::as_str)
     }
 }
 
@@ -86,17 +93,18 @@ mod tests {
     fn a_file_of_another_point_is_not_its_outcome() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = Store::open(folder.path(), false).expect("a store");
-        store.save("one", &Outcome::Failed("worn out".to_owned())).expect("it can be written");
+        store.save("one", &Outcome::Failed("worn out".to_owned()));
         fs::copy(store.path("one"), store.path("two")).expect("one's own folder");
         assert!(store.load("one").is_some() && store.load("two").is_none());
+        assert_eq!(store.problem(), None);
     }
 
     #[test]
     fn what_depends_on_the_computer_is_not_stored() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = Store::open(folder.path(), false).expect("a store");
-        store.save("small", &Outcome::Refused("needs 9GiB".to_owned())).expect("no error");
-        store.save("wrong", &Outcome::Failed("worn out".to_owned())).expect("it can be written");
+        store.save("small", &Outcome::Refused("needs 9GiB".to_owned()));
+        store.save("wrong", &Outcome::Failed("worn out".to_owned()));
         assert!(store.load("small").is_none());
         assert!(matches!(store.load("wrong"), Some(Outcome::Failed(_))));
     }

@@ -81,9 +81,10 @@ impl Cluster<'_> {
                 match serde_json::from_str(&line) {
                     Ok(Line::Finished(number, outcome)) => {
                         let Some(&(at, key)) = positions.get(&number) else { continue };
-                        let saved = store.map(|store| store.save(key, &outcome));
-                        let unsaved = saved.and_then(Result::err).map(Outcome::Failed);
-                        done(at, &unsaved.unwrap_or(outcome));
+                        if let Some(store) = store {
+                            store.save(key, &outcome);
+                        }
+                        done(at, &outcome);
                     }
                     Ok(Line::Refused(message)) => refused = Some(message),
                     Err(_) => note(&line),

@@ -117,7 +117,11 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let finished = points.iter().zip(outcomes);
     let mut rows: Vec<(&Point, Outcome)> =
         finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
-    let verdict = verdict(&rows, points.len(), RESUME);
+    let problem = store.as_ref().and_then(Store::problem);
+    let verdict = match problem {
+        Some(problem) => Err(Failure::AfterResults(Exit::Run, problem.to_owned())),
+        None => verdict(&rows, points.len(), RESUME),
+    };
     if let Some(store) = &store {
         // Points finished by other shards.
         let theirs = all.iter().filter(|point| !is_mine(point));

@@ -140,7 +140,8 @@ pub fn floor(drive: &DiskDrive<'_>, log: &Log) -> Result<Floor, CalibrateError> 
     let distances = log::distances(logs, &cylinders);
     let bench = LogBench::new(drive, logs, (&classes, &numbers), distances)
         .map_err(CalibrateError::Start)?;
-    Ok(CrossValidation { drive, bench: &bench, parts: 1 }.sample(|_| true).floor(drive))
+    let work = CrossValidation { drive, bench: &bench, parts: 1 };
+    drive.unless_interrupted(work.sample(|_| true).floor(drive))
 }
 
 /// The cylinders of `drive`, within which the requests of `logs` have to lie.
@@ -162,7 +163,7 @@ fn fitting(drive: &DiskDrive<'_>, logs: &[Log]) -> Result<Cylinders, CalibrateEr
 /// Fits the constants of `drive` to part of `logs` and tries them on the rest.
 ///
 /// # Errors
-/// When the drive cannot be built, or a request goes beyond it.
+/// When the drive cannot be built, a request goes beyond it, or the calibration was interrupted.
 pub fn calibrate_disk<'r>(
     drive: &DiskDrive<'r>,
     logs: &[Log],
@@ -179,7 +180,7 @@ pub fn calibrate_disk<'r>(
     let held_out = whole.into_iter().chain((0..split.parts).rev().map(Some));
     let fits =
         parallel_map(held_out.collect(), processors(), |held_out| work.one(held_out), |_, _| {});
-    Ok(DiskCalibration {
+    drive.unless_interrupted(DiskCalibration {
         start: drive.name.clone(),
         logs: logs.iter().map(|log| log.name.clone()).collect(),
         requests: logs.iter().map(|log| log.lines.len()).sum(),

@@ -121,7 +121,8 @@ impl Component for Driver {
     }
 }
 
-/// Latencies in ms of the first `until` requests of `script` on `drive`, in their order.
+/// Latencies in ms of the first `until` requests of `script` on `drive`, in their order. Where the
+/// calibration is interrupted, those missing are 0: nothing that is computed from them counts.
 ///
 /// # Errors
 /// When the drive cannot be built, or stops early.
@@ -141,6 +142,11 @@ pub(super) fn replay(
     };
     let disk = ComponentTree { path: "disk".to_owned(), component, children: Vec::new() };
     let mut machine = Machine::new(ComponentTree::inner("driver", driver, vec![disk]), false);
-    machine.run(&mut (), &mut |_| true).map_err(|fault| fault.to_string())?;
-    Ok(latencies_ms.take())
+    let go_on = &mut |_| !drive.is_interrupted();
+    machine.run(&mut (), go_on).map_err(|fault| fault.to_string())?;
+    let mut latencies_ms = latencies_ms.take();
+    if drive.is_interrupted() {
+        latencies_ms.resize(until, 0.0);
+    }
+    Ok(latencies_ms)
 }

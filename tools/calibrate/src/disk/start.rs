@@ -10,6 +10,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_disk::seek::{SeekEntry, SeekModel};
 use hybridsim_engine::{Component, SimDuration};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const HARD_DISK: CalibratedKind = CalibratedKind {
     kind: "hard-disk",
@@ -24,6 +25,8 @@ pub struct DiskDrive<'r> {
     /// The name it was requested by.
     pub name: String,
     start: Start<'r>,
+    /// Set to end a calibration.
+    interrupted: Option<&'r AtomicBool>,
 }
 
 impl<'r> DiskDrive<'r> {
@@ -34,7 +37,7 @@ impl<'r> DiskDrive<'r> {
     /// When it is none of these, or is wrong.
     pub fn read(name: &str, registry: &'r Registry) -> Result<Self, CalibrateError> {
         let start = Start::read(name, &HARD_DISK, registry)?;
-        Ok(Self { name: name.to_owned(), start })
+        Ok(Self { name: name.to_owned(), start, interrupted: None })
     }
 
     /// The only hard disk of the scenario `source` with paths that start from `base`, to be called
@@ -49,7 +52,23 @@ impl<'r> DiskDrive<'r> {
         registry: &'r Registry,
     ) -> Result<Self, CalibrateError> {
         let start = Start::of_scenario(name, &HARD_DISK, source, base, registry)?;
-        Ok(Self { name: name.to_owned(), start })
+        Ok(Self { name: name.to_owned(), start, interrupted: None })
+    }
+
+    /// The drive, whose calibration ends with an error when `interrupted` is set.
+    #[must_use]
+    pub fn until(self, interrupted: &'r AtomicBool) -> Self {
+        Self { interrupted: Some(interrupted), ..self }
+    }
+
+    /// Whether what is found out about the drive no longer counts.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.is_some_and(|it| it.load(Ordering::Relaxed))
+    }
+
+    /// `found`, unless the calibration was interrupted meanwhile.
+    pub(super) fn unless_interrupted<T>(&self, found: T) -> Result<T, CalibrateError> {
+        if self.is_interrupted() { Err(CalibrateError::Interrupted) } else { Ok(found) }
     }
 
     /// The built drive.

@@ -6,7 +6,6 @@ use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{
     ClassChange, DiskCalibration, DiskFit, Log, Split, calibrate_disk,
 };
-use hybridsim_config::registry::Registry;
 use std::path::Path;
 
 /// The goal, in floors.
@@ -20,8 +19,8 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let folder = runner.data("disksim/disks")?;
     let (mut findings, mut worst) = (Findings::default(), f64::NEG_INFINITY);
     for drive in &logged_drives() {
-        let found = calibrated(drive, &folder, runner.registry())
-            .map_err(|error| ExperimentError::of(&drive.name, error))?;
+        let found = calibrated(drive, &folder, runner)
+            .map_err(|error| ExperimentError::of_calibration(&drive.name, error))?;
         runner.done(&drive.name)?;
         let worse = found.fits.iter().map(|fit| fit.other_angles);
         worst = worse.map(|it| it.after_ms - it.before_ms).fold(worst, f64::max);
@@ -42,11 +41,11 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
 fn calibrated<'r>(
     drive: &super::LoggedDrive,
     disks: &Path,
-    registry: &'r Registry,
+    runner: &Runner<'r>,
 ) -> Result<DiskCalibration<'r>, CalibrateError> {
-    let start = start(drive, disks, registry)?;
     let path = disks.join(&drive.folder).join(log_name(drive));
-    calibrate_disk(&start, &[Log::read(&path, Some(FORMAT), registry)?], HALVES)
+    let log = Log::read(&path, Some(FORMAT), runner.registry())?;
+    calibrate_disk(&start(drive, disks, runner)?, &[log], HALVES)
 }
 
 /// Figures before and after, and what moved.

@@ -6,11 +6,11 @@
 use super::tables::{self, FioRow};
 use crate::published::parameters;
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
+use hybridsim_calibrate::block_size;
 use hybridsim_calibrate::ssd::{
     DirectionResult, JobErrors, JobResult, MeasuredJob, QueuedSsd, REFINED_MAX, SsdCalibration,
     calibrate_ssd, every_other, trivial,
 };
-use hybridsim_calibrate::{CalibrateError, block_size};
 use hybridsim_engine::Op;
 use hybridsim_report::study::Curve;
 use serde::Deserialize;
@@ -131,10 +131,7 @@ pub(super) fn fitted<'r>(
     jobs: &[MeasuredJob],
     fits: &[bool],
 ) -> Result<SsdCalibration<'r>, ExperimentError> {
-    let failed = |error: CalibrateError| match error {
-        CalibrateError::Interrupted => ExperimentError::Interrupted,
-        error => ExperimentError::of(name, error),
-    };
+    let failed = |error| ExperimentError::of_calibration(name, error);
     let start = Job::paper(start).text;
     let drive = QueuedSsd::of_scenario(name, &start, runner.registry()).map_err(failed)?;
     runner.done(&format!("{name}: {} jobs", jobs.len()))?;
