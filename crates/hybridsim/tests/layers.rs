@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DISK, SSD, ZNS, component, system_around};
+use common::{CONSTANT, DISK, SSD, ZNS, component, system_around};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_observe::results::Log;
 use hybridsim_simulation::registry::standard;
@@ -151,4 +151,15 @@ fn what_does_not_fit_is_a_problem() {
         Err(error) => error,
     };
     assert!(fault.contains("volatile write cache"), "{fault}");
+}
+
+#[test]
+fn a_write_back_cache_destages_what_was_written() {
+    let cache = "kind = \"cache-device\"\ndevices = [\"disk\", \"flash\"]\n\
+                 flush = \"periodic\"\nflush_period = \"1ms\"\n";
+    let devices = component("disk", CONSTANT) + &component("flash", CONSTANT);
+    let done = run("", 10_000, &(component("it", cache) + &devices));
+    let components = &done.results.components;
+    let destaged = components["it"].cache.as_ref().expect("it is a cache").destaged_bytes;
+    assert!(destaged > 1 << 20, "{destaged} bytes");
 }

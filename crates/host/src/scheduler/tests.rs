@@ -383,6 +383,19 @@ fn anticipation_waits_for_the_same_stream_and_learns() {
 }
 
 #[test]
+fn anticipation_ends_at_a_near_write() {
+    let mut scheduler = make("anticipatory");
+    scheduler.push(waiting(0, 100, 0));
+    assert!(scheduler.pop(&at(0, 0)).is_some());
+    scheduler.push(waiting(1, 90_000, 1));
+    assert!(scheduler.hold_until(&at(5, 101)).is_some());
+    let mut write = waiting(2, 101, 6);
+    write.request.op = Op::Write;
+    scheduler.push(write);
+    assert_eq!(scheduler.hold_until(&at(6, 101)), None);
+}
+
+#[test]
 fn scan_travels_to_the_edge() {
     struct Sized;
     impl Positioner for Sized {

@@ -2,7 +2,7 @@
 
 use super::start::DiskDrive;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, ComponentTree, Ctx, Machine, Request, RequestId,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, Fault, Machine, Request, RequestId,
     SimDuration, SimTime, Stream,
 };
 use std::cell::RefCell;
@@ -122,7 +122,7 @@ impl Component for Driver {
 }
 
 /// Latencies in ms of the first `until` requests of `script` on `drive`, in their order. Where the
-/// calibration is interrupted, those missing are 0: nothing that is computed from them counts.
+/// calibration is interrupted, all are 0: nothing that is computed from them counts.
 ///
 /// # Errors
 /// When the drive cannot be built, or stops early.
@@ -142,11 +142,9 @@ pub(super) fn replay(
     };
     let disk = ComponentTree { path: "disk".to_owned(), component, children: Vec::new() };
     let mut machine = Machine::new(ComponentTree::inner("driver", driver, vec![disk]), false);
-    let go_on = &mut |_| !drive.is_interrupted();
-    machine.run(&mut (), go_on).map_err(|fault| fault.to_string())?;
-    let mut latencies_ms = latencies_ms.take();
-    if drive.is_interrupted() {
-        latencies_ms.resize(until, 0.0);
+    match machine.run(&mut (), &mut |_| !drive.is_interrupted()) {
+        Ok(_) => Ok(latencies_ms.take()),
+        Err(Fault::Interrupted) => Ok(vec![0.0; until]),
+        Err(fault) => Err(fault.to_string()),
     }
-    Ok(latencies_ms)
 }
