@@ -247,8 +247,8 @@ def sweep(
     `concurrent.futures.Executor`, or a Dask client or the address of its scheduler. Policies
     written in Python have to be importable there.
 
-    A point that fails is a `Point` with an `error`, like those of the command. Where points cannot
-    be stored, that is a `RuntimeWarning`.
+    A point that fails is a `Point` with an `error`, like those of the command. If points
+    cannot be stored, their results are returned and a `RuntimeWarning` is issued.
     """
     if not isinstance(sample, str):
         raise ArgumentError(f"sample must be text such as 'random:50', not {sample!r}")
@@ -263,9 +263,11 @@ def sweep(
     sets = _sets(overrides, None, verify, **_reading(format, fit, skip_bad_lines))
     varied = _varied(vary)
     study = _study(scenario, sets, varied, wanted, seeds, sample=sample, store=(folder, retry))
-    _complete(study, executor, memory, folder, progress)
-    if study.store_problem is not None:
-        warnings.warn(study.store_problem, RuntimeWarning, stacklevel=2)
+    try:
+        _complete(study, executor, memory, folder, progress)
+    finally:
+        if study.store_problem is not None:
+            warnings.warn(study.store_problem, RuntimeWarning, stacklevel=2)
     return Sweep(tuple(_points(study, varied[2])), study)
 
 

@@ -152,8 +152,8 @@ impl Registry {
     /// one TOML table for each kind of component, or for several with commas between them; a table
     /// for an entry is called `category name`, one for an inner table `owner.key`. Each key is a
     /// list of values to draw from; for children, of kinds of components or `any`, which also
-    /// stands for any entry. Parameters
-    /// without samples get values within their ranges, optional ones in some systems only.
+    /// stands for any entry. Parameters without samples get values within their ranges, optional
+    /// ones in some systems only.
     ///
     /// # Panics
     /// If `text` is not TOML of this form.

@@ -132,7 +132,7 @@ impl Study {
         serde_json::to_string(&task).expect("tasks can be written as JSON")
     }
 
-    /// Why finished points are missing in the store.
+    /// The first error of a write to the store, in which points may be missing.
     #[getter]
     fn store_problem(&self) -> Option<&str> {
         self.store.as_ref()?.problem()
@@ -354,7 +354,8 @@ pub fn completed_outcome(py: Python<'_>, folder: PathBuf, key: &str) -> PyResult
     })
 }
 
-/// Stores an outcome under a key where that is possible: who asked for it stores it as well.
+/// Stores an outcome under a key. Write errors are ignored: the driver stores the outcome as well,
+/// and reports them.
 #[pyfunction]
 pub fn save_outcome(py: Python<'_>, folder: PathBuf, key: &str, outcome: &str) -> PyResult<()> {
     failure::guarded(|| {

@@ -246,7 +246,7 @@ impl<'a> Draw<'a> {
                 let fixed = [0, 512, 4096, 1 << 20];
                 let fixed = self.pick(&fixed);
                 let bytes = self.pick(&[fixed, near / 2, near * 2, near + 512]);
-                // Sizes and times are not written as the program does: a relation tests that.
+                // Not by `units`, which the relation `spelt_out` tests; durations neither.
                 format!("{bytes}B").into()
             }
             Kind::Duration => {

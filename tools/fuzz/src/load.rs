@@ -1,4 +1,4 @@
-//! Draws scenarios: a system's workload, or its tenants, and what happens to it meanwhile.
+//! Draws scenarios: a system's workload or tenants, its faults and power failures.
 
 use crate::Draw;
 use toml::{Table, Value};
@@ -44,7 +44,7 @@ impl Draw<'_> {
         )
     }
 
-    /// The end of the table of the host, and two workloads that share the system.
+    /// The last key of `[host]`, and two tenants.
     fn tenants(&mut self) -> String {
         let arbitration = self.pick(&["round-robin", "weighted-round-robin"]);
         let mut text = format!("arbitration = \"{arbitration}\"\n");
@@ -66,7 +66,8 @@ impl Draw<'_> {
         text
     }
 
-    /// A fault of every other component that supports one.
+    /// A fault for about half of the components that support one; a new kind of component with faults
+    /// needs a line here.
     fn faults(&mut self) -> String {
         let kind = |(name, keys): (&String, &Value)| {
             Some((name.clone(), keys.get("kind")?.as_str()?.to_owned()))

@@ -134,8 +134,8 @@ fn spelt_out(ran: &Ran<'_>) -> Applied {
     ran.compare(ran.run_text(ran.output.resolved.clone()))
 }
 
-/// A tenant alone waits for no other. Where it waits for completions and a device takes no time,
-/// only the order within an instant is another: generators of zones are left out.
+/// A single tenant is never delayed by another. Generators of zones are left out: on a device
+/// without latency, simultaneous events have another order then.
 fn named(ran: &Ran<'_>) -> Applied {
     let is_fcfs = ran.scenario.host.entry("scheduler").name == "fcfs";
     let has_one = ran.scenario.tenants.is_empty() && ran.scenario.run.power_cut_every.is_none();
@@ -236,7 +236,8 @@ fn alone(ran: &Ran<'_>) -> Applied {
 const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
 
 /// With a pause in the middle, the second half is served after a restart from a saved state as
-/// without one. Faults of the scenario would happen once more.
+/// without one. Not applicable with scheduled faults, which would
+/// occur again after the restart.
 fn resumed(ran: &Ran<'_>) -> Applied {
     if !ran.scenario.run.faults.is_empty() {
         return Err(NotApplicable);

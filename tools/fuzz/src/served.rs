@@ -10,7 +10,7 @@ use hybridsim_simulation::session::{self, Answered, Session};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Each takes a turn of the client and of the server.
+/// The most requests that are sent; each takes a turn of the client and one of the server.
 const REQUESTS_MAX: usize = 200;
 const SECTOR_LENGTH: usize = SECTOR_BYTES as usize;
 type Sector = [u8; SECTOR_LENGTH];
@@ -21,8 +21,7 @@ const HANDSHAKE_BYTES: usize = 18 + 10;
 const REPLY_BYTES: usize = 16;
 
 /// A client of the network block device protocol that waits for each reply reads what it wrote
-/// last, and takes the system through the same events as a
-/// session does.
+/// last, and the system handles the same events as in a session.
 pub(crate) fn served(ran: &Ran<'_>) -> Applied {
     let mut requests: Vec<Request> = ran.requests()?.into_iter().map(|it| it.1).collect();
     requests.truncate(REQUESTS_MAX);

@@ -284,7 +284,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Set when the user asked for an end.
+    /// The flag that is set when the user asks for an end.
     pub const fn interrupted(&self) -> &'a AtomicBool {
         self.interrupted
     }

@@ -65,8 +65,8 @@ impl Store {
         }
     }
 
-    /// Stores `outcome`, unless it depends on the computer; [`Store::problem`] if it cannot be
-    /// written, as the run is not lost.
+    /// Stores `outcome`, unless it depends on the computer. An error of the write does not discard
+    /// the run: [`Store::problem`] reports the first.
     pub fn save(&self, key: &str, outcome: &Outcome) {
         if matches!(outcome, Outcome::Refused(_)) {
             return;
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// Why outcomes are missing in the store.
+    /// The first error of a write, after which outcomes may be missing in the store.
     pub fn problem(&self) -> Option<&str> {
         self.unwritable.get().map(String::as_str)
     }

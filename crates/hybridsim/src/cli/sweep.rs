@@ -117,10 +117,15 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let finished = points.iter().zip(outcomes);
     let mut rows: Vec<(&Point, Outcome)> =
         finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
-    let problem = store.as_ref().and_then(Store::problem);
-    let verdict = match problem {
-        Some(problem) => Err(Failure::AfterResults(Exit::Run, problem.to_owned())),
+    let verdict = match store.as_ref().and_then(Store::problem) {
         None => verdict(&rows, points.len(), RESUME),
+        Some(problem) => Err(match verdict(&rows, points.len(), "") {
+            Err(Failure::AfterResults(exit, message)) => {
+                Failure::AfterResults(exit, format!("{message}; {problem}"))
+            }
+            Err(other) => other,
+            Ok(()) => Failure::AfterResults(Exit::Run, problem.to_owned()),
+        }),
     };
     if let Some(store) = &store {
         // Points finished by other shards.

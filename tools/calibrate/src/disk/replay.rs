@@ -121,8 +121,9 @@ impl Component for Driver {
     }
 }
 
-/// Latencies in ms of the first `until` requests of `script` on `drive`, in their order. Where the
-/// calibration is interrupted, all are 0: nothing that is computed from them counts.
+/// Latencies in ms of the first `until` requests of `script` on `drive`, in their order. When the
+/// calibration is interrupted, zeros, whose results the caller discards
+/// ([`DiskDrive::unless_interrupted`]).
 ///
 /// # Errors
 /// When the drive cannot be built, or stops early.
@@ -131,6 +132,9 @@ pub(super) fn replay(
     script: &Script,
     until: usize,
 ) -> Result<Vec<f64>, String> {
+    if drive.is_interrupted() {
+        return Ok(vec![0.0; until]);
+    }
     let component = drive.build()?;
     let latencies_ms = Rc::new(RefCell::new(Vec::with_capacity(until)));
     let driver = Driver {

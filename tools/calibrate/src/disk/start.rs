@@ -61,7 +61,7 @@ impl<'r> DiskDrive<'r> {
         Self { interrupted: Some(interrupted), ..self }
     }
 
-    /// Whether what is found out about the drive no longer counts.
+    /// Whether the calibration was interrupted.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupted.is_some_and(|it| it.load(Ordering::Relaxed))
     }

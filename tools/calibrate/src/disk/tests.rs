@@ -8,9 +8,7 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};
 use hybridsim_simulation::registry::standard;
 use hybridsim_workload::record::Record;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 const START: &str = "seagate-barracuda-2gb";
 /// Constants of the drive that is measured, other than the start's, in ms (ms per sector).
@@ -183,15 +181,14 @@ fn a_drive_that_is_as_its_description_says_stays_so() {
 #[test]
 fn an_interrupted_calibration_finds_nothing() {
     let log = log(true);
-    let interrupted = AtomicBool::new(false);
+    let interrupted = AtomicBool::new(true);
     let start = DiskDrive::read(START, registry()).expect("a preset").until(&interrupted);
-    let found = thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(20));
-            interrupted.store(true, Ordering::Relaxed);
-        });
-        calibrate_disk(&start, std::slice::from_ref(&log), Split { parts: 2, whole: true })
-    });
+    let step =
+        |line: &LoggedRequest| Step { request: line.request, pause: line.pause, angle_of: None };
+    let steps: Vec<Step> = log.lines.iter().map(step).collect();
+    let script = Script { steps: steps.into(), turn: start.turn() };
+    assert_eq!(replay(&start, &script, 9), Ok(vec![0.0; 9]), "it does not run");
+    let found = calibrate_disk(&start, std::slice::from_ref(&log), Split { parts: 2, whole: true });
     assert!(matches!(found, Err(CalibrateError::Interrupted)));
     assert!(matches!(floor(&start, &log), Err(CalibrateError::Interrupted)));
 }
