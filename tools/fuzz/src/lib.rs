@@ -2,10 +2,10 @@
 //!
 //! Systems are drawn from the registry, so every registered FTL, policy, scheduler or component is
 //! included. Components are small (see [`Registry::add_samples`]), so that caches overflow and
-//! devices fill up within a few thousand requests. In up to a third of the systems the
-//! power fails repeatedly, but not where a component may lose acknowledged writes by design or does
-//! not model power failures; in some of the others components fail, become slow, wear out or fill
-//! up. Some systems have several tenants. Every other system is run again in a way that must not matter
+//! devices fill up within a few thousand requests. In up to a third of the systems the power fails
+//! repeatedly, but not where a component may lose acknowledged writes by design or does not model
+//! power failures; in some of the others components fail, become slow, wear out or fill up. Some
+//! systems have several tenants. Every other system is run again in a way that must not matter
 //! ([`relations`]).
 
 #[cfg(unix)]

@@ -66,8 +66,8 @@ impl Draw<'_> {
         text
     }
 
-    /// A fault for about half of the components that support one; a new kind of component with faults
-    /// needs a line here.
+    /// A fault for about half of the components that support one; a new kind of component with
+    /// faults needs a line here.
     fn faults(&mut self) -> String {
         let kind = |(name, keys): (&String, &Value)| {
             Some((name.clone(), keys.get("kind")?.as_str()?.to_owned()))
