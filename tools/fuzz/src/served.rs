@@ -85,13 +85,14 @@ fn sectors(request: &Request) -> Range<u64> {
     request.lba.0..request.end().0
 }
 
-/// What request `number` writes to `sector`.
+/// The data that request `number` writes to `sector`.
 fn data(number: u64, sector: u64) -> Sector {
     let unit = [(1 + number as u32).to_le_bytes(), (sector as u32).to_le_bytes()].concat();
     std::array::from_fn(|at| unit[at % unit.len()])
 }
 
-/// Fails with the first of `replies` that is missing, has another outcome or other data.
+/// A comparison of `replies` with what the session answered and what was written; fails with the
+/// first difference.
 fn check(requests: &[Request], outcomes: &[Answered], replies: &[u8]) -> Result<(), String> {
     let mut left = replies.get(HANDSHAKE_BYTES..).ok_or("no handshake")?;
     // The data of sectors; `None` where a trim or a failed write leaves open what they are.

@@ -163,7 +163,7 @@ fn fitting(drive: &DiskDrive<'_>, logs: &[Log]) -> Result<Cylinders, CalibrateEr
 /// Fits the constants of `drive` to part of `logs` and tries them on the rest.
 ///
 /// # Errors
-/// When the drive cannot be built, a request goes beyond it, or the calibration was interrupted.
+/// A drive that cannot be built, a request beyond its end, or an interrupted calibration.
 pub fn calibrate_disk<'r>(
     drive: &DiskDrive<'r>,
     logs: &[Log],
