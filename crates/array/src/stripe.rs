@@ -74,9 +74,11 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     }))
 }
 
-/// The zones of a stripe over `members`; `None` if they have none.
+/// The zones of a stripe over `members`; `None` if they have none, or take writes anywhere in
+/// them, as the array then does.
 fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Problem> {
-    let layouts: Vec<_> = members.iter().map(|it| it.zones).collect();
+    let in_order = |zones: &ZoneLayout| zones.in_order_only;
+    let layouts: Vec<_> = members.iter().map(|it| it.zones.filter(in_order)).collect();
     let Some(first) = layouts.iter().copied().flatten().next() else { return Ok(None) };
     if layouts.iter().flatten().any(|zones| zones.first > 0) {
         let message = "have conventional zones, which a stripe does not combine";

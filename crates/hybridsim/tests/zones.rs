@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ZNS, component, system_around};
+use common::{DISK, ZNS, component, system_around};
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimTime, ZoneAction};
@@ -111,6 +111,30 @@ fn generated_zones_are_written_finished_and_reset_below_other_components() {
             assert!(flash.erases > 0 && flash.programs_by_cause["padding"] > 0, "{path}");
         }
     }
+}
+
+#[test]
+fn a_stripe_of_host_aware_disks_takes_writes_anywhere() {
+    let disk = |name: &str| {
+        let keys = format!(
+            "kind = \"smr-disk\"\ndevice = \"{name}-disk\"\nmanagement = {{ \
+             kind = \"host-aware\", zone_size = \"1MiB\", cache_size = \"4MiB\" }}\n"
+        );
+        component(name, &keys) + &component(&format!("{name}-disk"), DISK)
+    };
+    let done = simulate(
+        Path::new(""),
+        &format!(
+            "system = \"it\"\n[run]\nverify = true\n[workload]\ngenerator = {{ \
+             kind = \"fio\", requests = 300, rw = \"randrw\", bs = \"4KiB\", \
+             span = \"8MiB\" }}\n[component.it]\nkind = \"stripe\"\n\
+             members = [\"a\", \"b\"]\nchunk = \"64KiB\"\n{}{}",
+            disk("a"),
+            disk("b")
+        ),
+    );
+    assert!(done.results.components["host"].custom.is_empty(), "none failed");
+    assert!(done.results.components["it/a"].custom["cached_bytes"].count > 0);
 }
 
 /// A trace of one request every 60 ms.
