@@ -54,17 +54,19 @@ impl Arc {
 
     /// Removes a page from the ghosts and adapts to it (cases II and III of the paper), unless it
     /// was expected; returns the list it was in.
+    #[inline(always)]
     fn adapt(&mut self, page: u64) -> Option<usize> {
-        let (once, again) = (self.lists.ghosts(B1) as f64, self.lists.ghosts(B2) as f64);
-        let found = self.lists.take_ghost(page);
-        if found == Some(B1) {
+        let (once, again) = (self.lists.ghosts(B1), self.lists.ghosts(B2));
+        let found = self.lists.take_ghost(page)?;
+        let (once, again) = (once as f64, again as f64);
+        if found == B1 {
             let step = (again / once).max(1.0);
             self.target_once = (self.target_once + step).min(self.pages as f64);
-        } else if found == Some(B2) {
+        } else if found == B2 {
             let step = (once / again).max(1.0);
             self.target_once = (self.target_once - step).max(0.0);
         }
-        found
+        Some(found)
     }
 }
 
@@ -88,6 +90,7 @@ impl Replacement for Arc {
         }
     }
 
+    #[inline(always)]
     fn update(&mut self, page: CachedPage, access: Access) {
         if access != Access::Add {
             return self.lists.cached.renew_in(T2, page);
@@ -110,6 +113,7 @@ impl Replacement for Arc {
         self.lists.cached.remove(page);
     }
 
+    #[inline(always)]
     fn evict(&mut self, page: CachedPage) {
         match self.lists.cached.list_of(page.slot) {
             Some(T1) => {
@@ -147,6 +151,7 @@ impl Replacement for Arc {
         self.last_was_again = false;
     }
 
+    #[inline(always)]
     fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
         let left = self.once() as f64;
         let tie = left == self.target_once && self.last_was_again;
@@ -164,8 +169,8 @@ impl Replacement for Arc {
         true
     }
 
-    fn forgotten(&mut self) -> Option<u64> {
-        self.lists.forgotten()
+    fn forgotten(&mut self, out: &mut Vec<u32>) {
+        self.lists.forgotten(out);
     }
 
     fn touch(&self, slot: u32) -> u64 {

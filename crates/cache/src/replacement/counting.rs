@@ -193,6 +193,7 @@ impl Contents {
         policy.update(CachedPage { page: u64::from(slot), slot }, Access::Add);
     }
 
+    #[inline(always)]
     fn add(&mut self, page: u64, hash: u64) -> u32 {
         let number = self.directory.add(page, hash);
         let at = number as usize;
@@ -207,9 +208,7 @@ impl Contents {
     /// because each is a read that misses the processor's cache, and these overlap.
     #[inline(always)]
     fn drop_leaving<P: Replacement + ?Sized>(&mut self, policy: &mut P) {
-        while let Some(number) = policy.forgotten() {
-            self.leaving.push(number as u32);
-        }
+        policy.forgotten(&mut self.leaving);
         let mut read = 0;
         for number in &self.leaving {
             read ^= self.directory.probable(self.directory.hash(*number));

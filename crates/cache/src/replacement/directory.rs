@@ -15,7 +15,7 @@ enum Table {
     /// shorter searches save more than a smaller table. An entry is the high half of the page's
     /// hash, which begins with the place where the search starts, and the number plus one; 0 is
     /// empty.
-    Hashed { entries: Vec<u64>, bits: u32 },
+    Hashed { entries: Vec<u64>, shift: u32 },
     /// By hash, where that is a page number of its own, the number plus one.
     Dense(Vec<u32>),
 }
@@ -28,14 +28,15 @@ pub fn hash_of(page: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// The place in a table of `2^(64 - shift)` entries where the search for a hash starts.
 #[inline]
-const fn home(hash: u64, bits: u32) -> usize {
-    (hash >> (u64::BITS - bits)) as usize
+const fn home(hash: u64, shift: u32) -> usize {
+    (hash >> shift) as usize
 }
 
 #[inline]
-fn enter(entries: &mut [u64], bits: u32, hash: u64, number: u32) {
-    let mut at = home(hash, bits);
+fn enter(entries: &mut [u64], shift: u32, hash: u64, number: u32) {
+    let mut at = home(hash, shift);
     while entries[at] != 0 {
         at = (at + 1) & (entries.len() - 1);
     }
@@ -46,7 +47,7 @@ impl Directory {
     /// A directory for a cache of `capacity` pages.
     pub fn new(capacity: u32) -> Self {
         let bits = (4 * u64::from(capacity).max(8)).next_power_of_two().ilog2();
-        let table = Table::Hashed { entries: vec![0; 1 << bits], bits };
+        let table = Table::Hashed { entries: vec![0; 1 << bits], shift: u64::BITS - bits };
         Self { table, pages: Vec::new(), free: Vec::new() }
     }
 
@@ -81,7 +82,7 @@ impl Directory {
     #[inline]
     pub fn probable(&self, hash: u64) -> u32 {
         match &self.table {
-            Table::Hashed { entries, bits } => entries[home(hash, *bits)] as u32,
+            Table::Hashed { entries, shift } => entries[home(hash, *shift)] as u32,
             Table::Dense(numbers) => numbers[hash as usize],
         }
     }
@@ -95,10 +96,10 @@ impl Directory {
     /// The number of a page that is in the directory.
     #[inline]
     pub fn number(&self, page: u64, hash: u64) -> Option<u32> {
-        let Table::Hashed { entries, bits } = &self.table else {
+        let Table::Hashed { entries, shift } = &self.table else {
             return self.probable(hash).checked_sub(1);
         };
-        let mut at = home(hash, *bits);
+        let mut at = home(hash, *shift);
         loop {
             let entry = entries[at];
             if entry == 0 {
@@ -116,6 +117,7 @@ impl Directory {
 
     /// Adds a page that is not in the directory; returns its number, the lowest that was never
     /// used unless others are free again.
+    #[inline]
     pub fn add(&mut self, page: u64, hash: u64) -> u32 {
         // A page is added before the one it displaces is removed.
         if let Table::Hashed { entries, .. } = &self.table
@@ -161,19 +163,19 @@ impl Directory {
 
     #[cold]
     fn grow(&mut self) {
-        let Table::Hashed { entries, bits } = &mut self.table else { return };
-        *bits += 1;
-        let old = std::mem::replace(entries, vec![0; 1 << *bits]);
+        let Table::Hashed { entries, shift } = &mut self.table else { return };
+        *shift -= 1;
+        let old = std::mem::replace(entries, vec![0; 2 * entries.len()]);
         for entry in old.into_iter().filter(|entry| *entry != 0) {
             let number = entry as u32 - 1;
-            enter(entries, *bits, hash_of(self.pages[number as usize]), number);
+            enter(entries, *shift, hash_of(self.pages[number as usize]), number);
         }
     }
 
     #[inline]
     fn enter(&mut self, hash: u64, number: u32) {
         match &mut self.table {
-            Table::Hashed { entries, bits } => enter(entries, *bits, hash, number),
+            Table::Hashed { entries, shift } => enter(entries, *shift, hash, number),
             Table::Dense(numbers) => numbers[hash as usize] = number + 1,
         }
     }
@@ -182,12 +184,12 @@ impl Directory {
     /// search begins behind it.
     #[inline]
     fn clear(&mut self, number: u32, hash: u64) {
-        let (entries, bits) = match &mut self.table {
-            Table::Hashed { entries, bits } => (entries, *bits),
+        let (entries, shift) = match &mut self.table {
+            Table::Hashed { entries, shift } => (entries, *shift),
             Table::Dense(numbers) => return numbers[hash as usize] = 0,
         };
         let mask = entries.len() - 1;
-        let mut gap = home(hash, bits);
+        let mut gap = home(hash, shift);
         while entries[gap] as u32 != number + 1 {
             gap = (gap + 1) & mask;
         }
@@ -197,7 +199,7 @@ impl Directory {
             if entry == 0 {
                 break;
             }
-            let from_home = at.wrapping_sub(home(entry, bits)) & mask;
+            let from_home = at.wrapping_sub(home(entry, shift)) & mask;
             if from_home >= at.wrapping_sub(gap) & mask {
                 entries[gap] = entry;
                 gap = at;

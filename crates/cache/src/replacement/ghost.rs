@@ -79,16 +79,15 @@ impl<const N: usize> CacheLists<N> {
     }
 
     /// As [`super::Replacement::forgotten`].
-    pub fn forgotten(&mut self) -> Option<u64> {
-        let forgotten = self.forgotten.as_mut()?;
+    #[inline(always)]
+    pub fn forgotten(&mut self, out: &mut Vec<u32>) {
+        let Some(forgotten) = &mut self.forgotten else { return };
         let cached = &self.cached;
-        std::iter::from_fn(|| forgotten.pop())
-            .find(|slot| cached.list_of(*slot).is_none())
-            .map(u64::from)
+        out.extend(forgotten.drain(..).filter(|slot| cached.list_of(*slot).is_none()));
     }
 
     /// A page leaves the cache and enters no list.
-    #[inline]
+    #[inline(always)]
     pub fn forget(&mut self, page: CachedPage) {
         self.cached.take(page.slot);
         if let Some(forgotten) = &mut self.forgotten {
@@ -97,7 +96,7 @@ impl<const N: usize> CacheLists<N> {
     }
 
     /// Number of ghosts in a list.
-    #[inline]
+    #[inline(always)]
     pub const fn ghosts(&self, list: usize) -> usize {
         let lists = if self.forgotten.is_some() { &self.cached } else { &self.ghosts.lists };
         lists.len_of(list)
@@ -105,7 +104,7 @@ impl<const N: usize> CacheLists<N> {
 
     /// A page leaves the cache as the newest ghost of a list, of which the oldest beyond
     /// `count_max` are removed.
-    #[inline]
+    #[inline(always)]
     pub fn evict(&mut self, page: CachedPage, list: usize, count_max: usize) {
         if self.forgotten.is_some() {
             self.cached.renew_in(list, page);
@@ -117,8 +116,14 @@ impl<const N: usize> CacheLists<N> {
     }
 
     /// Removes the oldest ghosts of a list beyond `count_max`.
-    #[inline]
+    #[inline(always)]
     pub fn shorten(&mut self, list: usize, count_max: usize) {
+        if self.ghosts(list) > count_max {
+            self.remove_ghosts(list, count_max);
+        }
+    }
+
+    fn remove_ghosts(&mut self, list: usize, count_max: usize) {
         let Some(forgotten) = &mut self.forgotten else {
             return self.ghosts.shorten(list, count_max);
         };
@@ -129,7 +134,7 @@ impl<const N: usize> CacheLists<N> {
     }
 
     /// Removes a ghost; returns the list it was in.
-    #[inline]
+    #[inline(always)]
     pub fn take_ghost(&mut self, page: u64) -> Option<usize> {
         match self.forgotten {
             Some(_) => self.cached.take(page as u32),

@@ -215,11 +215,10 @@ impl Replacement for Lirs {
         true
     }
 
-    fn forgotten(&mut self) -> Option<u64> {
-        let mut forgotten = self.forgotten.take()?;
-        let page = std::iter::from_fn(|| forgotten.pop()).find(|at| !self.is_listed(*at));
+    fn forgotten(&mut self, out: &mut Vec<u32>) {
+        let Some(mut forgotten) = self.forgotten.take() else { return };
+        out.extend(forgotten.drain(..).filter(|at| !self.is_listed(*at)));
         self.forgotten = Some(forgotten);
-        page.map(u64::from)
     }
 
     fn touch(&self, slot: u32) -> u64 {

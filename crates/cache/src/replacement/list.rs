@@ -53,7 +53,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The list of a slot.
-    #[inline]
+    #[inline(always)]
     pub fn list_of(&self, slot: u32) -> Option<usize> {
         let list = *self.lists.get(slot as usize)?;
         (list != UNLISTED).then_some(list as usize)
@@ -72,13 +72,13 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The oldest page of a list.
-    #[inline]
+    #[inline(always)]
     pub fn oldest_of(&self, list: usize) -> Option<CachedPage> {
         self.page(self.links[list].after)
     }
 
     /// Removes the oldest page of a list.
-    #[inline]
+    #[inline(always)]
     pub fn pop_of(&mut self, list: usize) -> Option<CachedPage> {
         let oldest = self.oldest_of(list)?;
         self.take(oldest.slot);
@@ -94,7 +94,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The page at an index of `links`, unless that is the end of a list.
-    #[inline]
+    #[inline(always)]
     fn page(&self, at: u32) -> Option<CachedPage> {
         let slot = at.checked_sub(N as u32)?;
         let page = if self.numbered { u64::from(slot) } else { self.pages[slot as usize] };
@@ -102,7 +102,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// Makes a page the newest of a list; it may be in any of them, or in none.
-    #[inline]
+    #[inline(always)]
     pub fn renew_in(&mut self, list: usize, page: CachedPage) {
         let at = page.slot + N as u32;
         match self.list_of(page.slot) {
@@ -117,7 +117,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// Adds a page as the newest of a list; it must not be in any.
-    #[inline]
+    #[inline(always)]
     pub fn push_to(&mut self, list: usize, page: CachedPage) {
         let slot = page.slot as usize;
         if slot >= self.lists.len() {
@@ -131,7 +131,7 @@ impl<const N: usize> Lists<N> {
         self.link(list, page.slot + N as u32);
     }
 
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, list: usize, at: u32) {
         let newest = std::mem::replace(&mut self.links[list].before, at);
         self.links[at as usize] = Link { before: newest, after: list as u32 };
@@ -139,7 +139,7 @@ impl<const N: usize> Lists<N> {
         self.counts[list] += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink(&mut self, list: usize, at: u32) {
         let Link { before, after } = self.links[at as usize];
         self.links[before as usize].after = after;
@@ -157,7 +157,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// Removes the page of a slot; returns the list it was in.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, slot: u32) -> Option<usize> {
         let list = self.list_of(slot)?;
         self.lists[slot as usize] = UNLISTED;

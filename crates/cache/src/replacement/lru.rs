@@ -29,6 +29,7 @@ impl Replacement for Lru {
         false
     }
 
+    #[inline(always)]
     fn update(&mut self, page: CachedPage, _access: Access) {
         self.0.renew(page);
     }
@@ -41,6 +42,7 @@ impl Replacement for Lru {
         out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
     }
 
+    #[inline(always)]
     fn evict_next(&mut self, _out: &mut Vec<CachedPage>) -> Option<CachedPage> {
         self.0.pop()
     }

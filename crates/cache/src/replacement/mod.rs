@@ -94,11 +94,10 @@ pub trait Replacement: PolicyState + Send {
         false
     }
 
-    /// Returns a page that is neither cached nor in a ghost list any more, so that its number can
-    /// be given to another one. Called after several accesses; a page may be returned twice.
-    fn forgotten(&mut self) -> Option<u64> {
-        None
-    }
+    /// Appends the slots of pages that are neither cached nor in a ghost list any more, so that
+    /// their numbers can be given to others. Called after several accesses; a slot may be appended
+    /// twice.
+    fn forgotten(&mut self, _out: &mut Vec<u32>) {}
 
     /// Reads what [`Replacement::update`] will read for a slot, so that the processor's cache has
     /// it. The value has no meaning.

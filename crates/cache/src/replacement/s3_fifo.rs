@@ -198,8 +198,8 @@ impl Replacement for S3Fifo {
         true
     }
 
-    fn forgotten(&mut self) -> Option<u64> {
-        self.lists.forgotten()
+    fn forgotten(&mut self, out: &mut Vec<u32>) {
+        self.lists.forgotten(out);
     }
 
     fn touch(&self, slot: u32) -> u64 {

@@ -92,8 +92,8 @@ impl Replacement for TwoQueue {
         true
     }
 
-    fn forgotten(&mut self) -> Option<u64> {
-        self.lists.forgotten()
+    fn forgotten(&mut self, out: &mut Vec<u32>) {
+        self.lists.forgotten(out);
     }
 
     fn touch(&self, slot: u32) -> u64 {
