@@ -35,14 +35,18 @@ def build():
     return [TARGET / TRIPLE / "debug/examples" / name for name in ("search", "corpora")]
 
 
+def run(number, command):
+    """Runs a program; returns its counts."""
+    counts = TARGET / f"run-{number}.profraw"
+    environment = {**os.environ, "LLVM_PROFILE_FILE": str(counts)}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return counts
+
+
 def reached(tools, programs, runs):
-    """Branches by crate: reached and all, when the runs are taken together."""
-    for number, command in enumerate(runs):
-        environment = {**os.environ, "LLVM_PROFILE_FILE": str(TARGET / f"run-{number}.profraw")}
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    raw = [TARGET / f"run-{number}.profraw" for number in range(len(runs))]
+    """Branches by crate, reached in any of the runs and in all."""
     merged = TARGET / "runs.profdata"
-    output(tools / "llvm-profdata", "merge", "--sparse", *raw, "-o", merged)
+    output(tools / "llvm-profdata", "merge", "--sparse", *runs, "-o", merged)
     others = [word for program in programs[1:] for word in ("--object", program)]
     export = output(tools / "llvm-cov", "export", "--summary-only", programs[0], *others,
                     f"--instr-profile={merged}")
@@ -73,7 +77,8 @@ def main():
     libraries = output("rustc", "+nightly", "--print", "target-libdir", "--target", TRIPLE)
     tools = Path(libraries).parent / "bin"
     programs = build()
-    runs = [[programs[0], str(systems)], [programs[1], corpora()]]
+    commands = [[programs[0], str(systems)], [programs[1], corpora()]]
+    runs = [run(number, command) for number, command in enumerate(commands)]
     alone = reached(tools, programs, runs[:1])
     together = reached(tools, programs, runs)
     for crates in (alone, together):

@@ -35,6 +35,9 @@ impl Draw<'_> {
         if run.is_empty() && self.stream.chance(0.25) {
             run = self.faults();
         }
+        if self.components.contains_key("second") && self.stream.chance(0.5) {
+            workload = self.striped(&workload);
+        }
         let components =
             Table::from_iter([("component".to_owned(), Value::from(self.components.clone()))]);
         format!(
@@ -141,6 +144,19 @@ impl Draw<'_> {
         let keys: Table = keys.parse().expect("it is TOML");
         self.components.insert("above".to_owned(), keys.into());
         "above".to_owned()
+    }
+
+    /// Makes the concatenation of two zoned devices a stripe; returns `workload` for its zones,
+    /// which are twice as large.
+    fn striped(&mut self, workload: &str) -> String {
+        let above = self.components["above"].as_table_mut().expect("a component");
+        above.insert("kind".to_owned(), "stripe".into());
+        above.insert("chunk".to_owned(), "4KiB".into());
+        let capacity = self.components["second"]["zone_capacity"].as_str().expect("a sample");
+        let kib: u64 = capacity.trim_end_matches("KiB").parse().expect("samples are in KiB");
+        workload
+            .replace("zone_size = \"128KiB\"", "zone_size = \"256KiB\"")
+            .replace(&format!("\"{capacity}\""), &format!("\"{}KiB\"", 2 * kib))
     }
 
     /// Adds a log that runs any load on the zones of `device`; returns its name.

@@ -62,6 +62,13 @@ pub(crate) fn broken(ran: &Ran<'_>, number: u64) -> Option<String> {
     Some(format!("{}: {}", relation.name, difference.ok()??))
 }
 
+impl Relation {
+    /// The difference that it makes, if it applies.
+    pub(crate) fn broken(&self, ran: &Ran<'_>) -> Option<String> {
+        Some(format!("{}: {}", self.name, (self.check)(ran).ok()??))
+    }
+}
+
 impl Ran<'_> {
     fn compare(&self, other: Result<RunOutput, String>) -> Applied {
         let ours = &self.output.results.fingerprint;
@@ -72,11 +79,15 @@ impl Ran<'_> {
         }
     }
 
-    fn run(&self, scenario: &Scenario, options: Options<'_>) -> Result<RunOutput, String> {
+    pub(crate) fn run(
+        &self,
+        scenario: &Scenario,
+        options: Options<'_>,
+    ) -> Result<RunOutput, String> {
         run::run(scenario, self.registry, options).map_err(|error| error.to_string())
     }
 
-    fn scenario_of(&self, text: String) -> Result<Scenario, String> {
+    pub(crate) fn scenario_of(&self, text: String) -> Result<Scenario, String> {
         let source = SourceText { name: "related".to_owned(), text };
         let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
         Scenario::check(input, self.registry).map_err(|it| it.to_string())

@@ -10,7 +10,9 @@ use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Loader,
     Request, RequestId, Saver, SimDuration, StateError,
 };
+use hybridsim_observe::results::Flash;
 use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::write_amplification::WriteAmplification;
 use relations::RELATIONS;
 use std::cell::Cell;
 use std::io::Read;
@@ -290,6 +292,36 @@ fn a_timer_of_a_round_time_is_no_difference_between_saved_and_uninterrupted() {
     let all = RELATIONS.iter().zip(found(&mirror));
     let resumed = all.filter(|(relation, _)| relation.name == "saving its state halfway");
     assert_eq!(resumed.map(|it| it.1).collect::<Vec<_>>(), [Ok(None)]);
+}
+
+#[test]
+fn flash_operations_of_random_ssds_are_counted() {
+    let registry = standard();
+    let mut applied = 0;
+    for seed in 1..=300 {
+        let mut draw = Draw::new(&registry, seed);
+        let system = draw.component("ssd", DEPTH_MAX);
+        let text = draw.scenario(seed, &system);
+        let source = SourceText { name: "counted".to_owned(), text: text.clone() };
+        let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+        let Ok(scenario) = Scenario::check(input, &registry) else { continue };
+        let Ok(output) = run::run(&scenario, &registry, run::Options::default()) else { continue };
+        let ran = Ran { registry: &registry, scenario: &scenario, text: &text, output: &output };
+        let outcome = (counted::COUNTED.check)(&ran);
+        assert!(!matches!(outcome, Ok(Some(_))), "seed {seed}: {outcome:?}");
+        applied += u64::from(outcome.is_ok());
+    }
+    assert!(applied >= 30, "{applied}");
+}
+
+#[test]
+fn one_flash_operation_more_is_a_difference() {
+    let mut found = WriteAmplification::default();
+    let simulated = Flash::default();
+    assert_eq!(counted::difference(&found, &simulated), None);
+    found.erases_by_cause.insert("gc", 1);
+    let said = counted::difference(&found, &simulated).expect("a difference");
+    assert_eq!(said, "erases {\"gc\": 1}, not {}");
 }
 
 #[test]
