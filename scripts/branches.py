@@ -4,12 +4,13 @@
     scripts/branches.py [SYSTEMS]      2,000 by default
 
 Needs a nightly compiler with its tools (rustup toolchain install nightly --component llvm-tools);
-stable ones do not count branches. Code that no linked crate uses is not counted, nor are tests.
+stable ones do not count branches. Code that is not linked, and tests, are not counted.
 """
 
 import collections
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def output(*command):
 
 
 def build():
-    # Optimised with counters, the folds of hybridsim-observe take over ten minutes.
+    # Optimised with counters, the folds of hybridsim-observe take over ten minutes to compile.
     command = ["cargo", "+nightly", "build", "--quiet", "--locked", "--target", TRIPLE,
                "--config", "profile.dev.package.hybridsim-observe.opt-level=0",
                "--package", "hybridsim-fuzz", "--example", "search", "--example", "corpora"]
@@ -65,6 +66,7 @@ def reached(tools, programs, runs):
 def corpora():
     """The unpacked inputs that fuzzing found."""
     folder = TARGET / "corpora"
+    shutil.rmtree(folder, ignore_errors=True)
     for archive in (ROOT / "tools/fuzz/corpus").iterdir():
         target = folder / archive.name.split(".")[0]
         target.mkdir(parents=True, exist_ok=True)

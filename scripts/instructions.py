@@ -1,13 +1,13 @@
+#!/usr/bin/env python3
 """Shows where the instructions of a request go, by crate.
 
-    instructions.py PROGRAM [WORD...]      only cases whose names contain one of the words
+    scripts/instructions.py PROGRAM [WORD...]      only cases whose names contain one of the words
 
 Cases are those of bench.py that simulate. Each runs a short and a long workload under callgrind,
 and the difference is divided by the requests. Inlined code counts where it was written, that of
 the standard library where it was called. The program needs line tables, as `--profile dist` has.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -41,16 +41,19 @@ def by_crate(command, folder):
     for line in text.splitlines():
         if found := LINE.match(line):
             crates[crate_of(found[2], found[3])] += int(found[1].replace(",", ""))
+    if not crates:
+        sys.exit("callgrind_annotate reported no functions")
     return crates
 
 
 def profile(program, folder, case):
     name, (_, text), generator, _, *given = case
     verb = bench.COUNT if bench.COUNT in given else "run"
+    options = [it for it in given if it != bench.COUNT]
 
     def command(count):
         path = bench.scenario(folder, text, generator, count)
-        return [program, verb, "--no-cache", "--json", "--progress", "never", path]
+        return [program, verb, *options, "--no-cache", "--json", "--progress", "never", path]
     crates = by_crate(command(3 * FEW), folder)
     crates.subtract(by_crate(command(FEW), folder))
     each = [(count / (2 * FEW), crate) for crate, count in crates.items()]
@@ -62,7 +65,6 @@ def main():
     program = Path(sys.argv[1]).resolve()
     print("| case | instructions | of these |\n|---|---:|---|")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["HYBRIDSIM_CACHE"] = str(Path(folder) / "cache")
         for case in bench.CASES:
             if bench.wanted(case[0]) and bench.FOLDER not in case[4:]:
                 profile(program, Path(folder), case)

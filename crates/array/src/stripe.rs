@@ -4,7 +4,7 @@
 //! request. Its data are scattered over those of the parent's request and travel in a buffer of
 //! their own.
 //!
-//! Over zoned devices it has zones itself, see [`zoned`](super::zoned).
+//! Over devices whose zones are written in order it has zones itself, see [`zoned`](super::zoned).
 
 use super::fanout::Fanout;
 use super::striping::Striping;
@@ -33,8 +33,9 @@ hybridsim_config::params! {
     pub struct Parameters {
         pub members: Vec<String> = Kind::Components, required, "The devices, in order";
         chunk: u64 = Kind::Bytes, default "\"64KiB\"",
-            "Bytes in a row on one member. Of zoned members it divides the size and the capacity \
-             of a zone: zone i of the array consists of the zones i of all members.";
+            "Bytes in a row on one member. Where the zones of members are written in order, it \
+             divides their size and capacity: zone i of the array consists of the zones i of all \
+             members.";
     }
 }
 
@@ -74,8 +75,8 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     }))
 }
 
-/// The zones of a stripe over `members`; `None` if they have none, or take writes anywhere in
-/// them, as the array then does.
+/// The zones of a stripe; `None` over members without zones, or with zones that take writes
+/// anywhere, as the array then does.
 fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Problem> {
     let in_order = |zones: &ZoneLayout| zones.in_order_only;
     let layouts: Vec<_> = members.iter().map(|it| it.zones.filter(in_order)).collect();
@@ -85,7 +86,8 @@ fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Proble
         return Err(Problem::new("members", message));
     }
     let Some(all) = ZoneLayout::joined(&layouts) else {
-        let message = "have different zones, or some have none; use devices with zones of one size";
+        let message = "have different zones, or some have none that are written in order; use devices \
+                       with zones of one size";
         return Err(Problem::new("members", message));
     };
     let ZoneLayout { size, capacity, page, .. } = first;

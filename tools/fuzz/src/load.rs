@@ -20,8 +20,8 @@ impl Draw<'_> {
         if self.has_zones(kind) && self.stream.chance(0.7) {
             // It waits for completions, so no power failures.
             mode = "open";
-            workload = format!("[workload]\ngenerator = {}\n", self.zones(&system));
-            system = self.above_zones(system);
+            let zones_together = self.above_zones(&mut system);
+            workload = format!("[workload]\ngenerator = {}\n", self.zones(zones_together));
         } else if self.has_zones(kind) && self.stream.chance(0.7) {
             system = self.log_above(&system);
         } else {
@@ -34,9 +34,6 @@ impl Draw<'_> {
         }
         if run.is_empty() && self.stream.chance(0.25) {
             run = self.faults();
-        }
-        if self.components.contains_key("second") && self.stream.chance(0.5) {
-            workload = self.striped(&workload);
         }
         let components =
             Table::from_iter([("component".to_owned(), Value::from(self.components.clone()))]);
@@ -115,48 +112,45 @@ impl Draw<'_> {
         )
     }
 
-    /// A generator that writes the zones of `system` in order.
-    fn zones(&mut self, system: &str) -> String {
-        let capacity = self.components[system]["zone_capacity"].clone();
+    /// A generator that writes zones in order.
+    fn zones(&mut self, (zone_kib, capacity_kib): (u64, u64)) -> String {
         let (active, readers) = (1 + self.stream.below(4), self.stream.below(4));
         let write = self.pick(&["write", "append"]);
         let fill = self.pick(&["0.3", "1.0"]);
         let (finish, open) = (self.stream.chance(0.5), self.stream.chance(0.5));
         format!(
-            "{{ kind = \"zones\", requests = 2000, zone_size = \"128KiB\", \
-             zone_capacity = {capacity}, active = {active}, write = \"{write}\", fill = {fill}, \
-             finish = {finish}, open = {open}, readers = {readers} }}"
+            "{{ kind = \"zones\", requests = 2000, zone_size = \"{zone_kib}KiB\", \
+             zone_capacity = \"{capacity_kib}KiB\", active = {active}, write = \"{write}\", \
+             fill = {fill}, finish = {finish}, open = {open}, readers = {readers} }}"
         )
     }
 
-    /// Adds a component that forwards zone commands to `device`, in one of three systems; returns
-    /// the name of the system.
-    fn above_zones(&mut self, device: String) -> String {
-        let keys = match self.stream.below(3) {
-            0 => format!("kind = \"io-queue\"\ndevice = \"{device}\"\n"),
-            1 => {
-                let same = self.components[&device].clone();
-                self.components.insert("second".to_owned(), same);
-                format!("kind = \"concat\"\nmembers = [\"{device}\", \"second\"]\n")
-            }
-            _ => return device,
+    /// Puts a component that forwards zone commands above the device `system`, in three of four
+    /// systems; returns the size and the capacity of the zones of the whole.
+    fn above_zones(&mut self, system: &mut String) -> (u64, u64) {
+        let device = self.components[&*system].clone();
+        let kib = |key: &str| -> u64 {
+            let sample = device[key].as_str().expect("a size");
+            sample.trim_end_matches("KiB").parse().expect("samples are in KiB")
         };
+        let zones = (kib("zone_size"), kib("zone_capacity"));
+        let (keys, zones) = match self.stream.below(4) {
+            0 => (format!("kind = \"io-queue\"\ndevice = \"{system}\"\n"), zones),
+            1 => (format!("kind = \"concat\"\nmembers = [\"{system}\", \"second\"]\n"), zones),
+            2 => {
+                let members = format!("members = [\"{system}\", \"second\"]\n");
+                let keys = format!("kind = \"stripe\"\nchunk = \"4KiB\"\n{members}");
+                (keys, (2 * zones.0, 2 * zones.1))
+            }
+            _ => return zones,
+        };
+        if keys.contains("second") {
+            self.components.insert("second".to_owned(), device);
+        }
         let keys: Table = keys.parse().expect("it is TOML");
         self.components.insert("above".to_owned(), keys.into());
-        "above".to_owned()
-    }
-
-    /// Makes the concatenation of two zoned devices a stripe; returns `workload` for its zones,
-    /// which are twice as large.
-    fn striped(&mut self, workload: &str) -> String {
-        let above = self.components["above"].as_table_mut().expect("a component");
-        above.insert("kind".to_owned(), "stripe".into());
-        above.insert("chunk".to_owned(), "4KiB".into());
-        let capacity = self.components["second"]["zone_capacity"].as_str().expect("a sample");
-        let kib: u64 = capacity.trim_end_matches("KiB").parse().expect("samples are in KiB");
-        workload
-            .replace("zone_size = \"128KiB\"", "zone_size = \"256KiB\"")
-            .replace(&format!("\"{capacity}\""), &format!("\"{}KiB\"", 2 * kib))
+        "above".clone_into(system);
+        zones
     }
 
     /// Adds a log that runs any load on the zones of `device`; returns its name.

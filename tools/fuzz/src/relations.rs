@@ -57,15 +57,13 @@ pub const RELATIONS: &[Relation] = &[
 pub(crate) fn broken(ran: &Ran<'_>, number: u64) -> Option<String> {
     let first = number as usize % RELATIONS.len();
     let in_turn = RELATIONS.iter().cycle().skip(first).take(RELATIONS.len());
-    let applied = in_turn.map(|it| (it, (it.check)(ran))).find(|(_, applied)| applied.is_ok());
-    let (relation, difference) = applied?;
-    Some(format!("{}: {}", relation.name, difference.ok()??))
+    in_turn.map(|it| it.apply(ran)).find_map(Applied::ok)?
 }
 
 impl Relation {
-    /// The difference that it makes, if it applies.
-    pub(crate) fn broken(&self, ran: &Ran<'_>) -> Option<String> {
-        Some(format!("{}: {}", self.name, (self.check)(ran).ok()??))
+    /// Checks the relation, and names it before the difference.
+    pub(crate) fn apply(&self, ran: &Ran<'_>) -> Applied {
+        Ok((self.check)(ran)?.map(|difference| format!("{}: {difference}", self.name)))
     }
 }
 

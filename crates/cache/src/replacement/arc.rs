@@ -56,9 +56,9 @@ impl Arc {
     /// was expected; returns the list it was in.
     #[inline(always)]
     fn adapt(&mut self, page: u64) -> Option<usize> {
-        let (once, again) = (self.lists.ghosts(B1), self.lists.ghosts(B2));
+        let lengths = [B1, B2].map(|list| self.lists.ghosts(list));
         let found = self.lists.take_ghost(page)?;
-        let (once, again) = (once as f64, again as f64);
+        let [once, again] = lengths.map(|length| length as f64);
         if found == B1 {
             let step = (again / once).max(1.0);
             self.target_once = (self.target_once + step).min(self.pages as f64);

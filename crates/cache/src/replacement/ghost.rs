@@ -72,13 +72,13 @@ impl<const N: usize> CacheLists<N> {
         self.ghosts.slots = PageIndex::dense();
     }
 
-    /// From now on every page has its number as its slot, and [`Self::forgotten`] returns pages.
+    /// From now on every page has its number as its slot, and [`Self::forgotten`] appends pages.
     pub fn track(&mut self) {
         self.cached.number();
         self.forgotten = Some(Vec::new());
     }
 
-    /// As [`super::Replacement::forgotten`].
+    /// Appends the slots of pages that left all lists, where they are tracked.
     #[inline(always)]
     pub fn forgotten(&mut self, out: &mut Vec<u32>) {
         let Some(forgotten) = &mut self.forgotten else { return };
@@ -123,6 +123,7 @@ impl<const N: usize> CacheLists<N> {
         }
     }
 
+    /// As [`Self::shorten`], whose check alone is small enough to be inlined.
     fn remove_ghosts(&mut self, list: usize, count_max: usize) {
         let Some(forgotten) = &mut self.forgotten else {
             return self.ghosts.shorten(list, count_max);

@@ -87,16 +87,16 @@ pub trait Replacement: PolicyState + Send {
     }
 
     /// Called before anything else, where pages are numbered densely, every page has its number as
-    /// its slot, and numbers are used again: from now on, [`Replacement::forgotten`] returns those
+    /// its slot, and numbers are used again: from now on, [`Replacement::forgotten`] appends those
     /// that are free. Returns whether the policy keeps ghost lists; others forget a page that is
     /// evicted.
     fn number_slots(&mut self) -> bool {
         false
     }
 
-    /// Appends the slots of pages that are neither cached nor in a ghost list any more, so that
-    /// their numbers can be given to others. Called after several accesses; a slot may be appended
-    /// twice.
+    /// Appends to `out` the slots of pages that are neither cached nor in a ghost list any more, so
+    /// that their numbers can be given to others. Called after several accesses; a slot may be
+    /// appended twice.
     fn forgotten(&mut self, _out: &mut Vec<u32>) {}
 
     /// Reads what [`Replacement::update`] will read for a slot, so that the processor's cache has
