@@ -86,8 +86,8 @@ fn zones(members: &[ChildView], chunk: u64) -> Result<Option<ZoneLayout>, Proble
         return Err(Problem::new("members", message));
     }
     let Some(all) = ZoneLayout::joined(&layouts) else {
-        let message = "have different zones, or some have none that are written in order; use devices \
-                       with zones of one size";
+        let message = "have different zones, or some have none that are written in order; use \
+                       devices with zones of one size";
         return Err(Problem::new("members", message));
     };
     let ZoneLayout { size, capacity, page, .. } = first;
