@@ -1,4 +1,4 @@
-//! Sessions through the C interface, called from Rust so that Miri can watch each access to memory:
+//! Sessions through the C interface, called from Rust so that Miri checks each access to memory:
 //! `MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p hybridsim-capi --test memory`.
 
 #![allow(unsafe_code)]
