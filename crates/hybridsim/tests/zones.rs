@@ -135,6 +135,10 @@ fn a_stripe_of_host_aware_disks_takes_writes_anywhere() {
     );
     assert!(done.results.components["host"].custom.is_empty(), "none failed");
     assert!(done.results.components["it/a"].custom["cached_bytes"].count > 0);
+    let keys = "kind = \"stripe\"\nmembers = [\"a\", \"b\"]\nchunk = \"64KiB\"\n";
+    let done = generated("", &(component("it", keys) + &disk("a") + &disk("b")));
+    let said = |text: &String| text.contains("zone commands fail where the system has no zones");
+    assert!(done.results.warnings.iter().any(said), "{:?}", done.results.warnings);
 }
 
 /// A trace of one request every 60 ms.

@@ -67,11 +67,15 @@ pub fn refusals(results: &RunResults) -> String {
     if all.is_empty() {
         let latencies = &results.latency_ns;
         let managed = [&latencies.zone_reset, &latencies.zone_finish, &latencies.zone_commit];
-        let unzoned = !results.components.values().any(has_zones);
-        return match unzoned && managed.iter().any(|it| it.count > 0) {
-            true => "; no device has zones, so that zone commands fail".to_owned(),
-            false => String::new(),
+        let said = match results.components.values().any(has_zones) {
+            _ if managed.iter().all(|it| it.count == 0) => "",
+            false => "; no device has zones, so that zone commands fail",
+            true => {
+                "; zone commands fail where the system has no zones, as a `stripe` of host-aware \
+                 disks has none"
+            }
         };
+        return said.to_owned();
     }
     format!(
         "; {}: a zone is written from its write pointer on, as the generator `zones` does",

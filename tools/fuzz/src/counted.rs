@@ -25,7 +25,7 @@ fn counted(ran: &Ran<'_>) -> Applied {
     scenario.run.verify = false;
     scenario.run.power_cut_every = None;
     scenario.run.faults.clear();
-    // What needs a clock is rejected, and so are systems other than one SSD.
+    // `count` rejects what needs a clock, and systems other than one SSD.
     let found = count(&scenario, ran.registry, Options::default()).map_err(|_| NotApplicable)?;
     let simulated = match ran.run(&scenario, run::Options::default()) {
         Ok(done) => done,

@@ -17,12 +17,15 @@ impl Draw<'_> {
         let mut run = String::new();
         let mut system = system.to_owned();
         let kind = self.components[&system]["kind"].as_str().unwrap_or_default();
-        if self.has_zones(kind) && self.stream.chance(0.7) {
+        let has_zones = self.has_zones(kind);
+        if has_zones
+            && self.stream.chance(0.7)
+            && let Some(zones) = self.above_zones(&mut system)
+        {
             // It waits for completions, so no power failures.
             mode = "open";
-            let zones_together = self.above_zones(&mut system);
-            workload = format!("[workload]\ngenerator = {}\n", self.zones(zones_together));
-        } else if self.has_zones(kind) && self.stream.chance(0.7) {
+            workload = format!("[workload]\ngenerator = {}\n", self.zones(zones));
+        } else if has_zones && self.stream.chance(0.7) {
             system = self.log_above(&system);
         } else {
             if self.stream.chance(1.0 / 6.0) {
@@ -126,14 +129,14 @@ impl Draw<'_> {
     }
 
     /// Puts a component that forwards zone commands above the device `system`, in three of four
-    /// systems; returns the size and the capacity of the zones of the whole.
-    fn above_zones(&mut self, system: &mut String) -> (u64, u64) {
+    /// systems; returns the size and the capacity of the zones of the whole, where the device gives
+    /// them in KiB, as samples do.
+    fn above_zones(&mut self, system: &mut String) -> Option<(u64, u64)> {
         let device = self.components[&*system].clone();
-        let kib = |key: &str| -> u64 {
-            let sample = device[key].as_str().expect("a size");
-            sample.trim_end_matches("KiB").parse().expect("samples are in KiB")
+        let kib = |key: &str| -> Option<u64> {
+            device.get(key)?.as_str()?.trim_end_matches("KiB").parse().ok()
         };
-        let zones = (kib("zone_size"), kib("zone_capacity"));
+        let zones = (kib("zone_size")?, kib("zone_capacity")?);
         let (keys, zones) = match self.stream.below(4) {
             0 => (format!("kind = \"io-queue\"\ndevice = \"{system}\"\n"), zones),
             1 => (format!("kind = \"concat\"\nmembers = [\"{system}\", \"second\"]\n"), zones),
@@ -142,7 +145,7 @@ impl Draw<'_> {
                 let keys = format!("kind = \"stripe\"\nchunk = \"4KiB\"\n{members}");
                 (keys, (2 * zones.0, 2 * zones.1))
             }
-            _ => return zones,
+            _ => return Some(zones),
         };
         if keys.contains("second") {
             self.components.insert("second".to_owned(), device);
@@ -150,7 +153,7 @@ impl Draw<'_> {
         let keys: Table = keys.parse().expect("it is TOML");
         self.components.insert("above".to_owned(), keys.into());
         "above".clone_into(system);
-        zones
+        Some(zones)
     }
 
     /// Adds a log that runs any load on the zones of `device`; returns its name.

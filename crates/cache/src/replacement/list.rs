@@ -53,6 +53,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The list of a slot.
+    // Always inlined, as what follows: calls were a tenth of an access to a cache without data.
     #[inline(always)]
     pub fn list_of(&self, slot: u32) -> Option<usize> {
         let list = *self.lists.get(slot as usize)?;
