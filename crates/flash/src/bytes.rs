@@ -1,7 +1,9 @@
 //! Memory for tables, in huge pages if they are large.
 //!
 //! Random accesses to a large table miss the processor's TLB as well as its caches. With huge pages
-//! of 2 MiB, which Linux provides on request, the TLB covers the whole table.
+//! of 2 MiB, which Linux provides on request, the TLB covers the whole table. But then a few random
+//! writes to a very large table take all of its memory, so it has them only once it is going to be
+//! filled.
 
 use memmap2::{MmapMut, MmapOptions};
 use std::fmt;
@@ -9,6 +11,8 @@ use std::ops::{Deref, DerefMut};
 
 /// Smaller tables stay on the heap, where a mapping would cost more than it gains.
 const HUGE_MIN: usize = 4 << 20;
+/// Larger tables have huge pages only once they are going to be filled.
+const SPARSE_MIN: usize = 512 << 20;
 
 /// A byte array of fixed length.
 pub struct Bytes(Kind);
@@ -21,13 +25,25 @@ enum Kind {
 impl Bytes {
     /// Zeros, which take no memory before they are written if they are many.
     pub fn zeroed(length: usize) -> Self {
-        Self(mapped(length).map_or_else(|| Kind::Heap(vec![0; length]), Kind::Mapped))
+        let bytes = Self(mapped(length).map_or_else(|| Kind::Heap(vec![0; length]), Kind::Mapped));
+        bytes.use_huge_pages(length < SPARSE_MIN);
+        bytes
     }
 
-    pub fn copied(bytes: &[u8]) -> Self {
-        let Some(mut map) = mapped(bytes.len()) else { return Self(Kind::Heap(bytes.to_vec())) };
-        map.copy_from_slice(bytes);
-        Self(Kind::Mapped(map))
+    /// Most bytes will be written soon: the memory that is still missing comes in huge pages.
+    pub fn expect_filling(&mut self) {
+        self.use_huge_pages(true);
+    }
+
+    /// Asks the system for huge pages, or for none. A refusal costs only speed or memory.
+    fn use_huge_pages(&self, wanted: bool) {
+        #[cfg(target_os = "linux")]
+        if let Kind::Mapped(map) = &self.0 {
+            use memmap2::Advice::{HugePage, NoHugePage};
+            drop(map.advise(if wanted { HugePage } else { NoHugePage }));
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = wanted;
     }
 }
 
@@ -37,11 +53,7 @@ fn mapped(length: usize) -> Option<MmapMut> {
         return None;
     }
     // Most of a large device may never be written, so nothing is reserved for it.
-    let map = MmapOptions::new().len(length).no_reserve_swap().map_anon().ok()?;
-    // Only speed depends on the advice, so its failure is ignored.
-    #[cfg(target_os = "linux")]
-    drop(map.advise(memmap2::Advice::HugePage));
-    Some(map)
+    MmapOptions::new().len(length).no_reserve_swap().map_anon().ok()
 }
 
 impl Deref for Bytes {

@@ -240,6 +240,11 @@ impl FlashOps {
         self.recording = recording;
     }
 
+    /// Most pages will be programmed soon ([`Array::expect_filling`]).
+    pub fn expect_filling(&mut self) {
+        self.array.expect_filling();
+    }
+
     /// The recorded operations, for their retries to be set.
     pub fn list_mut(&mut self) -> &mut [FlashOp] {
         &mut self.list

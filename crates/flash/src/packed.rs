@@ -78,6 +78,11 @@ impl Packed {
         self.bytes.len()
     }
 
+    /// Most entries will hold numbers soon: memory may be provided for them.
+    pub fn expect_filling(&mut self) {
+        self.bytes.expect_filling();
+    }
+
     /// The first byte of entry `index`, and its first bit there.
     #[inline]
     const fn position(&self, index: usize) -> (usize, u32) {
@@ -258,14 +263,14 @@ impl Packed {
         let bytes = from.take_bytes()?;
         let wanted = bytes_for(self.length, width);
         state::same_length("the bytes of a table", bytes.len(), wanted)?;
-        if width == self.width {
-            self.bytes.copy_from_slice(bytes);
-            return Ok(());
+        if width != self.width {
+            // There may not be enough memory for two tables.
+            self.bytes = Bytes::zeroed(0);
+            self.bytes = Bytes::zeroed(wanted);
+            (self.width, self.mask) = (width, u32::MAX >> (u32::BITS - width));
         }
-        // There may not be enough memory for two tables.
-        self.bytes = Bytes::zeroed(0);
-        self.bytes = Bytes::copied(bytes);
-        (self.width, self.mask) = (width, u32::MAX >> (u32::BITS - width));
+        self.bytes.expect_filling();
+        self.bytes.copy_from_slice(bytes);
         Ok(())
     }
 }

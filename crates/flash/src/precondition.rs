@@ -62,6 +62,8 @@ pub fn run(
     if kind == Precondition::None || pages == 0 {
         return Ok(());
     }
+    ftl.expect_filling();
+    flash.expect_filling();
     flash.set_recording(false);
     let mut preconditioning =
         Preconditioning { pages, ftl, flash, stream, progress, report_at: 0, stopped: false };

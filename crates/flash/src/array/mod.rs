@@ -159,6 +159,11 @@ impl Array {
         self
     }
 
+    /// Most pages will be programmed soon ([`Packed::expect_filling`]).
+    pub fn expect_filling(&mut self) {
+        self.owner.expect_filling();
+    }
+
     /// Allows SLC mode, in which a block has its first `pages` pages.
     #[must_use]
     pub const fn with_slc_mode(mut self, pages: u32) -> Self {

@@ -52,6 +52,11 @@ impl PageTable {
         self.groups.len()
     }
 
+    /// Most pages will be mapped soon ([`Packed::expect_filling`]).
+    pub fn expect_filling(&mut self) {
+        self.groups.expect_filling();
+    }
+
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.groups.bytes()

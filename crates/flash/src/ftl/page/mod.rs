@@ -478,6 +478,10 @@ impl Ftl for PageMap {
         Ok(())
     }
 
+    fn expect_filling(&mut self) {
+        self.map.expect_filling();
+    }
+
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
         let lpns = &lpns[..lpns.len().min(EXPECTED_MAX)];
         self.map.prefetch(lpns.iter().map(|lpn| lpn.0));

@@ -391,6 +391,10 @@ impl Ftl for SlcCache {
         Ok(())
     }
 
+    fn expect_filling(&mut self) {
+        self.map.expect_filling();
+    }
+
     fn expect(&self, lpns: &[Lpn], _flash: &FlashOps) {
         self.map.prefetch(lpns.iter().map(|lpn| lpn.0));
     }
