@@ -22,6 +22,10 @@ impl Spent {
     }
 
     fn add(&mut self, other: &Self) {
+        // Most buckets of most operations.
+        if other.requests == 0 {
+            return;
+        }
         self.requests += other.requests;
         for (ours, theirs) in self.ns.iter_mut().zip(other.ns) {
             *ours += theirs;

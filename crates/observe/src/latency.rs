@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Op};
+use std::ops::Range;
 
 /// Classes of the histogram have the width of a power of two, of which a value holds at least this
 /// many: so the width is at most 0.1 % of it.
@@ -57,7 +58,9 @@ impl Latencies {
 
     /// Adds everything `other` has seen.
     pub fn merge(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(ours, theirs)| *ours += theirs);
+        let classes = other.classes();
+        let theirs = &other.counts[classes.clone()];
+        self.counts[classes].iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
         self.count += other.count;
         self.sum += other.sum;
         self.squares = match (self.squares, other.squares) {
@@ -121,11 +124,25 @@ impl Latencies {
         self.recorded().find(|(_, seen)| *seen >= rank).map(|(value, _)| value)
     }
 
+    /// The classes from the shortest to the longest latency; all others are empty.
+    fn classes(&self) -> Range<usize> {
+        match self.count {
+            0 => 0..0,
+            _ => class_of(self.min.min(NS_MAX))..class_of(self.max.min(NS_MAX)) + 1,
+        }
+    }
+
+    /// The classes with requests, and how many.
+    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let classes = self.classes();
+        let counts = self.counts[classes.clone()].iter().copied();
+        classes.zip(counts).filter(|(_, count)| *count > 0)
+    }
+
     /// The classes with requests: their highest latency, and the requests up to it.
     fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut seen = 0;
-        let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        used.map(move |(class, count)| {
+        self.used().map(move |(class, count)| {
             seen += count;
             (highest_of(class).clamp(self.min, self.max), seen)
         })
@@ -135,10 +152,8 @@ impl Latencies {
     fn histogram(&self) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, NS_MAX, 3)
             .expect("three digits between 1 ns and 292 years are valid bounds");
-        for (class, &count) in self.counts.iter().enumerate() {
-            if count > 0 {
-                histogram.saturating_record_n(highest_of(class), count);
-            }
+        for (class, count) in self.used() {
+            histogram.saturating_record_n(highest_of(class), count);
         }
         histogram
     }
@@ -219,8 +234,8 @@ impl LatencyFold {
 
     /// Latencies of all operations.
     pub fn all(&self) -> Latencies {
-        let mut all = self.by_op[0].clone();
-        self.by_op[1..].iter().for_each(|other| all.merge(other));
+        let mut all = Latencies::default();
+        self.by_op.iter().for_each(|one| all.merge(one));
         all
     }
 }
