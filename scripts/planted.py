@@ -22,15 +22,13 @@ FOLDER = ROOT / "target/planted"
 BUDGET = 2000
 
 
-def last_commit():
-    """The copy of the last commit; files that did not change keep their times."""
-    copy = FOLDER / "copy"
+def last_commit(copy):
+    """Makes `copy` one of the last commit; files that did not change keep their times."""
     if not copy.exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
     for command in (["fetch", "--quiet", str(ROOT), "HEAD"],
                     ["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]):
         subprocess.run(["git", *command], cwd=copy, check=True)
-    return copy
 
 
 def build(copy):
@@ -66,7 +64,8 @@ def main():
     bugs = tomllib.loads(BUGS.read_text())["bug"]
     bugs = [bug for bug in bugs if not words or any(word in bug["name"] for word in words)]
     missed = []
-    copy = last_commit()
+    copy = FOLDER / "copy"
+    last_commit(copy)
     for bug in bugs:
         path, text = plant(copy, bug)
         began = time.monotonic()
