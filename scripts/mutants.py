@@ -6,7 +6,8 @@ Draws places in the sources of crates (without one: those that simulate), and bu
 in `target/mutants`, with every change behind a switch. Then the tests run with one change at a
 time, those of its own crate first, until one of them fails. Test programs that take longer than
 `--longest` are left out, and those that fail without any change, such as checks of the sources.
-Results are kept: a later run with the same seed continues, and a larger sample contains a smaller.
+Results are kept: a later run of the same commit and seed continues, and a larger sample contains a
+smaller.
 
 Needs `pip install tree-sitter tree-sitter-rust`.
 """
@@ -144,7 +145,7 @@ def cargo(copy, *words):
                    "CARGO_INCREMENTAL": "0", "RUSTFLAGS": "-Awarnings"}
     command = ["cargo", *words, "--quiet", "--locked", "--message-format=json"]
     done = subprocess.run(command, cwd=copy, env=environment, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL, check=False)
+                          check=False)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -215,8 +216,8 @@ class Program(NamedTuple):
 
 
 def programs(copy):
-    code, messages = cargo(copy, "test", "--workspace", "--no-run", "--keep-going",
-                           "--exclude", "hybridsim-python")
+    code, messages = cargo(copy, "test", "--workspace", "--no-run", "--exclude",
+                           "hybridsim-python")
     if code:
         sys.exit("the tests do not build")
     built = [it for it in messages if it["reason"] == "compiler-artifact" and it["executable"]
@@ -260,9 +261,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--longest", type=float, default=60, metavar="SECONDS")
     options = parser.parse_args()
-    copy, results = FOLDER / "copy", FOLDER / "results.json"
+    copy = FOLDER / "copy"
     copy.parent.mkdir(parents=True, exist_ok=True)
     planted.last_commit(copy)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=copy, check=True,
+                            stdout=subprocess.PIPE, text=True).stdout.strip()
+    results = FOLDER / f"results-{commit}.json"
     known = json.loads(results.read_text()) if results.exists() else {}
     chosen, possible = draw(copy, options)
     times = baseline(programs(copy), options.longest)

@@ -275,17 +275,24 @@ fn has_event(cpus: &mut [Cpu], event: BlockEvent) -> TraceResult<bool> {
 }
 
 impl RequestSource for BlkTrace {
-    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
+    fn next_request(
+        &mut self,
+        request: &mut RawRequest,
+        warnings: &mut WarningLog,
+    ) -> TraceResult<bool> {
         loop {
             for cpu in self.stale.clone() {
                 self.cpus[cpu].advance(&mut self.events, warnings)?;
             }
-            let Some(cpu) = self.earliest() else { return Ok(None) };
+            let Some(cpu) = self.earliest() else { return Ok(false) };
             self.last = cpu;
             self.stale = cpu..cpu + 1;
             let event = self.cpus[cpu].next.expect("the earliest has an event");
             match event.request() {
-                Some(raw) => return Ok(Some(raw)),
+                Some(raw) => {
+                    *request = raw;
+                    return Ok(true);
+                }
                 None if event.act == COMPLETE => {}
                 None => warnings.add(self.location(), NO_DATA),
             }

@@ -24,15 +24,12 @@ impl Clock {
     /// The time without the jumps so far; `None` when it is far from the previous one.
     #[inline]
     pub fn follow(&mut self, raw_ns: u64) -> Option<u64> {
-        let Some(last) = self.last else {
-            self.last = Some(raw_ns);
-            return Some(raw_ns);
-        };
         let now = self.shifted(raw_ns);
-        if now.abs_diff(last) > Self::FAR_NS {
-            return None;
+        match &mut self.last {
+            Some(last) if now.abs_diff(*last) > Self::FAR_NS => return None,
+            Some(last) => *last = now,
+            None => self.last = Some(now),
         }
-        self.last = Some(now);
         Some(now)
     }
 

@@ -19,7 +19,8 @@ impl<K> Default for Extents<K> {
 
 impl<K: Eq + Hash> Extents<K> {
     /// The first sector of an object of at least `sectors`. One that has grown gets a new extent.
-    #[inline]
+    // Inlined, it slows down readers that use addresses as they are.
+    #[inline(never)]
     pub fn locate<Q>(&mut self, object: &Q, sectors: u64) -> u64
     where
         K: Borrow<Q>,

@@ -214,12 +214,17 @@ fn may_be_header(line: &[u8]) -> bool {
 
 impl<P: LineParser> RequestSource for LineSource<P> {
     #[inline]
-    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
+    fn next_request(
+        &mut self,
+        request: &mut RawRequest,
+        warnings: &mut WarningLog,
+    ) -> TraceResult<bool> {
         if let Some(raw) = self.parser.repeated() {
-            return Ok(Some(raw));
+            *request = raw;
+            return Ok(true);
         }
         loop {
-            let Some((line, ended)) = self.file.line(self.line + 1)? else { return Ok(None) };
+            let Some((line, ended)) = self.file.line(self.line + 1)? else { return Ok(false) };
             self.line += 1;
             if is_blank_or_comment(line) {
                 continue;
@@ -228,7 +233,8 @@ impl<P: LineParser> RequestSource for LineSource<P> {
             match self.parser.parse(line) {
                 Ok(ParsedLine::Request(raw)) => {
                     self.read = true;
-                    return Ok(Some(raw));
+                    *request = raw;
+                    return Ok(true);
                 }
                 Ok(ParsedLine::NoRequest) => {}
                 Ok(ParsedLine::Skipped(message)) => warnings.add(location, message),

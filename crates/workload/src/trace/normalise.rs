@@ -55,8 +55,7 @@ impl RawRequest {
     /// Whether a device could serve it.
     #[inline]
     const fn is_in_range(&self) -> bool {
-        self.sectors <= u32::MAX as u64
-            && matches!(self.start.checked_add(self.sectors), Some(end) if end <= SECTORS_MAX)
+        self.sectors <= u32::MAX as u64 && self.start <= SECTORS_MAX - self.sectors
     }
 
     pub const fn with_flags(mut self, flags: Flags) -> Self {
@@ -131,7 +130,12 @@ impl WarningLog {
 
 /// A trace file parsed by its format.
 pub(crate) trait RequestSource {
-    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>>;
+    /// Replaces `request` with the next one; false at the end.
+    fn next_request(
+        &mut self,
+        request: &mut RawRequest,
+        warnings: &mut WarningLog,
+    ) -> TraceResult<bool>;
     /// The location of the last request.
     fn location(&self) -> SourceLocation;
     /// The file, for errors and progress.
@@ -211,12 +215,13 @@ impl<S: RequestSource> NormalisedReader<S> {
     /// was one.
     #[inline(always)]
     fn read_request(&mut self) -> TraceResult<bool> {
-        let Some(raw) = self.source.next_request(&mut self.warnings)? else {
+        let mut raw = RawRequest::sectors(0, 0, Op::Flush, 0, 0);
+        if !self.source.next_request(&mut raw, &mut self.warnings)? {
             self.drop_far();
             return Ok(false);
-        };
+        }
         let unusual = raw.completion || raw.sectors == 0 || !raw.is_in_range();
-        if unusual && !self.is_kept(&raw)? {
+        if unusual && !self.is_kept(raw)? {
             return Ok(true);
         }
         let volume = match self.volumes.number(raw.volume) {
@@ -236,12 +241,16 @@ impl<S: RequestSource> NormalisedReader<S> {
             return Ok(true);
         };
         self.drop_far();
-        self.push(record(&raw, volume, at));
+        if self.window.is_followed_by(SimTime::from_ns(at)) {
+            self.window.append(record(&raw, volume, at));
+        } else {
+            self.push(record(&raw, volume, at));
+        }
         Ok(true)
     }
 
     /// Adds a record to the window.
-    #[inline(always)]
+    #[inline(never)]
     fn push(&mut self, record: Record) {
         let order = self.window.push(record);
         if order != Order::Kept {
@@ -251,9 +260,9 @@ impl<S: RequestSource> NormalisedReader<S> {
 
     /// Whether `raw` is a request that a device could serve. The others are used or counted here.
     #[inline(never)]
-    fn is_kept(&mut self, raw: &RawRequest) -> TraceResult<bool> {
+    fn is_kept(&mut self, raw: RawRequest) -> TraceResult<bool> {
         if raw.completion {
-            self.complete(raw);
+            self.complete(&raw);
             return Ok(false);
         }
         if raw.sectors == 0 && raw.op != Op::Flush {
@@ -261,7 +270,7 @@ impl<S: RequestSource> NormalisedReader<S> {
             return Ok(false);
         }
         if !raw.is_in_range() {
-            let error = self.out_of_range(raw);
+            let error = self.out_of_range(&raw);
             self.warnings.bad_record(error, self.read)?;
             return Ok(false);
         }
@@ -355,12 +364,14 @@ impl<S: RequestSource> NormalisedReader<S> {
             return;
         }
         while !self.window.is_ready() {
-            match self.read_request() {
-                Ok(true) => continue,
-                Ok(false) => self.end = Some(Ok(())),
-                Err(error) => self.end = Some(Err(error)),
+            for _ in 0..self.window.room() {
+                match self.read_request() {
+                    Ok(true) => continue,
+                    Ok(false) => self.end = Some(Ok(())),
+                    Err(error) => self.end = Some(Err(error)),
+                }
+                return;
             }
-            return;
         }
     }
 

@@ -60,13 +60,17 @@ impl<P: RecordParser> RecordSource<P> {
 
 impl<P: RecordParser> RequestSource for RecordSource<P> {
     #[inline(always)]
-    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
+    fn next_request(
+        &mut self,
+        request: &mut RawRequest,
+        warnings: &mut WarningLog,
+    ) -> TraceResult<bool> {
         let bytes = self.parser.bytes();
         loop {
             let Some(held) = self.file.buffered(bytes) else {
                 match self.buffer(bytes, warnings)? {
                     true => continue,
-                    false => return Ok(None),
+                    false => return Ok(false),
                 }
             };
             let record = self.parser.parse(held);
@@ -75,7 +79,8 @@ impl<P: RecordParser> RequestSource for RecordSource<P> {
             match record {
                 Ok(ParsedRecord::Request(raw)) => {
                     self.read = true;
-                    return Ok(Some(raw));
+                    *request = raw;
+                    return Ok(true);
                 }
                 Ok(ParsedRecord::Skipped(message)) => self.skip(message, warnings),
                 Err(message) => self.skip_bad(message, warnings)?,

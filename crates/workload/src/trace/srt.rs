@@ -136,14 +136,19 @@ impl Srt {
 }
 
 impl RequestSource for Srt {
-    fn next_request(&mut self, warnings: &mut WarningLog) -> TraceResult<Option<RawRequest>> {
+    fn next_request(
+        &mut self,
+        request: &mut RawRequest,
+        warnings: &mut WarningLog,
+    ) -> TraceResult<bool> {
         while let Some(words) = self.words(warnings)? {
             if words[1] & 0xffff == SHORT {
-                return Ok(Some(self.request(&words)));
+                *request = self.request(&words);
+                return Ok(true);
             }
             warnings.add(self.location(), "records other than short I/O; left out");
         }
-        Ok(None)
+        Ok(false)
     }
 
     fn location(&self) -> SourceLocation {

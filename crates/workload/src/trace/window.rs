@@ -52,22 +52,37 @@ impl Window {
     }
 
     /// Whether no record that may still come belongs into the oldest chunk, however long it is.
-    #[inline]
     pub fn is_ready(&self) -> bool {
-        self.chunked + self.newest.len() >= self.records_max + CHUNK_MAX
+        self.room() == 0
+    }
+
+    /// Number of records until it is ready.
+    pub fn room(&self) -> usize {
+        (self.records_max + CHUNK_MAX).saturating_sub(self.chunked + self.newest.len())
+    }
+
+    /// Whether a record of this time is behind all others, and the newest chunk takes it.
+    #[inline(always)]
+    pub fn is_followed_by(&self, at: SimTime) -> bool {
+        at >= self.last && self.newest.len() < BATCH_RECORDS
+    }
+
+    /// Adds a record that follows the others ([`Window::is_followed_by`]).
+    #[inline(always)]
+    pub fn append(&mut self, record: Record) {
+        self.last = record.at;
+        self.newest.push(record);
     }
 
     /// Adds a record, sorted by time.
-    #[inline]
     pub fn push(&mut self, record: Record) -> Order {
         if self.newest.len() >= BATCH_RECORDS {
             self.close_chunk(Vec::new());
         }
-        if record.at < self.last {
+        if !self.is_followed_by(record.at) {
             return self.insert(record);
         }
-        self.last = record.at;
-        self.newest.push(record);
+        self.append(record);
         Order::Kept
     }
 
