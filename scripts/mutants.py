@@ -6,19 +6,21 @@ Draws places in the sources of crates (without one: those that simulate), and bu
 in `target/mutants`, with every change behind a switch. Then the tests run with one change at a
 time, those of its own crate first, until one of them fails. Test programs that take longer than
 `--longest` are left out, and those that fail without any change, such as checks of the sources.
-Results are kept: a later run of the same commit and seed continues, and a larger sample contains a
-smaller.
+Results are kept: a later run of the same commit and limit continues, and a larger sample contains a
+smaller of the same seed.
 
 Needs `pip install tree-sitter tree-sitter-rust`.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -52,7 +54,7 @@ pub(crate) fn mutant(number: u32) -> bool {
 
 
 class Mutant(NamedTuple):
-    """Text that replaces bytes of a file, where `{}` is the number of the change."""
+    """A change: text that replaces bytes of a file, `{}` in it being the number of the change."""
 
     file: str
     start: int
@@ -63,7 +65,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self):
-        return f"{self.file}:{self.start}: {self.change}"
+        return f"{self.file}:{self.start}..{self.end}: {self.change}"
 
 
 def of_node(file, node, source):
@@ -74,7 +76,9 @@ def of_node(file, node, source):
         left, operator, right = (node.child_by_field_name(it)
                                  for it in ("left", "operator", "right"))
         if other := OPERATORS.get(text(operator)):
-            whole = f"{text(left)} {other} {text(right)}"
+            # In parentheses, as the other operator may bind more tightly.
+            first = text(left) if other.endswith("=") else f"({text(left)})"
+            whole = f"{first} {other} ({text(right)})"
             new = f"(if crate::mutant({{}}) {{{{ {whole} }}}} else {{{{ {text(node)} }}}})"
             if "{" not in text(node):
                 yield Mutant(file, node.start_byte, node.end_byte, new, line,
@@ -87,7 +91,8 @@ def of_node(file, node, source):
         kind, body = (node.child_by_field_name(it) for it in ("return_type", "body"))
         name = "" if kind is None else text(kind)
         values = ["None"] if name.startswith("Option<") else RETURNED.get(name, [])
-        for value in values if body.named_child_count > 0 else []:
+        values = [it for it in values if text(body).strip("{} \n") != it]
+        for value in values:
             start = body.start_byte + 1
             change = f"{text(node.child_by_field_name('name'))} returns {value}".strip()
             yield Mutant(file, start, start,
@@ -107,10 +112,8 @@ def is_skipped(node, source):
 
 def mutants_of(crate, copy):
     parser = tree_sitter.Parser(LANGUAGE)
-    found = []
+    found, only_tests = [], {"testing", "conformance"}
     for path in sorted((copy / "crates" / crate / "src").rglob("*.rs")):
-        if {"tests", "testing", "conformance"} & {it.removesuffix(".rs") for it in path.parts}:
-            continue
         source, file = path.read_bytes(), str(path.relative_to(copy))
         left = [parser.parse(source).root_node]
         while left:
@@ -118,7 +121,10 @@ def mutants_of(crate, copy):
             if not is_skipped(node, source):
                 found.extend(of_node(file, node, source))
                 left.extend(node.children)
-    return found
+            elif node.type == "mod_item":
+                name = node.child_by_field_name("name")
+                only_tests.add(source[name.start_byte:name.end_byte].decode())
+    return [it for it in found if only_tests.isdisjoint(Path(it.file).with_suffix("").parts)]
 
 
 def apply(copy, chosen):
@@ -184,7 +190,7 @@ def draw(copy, options):
                            for it in mine):
                     mine.append(new)
                     chosen[next(numbers)] = new
-        planted.last_commit(copy)
+        subprocess.run(["git", "checkout", "--quiet", "--force", "HEAD"], cwd=copy, check=True)
         bad = not_compiling(copy, apply(copy, chosen), options.crates)
         print(f"{len(chosen)} changes drawn, {len(bad)} do not compile", flush=True)
     return chosen, possible
@@ -199,19 +205,21 @@ class Program(NamedTuple):
     def run(self, number, seconds):
         """Exit code, or None after `seconds`; and the seconds taken."""
         began = time.monotonic()
-        process = subprocess.Popen([self.path, "--quiet"], cwd=self.folder, start_new_session=True,
-                                   env={**os.environ, "MUTANT": str(number)},
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
+        # What one change leaves behind must not reach the next: cached states, failed inputs.
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {**os.environ, "MUTANT": str(number), "HYBRIDSIM_CACHE": cache,
+                           "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
+            process = subprocess.Popen([self.path, "--quiet"], cwd=self.folder, env=environment,
+                                       start_new_session=True, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         return code, time.monotonic() - began
 
 
@@ -266,7 +274,7 @@ def main():
     planted.last_commit(copy)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=copy, check=True,
                             stdout=subprocess.PIPE, text=True).stdout.strip()
-    results = FOLDER / f"results-{commit}.json"
+    results = FOLDER / f"results-{commit}-{options.longest:g}.json"
     known = json.loads(results.read_text()) if results.exists() else {}
     chosen, possible = draw(copy, options)
     times = baseline(programs(copy), options.longest)
@@ -279,7 +287,8 @@ def main():
         mutant, crate = chosen[number], crates[number]
         if mutant.key not in known:
             known[mutant.key] = outcome(mutant, number, times, kills)
-            results.write_text(json.dumps(known, indent=1))
+            results.with_suffix(".new").write_text(json.dumps(known, indent=1))
+            results.with_suffix(".new").replace(results)
         how, by = known[mutant.key]
         counts[crate, how] += 1
         print(f"{how}: {mutant.file}:{mutant.line}: {mutant.change} {by}", flush=True)

@@ -23,7 +23,7 @@ BUDGET = 2000
 
 
 def last_commit(copy):
-    """Makes `copy` one of the last commit; files that did not change keep their times."""
+    """Checks out the last commit in the folder `copy`; unchanged files keep their times."""
     if not copy.exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
     for command in (["fetch", "--quiet", str(ROOT), "HEAD"],

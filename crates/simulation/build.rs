@@ -3,32 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All whose code decides a result.
-const CRATES: [&str; 13] = [
-    "array",
-    "cache",
-    "codecs",
-    "config",
-    "disk",
-    "engine",
-    "flash",
-    "host",
-    "hybrid",
-    "interconnect",
-    "observe",
-    "simulation",
-    "workload",
-];
-
 fn main() {
     let root = Path::new("..").join("..");
     let mut files = vec![root.join("Cargo.lock")];
-    for name in CRATES {
-        let folder = Path::new("..").join(name).join("src");
+    for folder in crates().into_iter().filter(|folder| folder.exists()) {
         println!("cargo:rerun-if-changed={}", folder.display());
         gather(&folder, &mut files);
     }
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=Cargo.toml");
     println!("cargo:rerun-if-changed={}", files[0].display());
     files.sort();
     let mut hash = FNV_OFFSET;
@@ -38,6 +21,15 @@ fn main() {
         hash = mix(hash, &fs::read(file).unwrap_or_default());
     }
     println!("cargo:rustc-env=HYBRIDSIM_SOURCES={hash:016x}");
+}
+
+/// Sources of this crate and of those it is built from, by its manifest: they decide a result.
+fn crates() -> Vec<PathBuf> {
+    let manifest = fs::read_to_string("Cargo.toml").unwrap_or_default();
+    let dependencies = manifest.split("\n[").find(|table| table.starts_with("dependencies]"));
+    let lines = dependencies.unwrap_or_default().lines();
+    let names = lines.filter_map(|line| line.strip_prefix("hybridsim-")?.split('.').next());
+    names.chain(["simulation"]).map(|name| Path::new("..").join(name).join("src")).collect()
 }
 
 fn gather(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -11,11 +11,15 @@ use std::ops::{Deref, DerefMut};
 
 /// Smaller tables stay on the heap, where a mapping would cost more than it gains.
 const HUGE_MIN: usize = 4 << 20;
-/// Larger tables have huge pages only once they are going to be filled.
+/// Tables of this length and more have huge pages only once they are going to be filled.
 const SPARSE_MIN: usize = 512 << 20;
 
 /// A byte array of fixed length.
-pub struct Bytes(Kind);
+pub struct Bytes {
+    kind: Kind,
+    /// Whether memory that is still missing comes in huge pages.
+    huge: bool,
+}
 
 enum Kind {
     Heap(Vec<u8>),
@@ -25,25 +29,30 @@ enum Kind {
 impl Bytes {
     /// Zeros, which take no memory before they are written if they are many.
     pub fn zeroed(length: usize) -> Self {
-        let bytes = Self(mapped(length).map_or_else(|| Kind::Heap(vec![0; length]), Kind::Mapped));
+        let kind = mapped(length).map_or_else(|| Kind::Heap(vec![0; length]), Kind::Mapped);
+        let mut bytes = Self { kind, huge: false };
         bytes.use_huge_pages(length < SPARSE_MIN);
         bytes
     }
 
-    /// Most bytes will be written soon: the memory that is still missing comes in huge pages.
+    /// Uses huge pages for the memory that is still missing, as most bytes will be written soon.
     pub fn expect_filling(&mut self) {
         self.use_huge_pages(true);
     }
 
+    /// Whether memory that is still missing comes in huge pages.
+    pub const fn uses_huge_pages(&self) -> bool {
+        self.huge
+    }
+
     /// Asks the system for huge pages, or for none. A refusal costs only speed or memory.
-    fn use_huge_pages(&self, wanted: bool) {
+    fn use_huge_pages(&mut self, wanted: bool) {
+        self.huge = wanted;
         #[cfg(target_os = "linux")]
-        if let Kind::Mapped(map) = &self.0 {
+        if let Kind::Mapped(map) = &self.kind {
             use memmap2::Advice::{HugePage, NoHugePage};
             drop(map.advise(if wanted { HugePage } else { NoHugePage }));
         }
-        #[cfg(not(target_os = "linux"))]
-        let _ = wanted;
     }
 }
 
@@ -61,7 +70,7 @@ impl Deref for Bytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.0 {
+        match &self.kind {
             Kind::Heap(bytes) => bytes,
             Kind::Mapped(map) => map,
         }
@@ -71,7 +80,7 @@ impl Deref for Bytes {
 impl DerefMut for Bytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Heap(bytes) => bytes,
             Kind::Mapped(map) => map,
         }
@@ -96,7 +105,15 @@ mod tests {
             bytes.iter_mut().step_by(4093).for_each(|byte| *byte = 7);
             let sevens = bytes.iter().filter(|byte| **byte == 7).count();
             assert_eq!(sevens, length.div_ceil(4093));
-            assert_eq!(matches!(bytes.0, Kind::Mapped(_)), length >= HUGE_MIN, "{length}");
+            assert_eq!(matches!(bytes.kind, Kind::Mapped(_)), length >= HUGE_MIN, "{length}");
         }
+    }
+
+    #[test]
+    fn only_very_large_arrays_wait_for_huge_pages() {
+        let mut sparse = Bytes::zeroed(SPARSE_MIN);
+        assert!(!sparse.uses_huge_pages() && Bytes::zeroed(SPARSE_MIN - 1).uses_huge_pages());
+        sparse.expect_filling();
+        assert!(sparse.uses_huge_pages());
     }
 }

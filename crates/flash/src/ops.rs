@@ -240,7 +240,7 @@ impl FlashOps {
         self.recording = recording;
     }
 
-    /// Most pages will be programmed soon ([`Array::expect_filling`]).
+    /// Prepares for most pages to be programmed soon ([`Array::expect_filling`]).
     pub fn expect_filling(&mut self) {
         self.array.expect_filling();
     }

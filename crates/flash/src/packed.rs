@@ -78,7 +78,7 @@ impl Packed {
         self.bytes.len()
     }
 
-    /// Most entries will hold numbers soon: memory may be provided for them.
+    /// Prepares for most entries to hold numbers soon ([`Bytes::expect_filling`]).
     pub fn expect_filling(&mut self) {
         self.bytes.expect_filling();
     }
@@ -231,6 +231,9 @@ impl Packed {
     #[cold]
     fn widen(&mut self, largest: u32) {
         let mut wider = Self::new(self.length, largest);
+        if self.bytes.uses_huge_pages() {
+            wider.expect_filling();
+        }
         for (index, value) in self.iter().enumerate().filter(|(_, value)| *value != NONE) {
             wider.set(index, value);
         }

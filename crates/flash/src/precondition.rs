@@ -62,14 +62,22 @@ pub fn run(
     if kind == Precondition::None || pages == 0 {
         return Ok(());
     }
-    ftl.expect_filling();
-    flash.expect_filling();
+    expect_filling(pages, ftl, flash);
     flash.set_recording(false);
     let mut preconditioning =
         Preconditioning { pages, ftl, flash, stream, progress, report_at: 0, stopped: false };
     let done = preconditioning.fill(kind).and_then(|()| preconditioning.settle());
     flash.set_recording(true);
     done
+}
+
+/// Prepares the tables of `ftl` and `flash` for writes to the first `pages` logical pages, if
+/// these are half of the flash or more: the tables of a smaller part need less memory as they are.
+pub fn expect_filling(pages: u32, ftl: &mut dyn Ftl, flash: &mut FlashOps) {
+    if pages >= flash.array().geometry().pages() / 2 {
+        ftl.expect_filling();
+        flash.expect_filling();
+    }
 }
 
 struct Preconditioning<'a> {

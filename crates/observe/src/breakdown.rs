@@ -22,7 +22,7 @@ impl Spent {
     }
 
     fn add(&mut self, other: &Self) {
-        // Most buckets of most operations.
+        // Most buckets of most operations are empty.
         if other.requests == 0 {
             return;
         }

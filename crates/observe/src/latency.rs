@@ -132,7 +132,7 @@ impl Latencies {
         }
     }
 
-    /// The classes with requests, and how many.
+    /// The classes with requests, and their counts.
     fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let classes = self.classes();
         let counts = self.counts[classes.clone()].iter().copied();

@@ -685,6 +685,17 @@ fn impossible_sizes_are_rejected_by_name() {
     assert_eq!(problems[0].param, "zone_size", "{problems:?}");
     rejects("blocks_per_plane", Value::Count(1), "zone_capacity");
     rejects("stripe_pages", Value::Count(3), "stripe_pages");
+    for (key, sectors) in [
+        ("zrwa_size", 0),
+        ("zrwa_size", 3 * PAGE),
+        ("zrwa_size", CAPACITY + 2 * PAGE),
+        ("zrwa_granularity", 0),
+        ("zrwa_granularity", 1),
+    ] {
+        let problems = build(&with_areas().and(key, Value::Bytes(512 * sectors))).err();
+        let problems = problems.unwrap_or_else(|| panic!("{key} of {sectors} sectors passes"));
+        assert_eq!(problems[0].param, key, "{sectors}: {problems:?}");
+    }
     let four = small().and("max_active_zones", Value::Count(3));
     let Err(problems) = build(&four.and("max_open_zones", Value::Count(4))) else {
         panic!("more open than active zones")

@@ -14,7 +14,7 @@ use std::slice::Iter;
 
 /// For more caches than this, numbering all pages once is faster.
 const CACHES_MAX: usize = 4;
-/// Accesses that are processed together, at least where there are so many.
+/// Accesses that are processed together; fewer at the end of what was read at once.
 const BATCH: usize = 512;
 /// Page numbers below this one and volume numbers share 64 bits.
 const PAGES_END: u64 = 1 << 48;

@@ -159,7 +159,7 @@ impl Array {
         self
     }
 
-    /// Most pages will be programmed soon ([`Packed::expect_filling`]).
+    /// Prepares for most pages to be programmed soon ([`Packed::expect_filling`]).
     pub fn expect_filling(&mut self) {
         self.owner.expect_filling();
     }

@@ -102,8 +102,8 @@ pub trait Ftl: SavedState {
     /// addresses are unchecked.
     fn expect(&self, _lpns: &[Lpn], _flash: &FlashOps) {}
 
-    /// Most logical pages will be written soon: memory may be provided for all of them. Must not
-    /// change any result.
+    /// Prepares tables in memory for most logical pages to be written soon. Must not change any
+    /// result.
     fn expect_filling(&mut self) {}
 
     /// Whether `lpn` holds data, so that a partial write has to read it first.

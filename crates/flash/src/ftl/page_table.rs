@@ -52,7 +52,7 @@ impl PageTable {
         self.groups.len()
     }
 
-    /// Most pages will be mapped soon ([`Packed::expect_filling`]).
+    /// Prepares for most pages to be mapped soon ([`Packed::expect_filling`]).
     pub fn expect_filling(&mut self) {
         self.groups.expect_filling();
     }

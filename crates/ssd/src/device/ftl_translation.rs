@@ -272,6 +272,7 @@ impl Fill for FtlTranslation {
     fn fill(&mut self, ctx: &Ctx<'_>, pages: u32) -> Result<(), FtlError> {
         let Self { ftl, back_end, .. } = self;
         back_end.begin_untimed(ctx);
+        precondition::expect_filling(pages, &mut **ftl, &mut back_end.flash);
         let mut filled = Ok(());
         for lpn in (0..pages).map(Lpn) {
             if ftl.holds(lpn, &back_end.flash) {

@@ -533,9 +533,6 @@ impl Translation for ZoneTranslation {
 impl Fill for ZoneTranslation {
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
         let all = self.precondition_pages as f64;
-        if self.precondition_pages > 0 {
-            self.back_end.flash.expect_filling();
-        }
         self.back_end.flash.set_recording(false);
         self.fill_zones(self.precondition_pages, |_| {}, |left| progress(1.0 - left as f64 / all));
         self.back_end.flash.set_recording(true);

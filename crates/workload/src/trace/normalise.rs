@@ -130,7 +130,8 @@ impl WarningLog {
 
 /// A trace file parsed by its format.
 pub(crate) trait RequestSource {
-    /// Replaces `request` with the next one; false at the end.
+    /// Replaces `request` with the next one; false at the end. (Returned, it would be copied in
+    /// pieces through the enumerations around it.)
     fn next_request(
         &mut self,
         request: &mut RawRequest,
@@ -249,7 +250,8 @@ impl<S: RequestSource> NormalisedReader<S> {
         Ok(true)
     }
 
-    /// Adds a record to the window.
+    /// Adds a record to the window, late or not.
+    // Not inlined, as most records are appended.
     #[inline(never)]
     fn push(&mut self, record: Record) {
         let order = self.window.push(record);
@@ -364,6 +366,7 @@ impl<S: RequestSource> NormalisedReader<S> {
             return;
         }
         while !self.window.is_ready() {
+            // No record can make the window ready before the last of these.
             for _ in 0..self.window.room() {
                 match self.read_request() {
                     Ok(true) => continue,

@@ -56,7 +56,7 @@ impl Window {
         self.room() == 0
     }
 
-    /// Number of records until it is ready.
+    /// Records to add until the window is ready.
     pub fn room(&self) -> usize {
         (self.records_max + CHUNK_MAX).saturating_sub(self.chunked + self.newest.len())
     }
