@@ -406,6 +406,24 @@ fn a_log_filled_in_order_is_switched() {
 }
 
 #[test]
+fn a_chain_is_folded_once_all_its_logs_are_full() {
+    let registry = crate::registry();
+    for logs_max in [1, 3] {
+        let settings = small(&registry).and("slc_size", Value::Bytes(0));
+        let settings = settings.and("logs_max", Value::Count(logs_max));
+        let mut device = build(&settings, &registry).expect("a device");
+        let ftl = &mut device.translation.ftl;
+        // The last of the 8 pages of a block, so that no log is in order.
+        let mut logs = |writes: u64| {
+            (0..writes).for_each(|_| ftl.write(28, 4, &[]).expect("a page"));
+            ftl.mlc.logs(0).count() as u64
+        };
+        assert_eq!(logs(8 * logs_max), logs_max);
+        assert_eq!(logs(1), 1, "{logs_max} logs are folded for the next page");
+    }
+}
+
+#[test]
 fn a_buffer_agrees_with_a_map() {
     for seed in 0..20 {
         let mut device = small_device_with("nvram", Value::Bytes(6 * 2048));
