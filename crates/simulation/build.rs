@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = Path::new("..").join("..");
     let mut files = vec![root.join("Cargo.lock")];
-    for folder in crates().into_iter().filter(|folder| folder.exists()) {
-        println!("cargo:rerun-if-changed={}", folder.display());
-        gather(&folder, &mut files);
+    for name in crates() {
+        let folder = Path::new("..").join(name);
+        let (manifest, sources) = (folder.join("Cargo.toml"), folder.join("src"));
+        println!("cargo:rerun-if-changed={}", manifest.display());
+        println!("cargo:rerun-if-changed={}", sources.display());
+        gather(&sources, &mut files);
     }
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=Cargo.toml");
     println!("cargo:rerun-if-changed={}", files[0].display());
     files.sort();
     let mut hash = FNV_OFFSET;
@@ -23,13 +25,23 @@ fn main() {
     println!("cargo:rustc-env=HYBRIDSIM_SOURCES={hash:016x}");
 }
 
-/// Sources of this crate and of those it is built from, by its manifest: they decide a result.
-fn crates() -> Vec<PathBuf> {
-    let manifest = fs::read_to_string("Cargo.toml").unwrap_or_default();
-    let dependencies = manifest.split("\n[").find(|table| table.starts_with("dependencies]"));
-    let lines = dependencies.unwrap_or_default().lines();
-    let names = lines.filter_map(|line| line.strip_prefix("hybridsim-")?.split('.').next());
-    names.chain(["simulation"]).map(|name| Path::new("..").join(name).join("src")).collect()
+/// This crate and its neighbours that it is built from, by their manifests: their code decides a
+/// result.
+pub fn crates() -> Vec<String> {
+    let mut found = vec!["simulation".to_owned()];
+    let mut at = 0;
+    while let Some(name) = found.get(at) {
+        let manifest = Path::new("..").join(name).join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap_or_default();
+        let dependencies = manifest.split("\n[").find(|table| table.starts_with("dependencies]"));
+        for line in dependencies.unwrap_or_default().lines() {
+            let name = line.strip_prefix("hybridsim-").and_then(|rest| rest.split('.').next());
+            let name = name.filter(|name| Path::new("..").join(name).is_dir());
+            found.extend(name.map(str::to_owned).filter(|name| !found.contains(name)));
+        }
+        at += 1;
+    }
+    found
 }
 
 fn gather(folder: &Path, files: &mut Vec<PathBuf>) {

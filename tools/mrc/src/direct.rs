@@ -10,11 +10,10 @@ use hybridsim_engine::Op;
 use hybridsim_workload::profile::{block_numbers, sample_hash, sampled};
 use hybridsim_workload::record::{Record, RecordReader, TraceError};
 use rustc_hash::FxHashSet;
-use std::slice::Iter;
 
 /// For more caches than this, numbering all pages once is faster.
 const CACHES_MAX: usize = 4;
-/// Accesses that are processed together; fewer at the end of what was read at once.
+/// Accesses that are processed together, at least.
 const BATCH: usize = 512;
 /// Page numbers below this one and volume numbers share 64 bits.
 const PAGES_END: u64 = 1 << 48;
@@ -131,27 +130,21 @@ impl Caches {
     }
 }
 
-/// Appends the page accesses of the next records, until there are [`BATCH`]. Returns whether all
-/// have numbers below [`PAGES_END`].
-#[inline(never)]
-fn add(batch: &mut Vec<PageAccess>, records: &mut Iter<'_, Record>, page_sectors: u64) -> bool {
-    for Record { request, .. } in records {
-        let kind = match request.op {
-            Op::Read => Access::Read,
-            Op::Write => Access::Write,
-            Op::Flush | Op::Trim | Op::Zone(_) => continue,
-        };
-        let numbers = block_numbers(request, page_sectors);
-        if numbers.end > PAGES_END {
-            return false;
-        }
-        let volume = u64::from(request.volume) << 48;
-        for number in numbers {
-            batch.push(PageAccess::new(number ^ volume, kind));
-        }
-        if batch.len() >= BATCH {
-            break;
-        }
+/// Appends the page accesses of a record. Returns whether all have numbers below [`PAGES_END`].
+#[inline(always)]
+fn add(batch: &mut Vec<PageAccess>, record: &Record, page_sectors: u64) -> bool {
+    let kind = match record.request.op {
+        Op::Read => Access::Read,
+        Op::Write => Access::Write,
+        Op::Flush | Op::Trim | Op::Zone(_) => return true,
+    };
+    let numbers = block_numbers(&record.request, page_sectors);
+    if numbers.end > PAGES_END {
+        return false;
+    }
+    let volume = u64::from(record.request.volume) << 48;
+    for number in numbers {
+        batch.push(PageAccess::new(number ^ volume, kind));
     }
     true
 }
@@ -171,18 +164,20 @@ pub fn curves<R: RecordReader>(
     let mut reader = open()?;
     loop {
         reader.next_batch(&mut records)?;
-        let mut left = records.iter();
-        while !left.as_slice().is_empty() {
-            if !add(&mut batch, &mut left, page_sectors) {
+        for record in &records {
+            if !add(&mut batch, record, page_sectors) {
                 return Ok(None);
             }
-            caches.work(&mut batch);
+            if batch.len() >= BATCH {
+                caches.work(&mut batch);
+            }
         }
         if records.is_empty() {
             break;
         }
         reports.after(records.len(), || progress(reader.progress()));
     }
+    caches.work(&mut batch);
     let pages = caches.distinct.count();
     Ok(Some(Curves {
         page_bytes,

@@ -83,6 +83,7 @@ impl Objects {
     }
 
     /// First sector, sectors, and whether the range was extended to whole sectors.
+    // Always inlined: a call is a sixth of what a record takes.
     #[inline(always)]
     pub fn locate(&mut self, object: u64, size: u64) -> Result<(u64, u64, bool), String> {
         let sectors = size.div_ceil(SECTOR_BYTES);
