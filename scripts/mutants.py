@@ -1,13 +1,13 @@
 """Counts the changes of an operator or a returned value that the tests notice, by crate.
 
-    mutants.py [--sample N] [--seed N] [--longest SECONDS] [CRATE...]
+    mutants.py [--sample N] [--seed N] [--longest SECONDS] [--budget SECONDS] [CRATE...]
 
 Draws places in the sources of crates (without one: those that simulate), and builds all tests once,
-in `target/mutants`, with every change behind a switch. Then the tests run with one change at a
-time, those of its own crate first, until one of them fails. Test programs that take longer than
-`--longest` are left out, and those that fail without any change, such as checks of the sources.
-Results are kept: a later run of the same commit and limit continues, and a larger sample contains a
-smaller of the same seed.
+in `target/mutants`, with every change behind a switch. Each test runs once without a change and
+records the places it reaches. Then those that reach a place run with its change, until one of them
+fails. Tests that fail without any change are left out, such as checks of the sources. Results are
+kept: a later run of the same commit continues, and a larger sample contains a smaller of the same
+seed.
 
 Needs `pip install tree-sitter tree-sitter-rust`.
 """
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,15 +41,29 @@ OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
 # What a function returns at once instead, by its return type.
 RETURNED = {"": [""], "bool": ["true", "false"], "u64": ["0"], "u32": ["0"], "usize": ["0"],
             "f64": ["0.0"]}
+# "not run": no test runs the code.
+OUTCOMES = ["killed", "timeout", "survived", "not run", "undecided"]
 # In these no function can be called, or a change is not of the program.
 SKIPPED = {"const_item", "static_item", "const_block", "array_type", "enum_variant",
            "attribute_item", "macro_definition", "type_arguments"}
 SWITCH = """
-/// Whether the change of this number is active.
+/// Whether the change of this number is active; if none is, its number may be recorded.
 pub(crate) fn mutant(number: u32) -> bool {
-    static ACTIVE: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    use std::sync::{OnceLock, atomic::{AtomicBool, Ordering::Relaxed}};
+    static ACTIVE: OnceLock<u32> = OnceLock::new();
+    static REACHED: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
     let active = || std::env::var("MUTANT").ok()?.parse().ok();
-    *ACTIVE.get_or_init(|| active().unwrap_or(0)) == number
+    let active = *ACTIVE.get_or_init(|| active().unwrap_or(0));
+    if active == 0 && !REACHED[number as usize].load(Relaxed)
+        && !REACHED[number as usize].swap(true, Relaxed)
+        && let Some(path) = std::env::var_os("MUTANTS_REACHED")
+    {
+        let file = std::fs::OpenOptions::new().append(true).open(path);
+        let line = format!("{number}\\n");
+        std::io::Write::write_all(&mut file.expect("the file exists"), line.as_bytes())
+            .expect("the line is written");
+    }
+    active == number
 }
 """
 
@@ -196,69 +211,88 @@ def draw(copy, options):
     return chosen, possible
 
 
-class Program(NamedTuple):
+class Test(NamedTuple):
+    """One test of a test program; `folder` is where it runs."""
+
     package: str
-    name: str
+    program: str
     path: str
     folder: str
+    name: str
 
-    def run(self, number, seconds):
-        """Exit code, or None after `seconds`; and the seconds taken."""
-        began = time.monotonic()
+    def __str__(self):
+        return f"{self.package} {self.program} {self.name}"
+
+    def run(self, seconds, **variables):
+        """Exit code, or None after `seconds`."""
         # What one change leaves behind must not reach the next: cached states, failed inputs.
         with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "MUTANT": str(number), "HYBRIDSIM_CACHE": cache,
-                           "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
-            process = subprocess.Popen([self.path, "--quiet"], cwd=self.folder, env=environment,
-                                       start_new_session=True, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            environment = {**os.environ, "HYBRIDSIM_CACHE": cache,
+                           "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1", **variables}
+            process = subprocess.Popen([self.path, "--quiet", "--exact", self.name],
+                                       cwd=self.folder, env=environment, start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
             try:
-                code = process.wait(seconds)
+                return process.wait(seconds)
             except subprocess.TimeoutExpired:
-                code = None
+                return None
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        return code, time.monotonic() - began
 
 
-def programs(copy):
+def tests(copy):
     code, messages = cargo(copy, "test", "--workspace", "--no-run", "--exclude",
                            "hybridsim-python")
     if code:
         sys.exit("the tests do not build")
-    built = [it for it in messages if it["reason"] == "compiler-artifact" and it["executable"]
-             and it["profile"]["test"]]
-    return [Program(Path(it["manifest_path"]).parent.name, it["target"]["name"], it["executable"],
-                    str(Path(it["manifest_path"]).parent)) for it in built]
+    for message in messages:
+        if (message["reason"] == "compiler-artifact" and message["executable"]
+                and message["profile"]["test"]):
+            folder = Path(message["manifest_path"]).parent
+            listed = subprocess.run([message["executable"], "--list", "--format", "terse"],
+                                    cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+            for line in listed.stdout.splitlines():
+                name, _, kind = line.rpartition(": ")
+                if kind == "test":
+                    yield Test(folder.name, message["target"]["name"], message["executable"],
+                               str(folder), name)
 
 
-def baseline(every, longest):
-    """Seconds of each program that passes without a change and takes no longer than that."""
-    times = {}
-    for program in every:
-        code, took = program.run(0, longest)
-        if code == 0:
-            times[program] = took
-        else:
-            why = "takes longer" if code is None else "fails without a change"
-            print(f"left out: {program.package} {program.name} {why}", flush=True)
-    print(f"{len(times)} test programs take {sum(times.values()):.0f} s", flush=True)
-    return times
+class Baseline(NamedTuple):
+    """How long a test takes without a change, and the numbers of the changes in code it runs."""
+
+    seconds: float
+    reached: frozenset
 
 
-def outcome(mutant, number, times, kills):
-    """How the tests noticed a change: the program and whether it failed or did not end."""
-    crate = mutant.file.split("/")[1]
-    def order(program):
-        return program.package != crate, -kills[program], times[program]
-    for program in sorted(times, key=order):
-        code, _ = program.run(number, 4 * times[program] + 20)
+def baseline(test, longest):
+    """`None` for a test that fails without a change or takes longer."""
+    began = time.monotonic()
+    with tempfile.NamedTemporaryFile() as reached:
+        if test.run(longest, MUTANTS_REACHED=reached.name) != 0:
+            return None
+        return Baseline(time.monotonic() - began, frozenset(map(int, reached.read().split())))
+
+
+def outcome(number, baselines, kills, budget):
+    """What became of a change, and by which test."""
+    reach = [it for it, known in baselines.items() if number in known.reached]
+    # Those that have noticed most changes in the shortest time first.
+    reach.sort(key=lambda it: (0.1 + baselines[it].seconds) / (1 + kills[it]))
+    if not reach:
+        return "not run", ""
+    began = time.monotonic()
+    for done, test in enumerate(reach):
+        if time.monotonic() - began > budget:
+            return "undecided", f"after {done} of {len(reach)} tests"
+        code = test.run(4 * baselines[test].seconds + 20, MUTANT=str(number))
         if code != 0:
-            kills[program] += 1
-            return "timeout" if code is None else "killed", f"{program.package} {program.name}"
-    return "survived", ""
+            kills[test] += 1
+            return "timeout" if code is None else "killed", str(test)
+    return "survived", f"{len(reach)} tests"
 
 
 def main():
@@ -267,35 +301,55 @@ def main():
     parser.add_argument("crates", nargs="*", default=CRATES, metavar="CRATE")
     parser.add_argument("--sample", type=int, default=10, help="changes of each crate")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=60, metavar="SECONDS")
+    parser.add_argument("--longest", type=float, default=20, metavar="SECONDS",
+                        help="leaves out tests that take longer")
+    parser.add_argument("--budget", type=float, default=60, metavar="SECONDS",
+                        help="time after which a change that no test has noticed is undecided")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
     options = parser.parse_args()
     copy = FOLDER / "copy"
     copy.parent.mkdir(parents=True, exist_ok=True)
     planted.last_commit(copy)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=copy, check=True,
                             stdout=subprocess.PIPE, text=True).stdout.strip()
-    results = FOLDER / f"results-{commit}-{options.longest:g}.json"
+    results = FOLDER / f"results-{commit}.json"
     known = json.loads(results.read_text()) if results.exists() else {}
     chosen, possible = draw(copy, options)
-    times = baseline(programs(copy), options.longest)
+    every = list(tests(copy))
     kills, counts = Counter(), Counter()
-    # One of each crate in turn, so that an interrupted run has some of all.
     crates = {number: it.file.split("/")[1] for number, it in chosen.items()}
-    turn = {number: [it for it in crates if crates[it] == crates[number]].index(number)
-            for number in chosen}
-    for number in sorted(chosen, key=lambda it: turn[it]):
-        mutant, crate = chosen[number], crates[number]
-        if mutant.key not in known:
-            known[mutant.key] = outcome(mutant, number, times, kills)
+    # One of each crate in turn, so that an interrupted run has some of all.
+    turn, turns = {}, Counter()
+    for number, crate in crates.items():
+        turn[number] = turns[crate]
+        turns[crate] += 1
+
+    def settle(number):
+        how, by = known.get(chosen[number].key, ("undecided", ""))
+        if how == "undecided":
+            how, by = outcome(number, baselines, kills, options.budget)
+        return how, by
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        taken = pool.map(lambda it: baseline(it, options.longest), every)
+        baselines = {test: it for test, it in zip(every, taken, strict=True) if it}
+        for test in every:
+            if test not in baselines:
+                print(f"left out: {test} fails without a change or takes longer", flush=True)
+        print(f"{len(baselines)} tests take {sum(it.seconds for it in baselines.values()):.0f} s",
+              flush=True)
+        order = sorted(chosen, key=turn.get)
+        for number, settled in zip(order, pool.map(settle, order), strict=True):
+            mutant, crate = chosen[number], crates[number]
+            known[mutant.key] = how, by = settled
             results.with_suffix(".new").write_text(json.dumps(known, indent=1))
             results.with_suffix(".new").replace(results)
-        how, by = known[mutant.key]
-        counts[crate, how] += 1
-        print(f"{how}: {mutant.file}:{mutant.line}: {mutant.change} {by}", flush=True)
-    print("\n| crate | possible | tried | killed | timeout | survived |")
-    print("|---|---:|---:|---:|---:|---:|")
+            counts[crate, how] += 1
+            print(f"{how}: {mutant.file}:{mutant.line}: {mutant.change}; {by}", flush=True)
+    print(f"\n| crate | possible | tried | {' | '.join(OUTCOMES)} |")
+    print("|---|" + "---:|" * (2 + len(OUTCOMES)))
     for crate in options.crates:
-        row = [counts[crate, how] for how in ("killed", "timeout", "survived")]
+        row = [counts[crate, how] for how in OUTCOMES]
         print(f"| {crate} | {possible[crate]:,} | {sum(row)} | {' | '.join(map(str, row))} |")
 
 
