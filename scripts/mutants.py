@@ -27,11 +27,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-import planted
+import switches
 import tree_sitter
 import tree_sitter_rust
 
-FOLDER = planted.ROOT / "target/mutants"
+FOLDER = switches.ROOT / "target/mutants"
 CRATES = ["engine", "flash", "ssd", "disk", "array", "cache", "hybrid", "layer", "host",
           "interconnect"]
 LANGUAGE = tree_sitter.Language(tree_sitter_rust.language())
@@ -41,31 +41,11 @@ OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
 # What a function returns at once instead, by its return type.
 RETURNED = {"": [""], "bool": ["true", "false"], "u64": ["0"], "u32": ["0"], "usize": ["0"],
             "f64": ["0.0"]}
-# "not run": no test runs the code.
+# Not run: the code is run by none of the tests that are not left out.
 OUTCOMES = ["killed", "timeout", "survived", "not run", "undecided"]
 # In these no function can be called, or a change is not of the program.
 SKIPPED = {"const_item", "static_item", "const_block", "array_type", "enum_variant",
            "attribute_item", "macro_definition", "type_arguments"}
-SWITCH = """
-/// Whether the change of this number is active; if none is, its number may be recorded.
-pub(crate) fn mutant(number: u32) -> bool {
-    use std::sync::{OnceLock, atomic::{AtomicBool, Ordering::Relaxed}};
-    static ACTIVE: OnceLock<u32> = OnceLock::new();
-    static REACHED: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
-    let active = || std::env::var("MUTANT").ok()?.parse().ok();
-    let active = *ACTIVE.get_or_init(|| active().unwrap_or(0));
-    if active == 0 && !REACHED[number as usize].load(Relaxed)
-        && !REACHED[number as usize].swap(true, Relaxed)
-        && let Some(path) = std::env::var_os("MUTANTS_REACHED")
-    {
-        let file = std::fs::OpenOptions::new().append(true).open(path);
-        let line = format!("{number}\\n");
-        std::io::Write::write_all(&mut file.expect("the file exists"), line.as_bytes())
-            .expect("the line is written");
-    }
-    active == number
-}
-"""
 
 
 class Mutant(NamedTuple):
@@ -94,12 +74,12 @@ def of_node(file, node, source):
             # In parentheses, as the other operator may bind more tightly.
             first = text(left) if other.endswith("=") else f"({text(left)})"
             whole = f"{first} {other} ({text(right)})"
-            new = f"(if crate::mutant({{}}) {{{{ {whole} }}}} else {{{{ {text(node)} }}}})"
+            new = f"(if crate::changed({{}}) {{{{ {whole} }}}} else {{{{ {text(node)} }}}})"
             if "{" not in text(node):
                 yield Mutant(file, node.start_byte, node.end_byte, new, line,
                              f"{text(operator)} to {other}")
     elif node.type == "unary_expression" and text(node).startswith("!"):
-        new = f"(crate::mutant({{}}) ^ {text(node)})"
+        new = f"(crate::changed({{}}) ^ {text(node)})"
         if "{" not in text(node):
             yield Mutant(file, node.start_byte, node.end_byte, new, line, "! left out")
     elif node.type == "function_item":
@@ -111,7 +91,7 @@ def of_node(file, node, source):
             start = body.start_byte + 1
             change = f"{text(node.child_by_field_name('name'))} returns {value}".strip()
             yield Mutant(file, start, start,
-                         f" if crate::mutant({{}}) {{{{ return {value}; }}}}", line, change)
+                         f" if crate::changed({{}}) {{{{ return {value}; }}}}", line, change)
 
 
 def is_skipped(node, source):
@@ -128,8 +108,8 @@ def is_skipped(node, source):
 def mutants_of(crate, copy):
     parser = tree_sitter.Parser(LANGUAGE)
     found, only_tests = [], {"testing", "conformance"}
-    for path in sorted((copy / "crates" / crate / "src").rglob("*.rs")):
-        source, file = path.read_bytes(), str(path.relative_to(copy))
+    for path in sorted((copy.path / "crates" / crate / "src").rglob("*.rs")):
+        source, file = path.read_bytes(), str(path.relative_to(copy.path))
         left = [parser.parse(source).root_node]
         while left:
             node = left.pop()
@@ -146,36 +126,23 @@ def apply(copy, chosen):
     """Writes the changes behind their switches. Returns where each is then: file, start, end."""
     places = {}
     for file in {mutant.file for mutant in chosen.values()}:
-        source, out, at = (copy / file).read_bytes(), b"", 0
+        source, out, at = (copy.path / file).read_bytes(), b"", 0
         here = [(it.start, it.end, number) for number, it in chosen.items() if it.file == file]
         for start, end, number in sorted(here):
             out += source[at:start]
             new = chosen[number].text.format(number).encode()
             places[number] = (file, len(out), len(out) + len(new))
             out, at = out + new, end
-        (copy / file).write_bytes(out + source[at:])
-    for crate in {mutant.file.split("/")[1] for mutant in chosen.values()}:
-        root = copy / "crates" / crate / "src/lib.rs"
-        root.write_text(root.read_text() + SWITCH)
+        (copy.path / file).write_bytes(out + source[at:])
+    copy.add_switch(mutant.file for mutant in chosen.values())
     return places
-
-
-def cargo(copy, *words):
-    """The messages of a command as JSON."""
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(FOLDER / "build"),
-                   "CARGO_INCREMENTAL": "0", "RUSTFLAGS": "-Awarnings"}
-    command = ["cargo", *words, "--quiet", "--locked", "--message-format=json"]
-    done = subprocess.run(command, cwd=copy, env=environment, stdout=subprocess.PIPE, text=True,
-                          check=False)
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def not_compiling(copy, places, crates):
     """Numbers of changes at which the compiler reports errors."""
     packages = [word for crate in crates for word in ("--package", f"hybridsim-{crate}")]
-    code, messages = cargo(copy, "check", "--keep-going", *packages)
-    errors = [it["message"] for it in messages
-              if it["reason"] == "compiler-message" and it["message"]["level"] == "error"]
+    code, messages = copy.cargo("check", "--keep-going", *packages)
+    errors = switches.errors(messages)
     bad = set()
     for span in (span for error in errors for span in error["spans"]):
         bad |= {number for number, (file, start, end) in places.items()
@@ -205,7 +172,7 @@ def draw(copy, options):
                            for it in mine):
                     mine.append(new)
                     chosen[next(numbers)] = new
-        subprocess.run(["git", "checkout", "--quiet", "--force", "HEAD"], cwd=copy, check=True)
+        copy.git("checkout", "--quiet", "--force", "HEAD")
         bad = not_compiling(copy, apply(copy, chosen), options.crates)
         print(f"{len(chosen)} changes drawn, {len(bad)} do not compile", flush=True)
     return chosen, possible
@@ -244,13 +211,9 @@ class Test(NamedTuple):
 
 
 def tests(copy):
-    code, messages = cargo(copy, "test", "--workspace", "--no-run", "--exclude",
-                           "hybridsim-python")
-    if code:
-        sys.exit("the tests do not build")
-    for message in messages:
-        if (message["reason"] == "compiler-artifact" and message["executable"]
-                and message["profile"]["test"]):
+    built = copy.cargo("test", "--workspace", "--no-run", "--exclude", "hybridsim-python")
+    for message in switches.executables(*built):
+        if message["profile"]["test"]:
             folder = Path(message["manifest_path"]).parent
             listed = subprocess.run([message["executable"], "--list", "--format", "terse"],
                                     cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
@@ -272,7 +235,7 @@ def baseline(test, longest):
     """`None` for a test that fails without a change or takes longer."""
     began = time.monotonic()
     with tempfile.NamedTemporaryFile() as reached:
-        if test.run(longest, MUTANTS_REACHED=reached.name) != 0:
+        if test.run(longest, HYBRIDSIM_CHANGES_REACHED=reached.name) != 0:
             return None
         return Baseline(time.monotonic() - began, frozenset(map(int, reached.read().split())))
 
@@ -288,7 +251,7 @@ def outcome(number, baselines, kills, budget):
     for done, test in enumerate(reach):
         if time.monotonic() - began > budget:
             return "undecided", f"after {done} of {len(reach)} tests"
-        code = test.run(4 * baselines[test].seconds + 20, MUTANT=str(number))
+        code = test.run(4 * baselines[test].seconds + 20, HYBRIDSIM_CHANGE=str(number))
         if code != 0:
             kills[test] += 1
             return "timeout" if code is None else "killed", str(test)
@@ -307,12 +270,8 @@ def main():
                         help="time after which a change that no test has noticed is undecided")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
     options = parser.parse_args()
-    copy = FOLDER / "copy"
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    planted.last_commit(copy)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=copy, check=True,
-                            stdout=subprocess.PIPE, text=True).stdout.strip()
-    results = FOLDER / f"results-{commit}.json"
+    copy = switches.Copy(FOLDER)
+    results = FOLDER / f"results-{copy.git('rev-parse', '--short', 'HEAD')}.json"
     known = json.loads(results.read_text()) if results.exists() else {}
     chosen, possible = draw(copy, options)
     every = list(tests(copy))
@@ -326,7 +285,7 @@ def main():
 
     def settle(number):
         how, by = known.get(chosen[number].key, ("undecided", ""))
-        if how == "undecided":
+        if how in ("undecided", "not run"):
             how, by = outcome(number, baselines, kills, options.budget)
         return how, by
 

@@ -2,10 +2,9 @@
 
     planted.py [WORD...]      only bugs whose names contain one of the words
 
-Every bug of `tools/fuzz/planted.toml` is a mutation of one file. It is applied to a copy of the
-last commit in `target/planted`, the fuzzer is built with it, and systems are drawn until one fails.
-Fails if a bug is not found within the budget or by another check than expected, or if a system
-fails without any. The copy and its builds stay: later runs build what has changed.
+Builds the fuzzer in `target/planted` with every bug of `tools/fuzz/planted.toml` behind a switch.
+With one bug at a time, systems are drawn until one fails. Fails if a bug is not found within the
+budget or by another check than expected, or if a system fails without any.
 """
 
 import os
@@ -13,78 +12,65 @@ import subprocess
 import sys
 import time
 import tomllib
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
-ROOT = Path(__file__).resolve().parent.parent
-BUGS = ROOT / "tools/fuzz/planted.toml"
-FOLDER = ROOT / "target/planted"
-# Systems drawn until a bug counts as not found.
-BUDGET = 2000
+import switches
 
-
-def last_commit(copy):
-    """Checks out the last commit in the folder `copy`; unchanged files keep their times."""
-    if not copy.exists():
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
-    for command in (["fetch", "--quiet", str(ROOT), "HEAD"],
-                    ["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]):
-        subprocess.run(["git", *command], cwd=copy, check=True)
+BUGS = switches.ROOT / "tools/fuzz/planted.toml"
+# Systems drawn until a bug counts as not found, and without a bug.
+BUDGET, WITHOUT = 2000, 200
 
 
-def build(copy):
-    command = ["cargo", "build", "--quiet", "--locked", "--package", "hybridsim-fuzz",
-               "--example", "search"]
-    target = FOLDER / "build"
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0",
-                   "RUSTFLAGS": "-Awarnings"}
-    subprocess.run(command, cwd=copy, env=environment, check=True)
-    return target / "debug/examples/search"
-
-
-def search(program, runs):
-    """The first line printed: the system that failed and why; `None` if none did."""
-    # Panics of planted bugs are printed as well.
-    done = subprocess.run([program, str(runs)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True, check=False)
-    return (done.stdout.splitlines() or ["aborted"])[0] if done.returncode else None
-
-
-def plant(copy, bug):
-    """Applies `bug`; returns the file and its text before."""
-    path = copy / bug["file"]
+def plant(copy, bug, number):
+    path = copy.path / bug["file"]
     text = path.read_text()
     if text.count(bug["find"]) != 1:
         sys.exit(f"{bug['file']} does not have exactly one place for: {bug['name']}")
-    path.write_text(text.replace(bug["find"], bug["replace"]))
-    return path, text
+    planted = bug["replace"].replace("PLANTED", f"crate::changed({number})")
+    path.write_text(text.replace(bug["find"], planted))
+
+
+def search(program, number, runs):
+    """The first line printed: the system that failed and why; `None` if none did."""
+    # Panics of planted bugs are printed as well.
+    done = subprocess.run([program, str(runs)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, check=False,
+                          env={**os.environ, "HYBRIDSIM_CHANGE": str(number)})
+    return (done.stdout.splitlines() or ["aborted"])[0] if done.returncode else None
 
 
 def main():
     words = sys.argv[1:]
-    bugs = tomllib.loads(BUGS.read_text())["bug"]
-    bugs = [bug for bug in bugs if not words or any(word in bug["name"] for word in words)]
-    missed = []
-    copy = FOLDER / "copy"
-    last_commit(copy)
-    for bug in bugs:
-        path, text = plant(copy, bug)
+    bugs = dict(enumerate(tomllib.loads(BUGS.read_text())["bug"], 1))
+    copy = switches.Copy(switches.ROOT / "target/planted")
+    for number, bug in bugs.items():
+        plant(copy, bug, number)
+    copy.add_switch(bug["file"] for bug in bugs.values())
+    built = copy.cargo("build", "--package", "hybridsim-fuzz", "--example", "search")
+    [program] = [it["executable"] for it in switches.executables(*built)]
+    chosen = {number: bug for number, bug in bugs.items()
+              if not words or any(word in bug["name"] for word in words)}
+
+    def found(number):
         began = time.monotonic()
-        program = build(copy)
-        built = time.monotonic()
-        found = search(program, BUDGET)
-        took = f"{time.monotonic() - built:.0f} s, built in {built - began:.0f} s"
-        as_expected = found is not None and bug["found_by"] in found
-        verdict = "found by" if as_expected else f"NOT FOUND by `{bug['found_by']}`:"
-        print(f"{bug['name']}\n    {verdict} system {found} ({took})", flush=True)
-        if not as_expected:
-            missed.append(bug["name"])
-        path.write_text(text)
-    found = search(build(copy), 200)
-    if found is not None:
-        sys.exit(f"without a planted bug, system {found}")
+        first = search(program, number, BUDGET if number else WITHOUT)
+        return first, f"{time.monotonic() - began:.0f} s"
+
+    missed = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(found, [0, *chosen])
+        without, _ = next(results)
+        for bug, (first, took) in zip(chosen.values(), results, strict=True):
+            as_expected = first is not None and bug["found_by"] in first
+            verdict = "found by" if as_expected else f"NOT FOUND by `{bug['found_by']}`:"
+            print(f"{bug['name']}\n    {verdict} system {first} ({took})", flush=True)
+            if not as_expected:
+                missed.append(bug["name"])
+    if without is not None:
+        sys.exit(f"without a planted bug, system {without}")
     if missed:
         sys.exit(f"not found within {BUDGET} systems: {', '.join(missed)}")
-    print(f"{len(bugs)} bugs found, none without them")
+    print(f"{len(chosen)} bugs found, none without them")
 
 
 if __name__ == "__main__":
