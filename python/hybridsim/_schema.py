@@ -538,12 +538,12 @@ class Document:
     event_records: int
     """Events emitted by all components."""
     wall_s: float
-    """Elapsed real time in seconds."""
+    """Elapsed real time in seconds, which other runs at the same time lengthen."""
     requests_per_wall_s: float | None = None
     """`requests` divided by `wall_s`."""
     peak_rss_bytes: int | None = None
-    """Peak resident memory of the process, where the system reports it; in a sweep, of all
-    concurrent points.
+    """Peak resident memory of the process, where the system reports it; in a sweep or a
+    comparison, of all concurrent runs.
     """
     fingerprint: str
     """Hash of all events, 16 hexadecimal digits; equal runs have equal fingerprints on every

@@ -194,6 +194,11 @@ impl Registry {
         self.plugin_error = Some(take);
     }
 
+    /// Whether entries may be written in another language.
+    pub const fn takes_plugin_errors(&self) -> bool {
+        self.plugin_error.is_some()
+    }
+
     /// Returns and clears the error that an entry's code raised in this thread.
     pub fn take_plugin_error(&self) -> Option<String> {
         self.plugin_error.and_then(|take| take())

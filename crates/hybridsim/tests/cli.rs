@@ -45,6 +45,29 @@ fn json_is_one_document_with_the_promised_keys() {
     assert!(json["components"]["device"].is_object(), "{}", json["components"]);
 }
 
+#[test]
+fn comparisons_have_the_same_results_however_many_run_at_a_time() {
+    let (folder, toy) = toy();
+    let slow = TOY.replace("latency = \"100us\"", "latency = \"1ms\"");
+    assert_ne!(slow, TOY);
+    let slow = scenario(&folder, "slow.toml", &slow);
+    let results = |jobs: &str| {
+        let output = call(&["compare", &toy, &slow, &toy, "--json", "--jobs", jobs]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mut all: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        let runs = all.as_array_mut().expect("a list of runs");
+        assert_eq!(runs.len(), 3);
+        for run in runs.iter_mut().filter_map(Value::as_object_mut) {
+            for key in ["wall_s", "requests_per_wall_s", "peak_rss_bytes"] {
+                assert!(run.remove(key).is_some(), "{key}");
+            }
+        }
+        assert!(runs[0] == runs[2] && runs[0] != runs[1]);
+        all
+    };
+    assert_eq!(results("1"), results("3"));
+}
+
 /// The failure that `args` print as JSON.
 fn failure_json(args: &[&str]) -> Value {
     let output = call(args);

@@ -57,12 +57,12 @@ pub struct RunResults {
     pub events: u64,
     /// Events emitted by all components.
     pub event_records: u64,
-    /// Elapsed real time in seconds.
+    /// Elapsed real time in seconds, which other runs at the same time lengthen.
     pub wall_s: f64,
     /// `requests` divided by `wall_s`.
     pub requests_per_wall_s: Option<f64>,
-    /// Peak resident memory of the process, where the system reports it; in a sweep, of all
-    /// concurrent points.
+    /// Peak resident memory of the process, where the system reports it; in a sweep or a
+    /// comparison, of all concurrent runs.
     pub peak_rss_bytes: Option<u64>,
     /// Hash of all events, 16 hexadecimal digits; equal runs have equal fingerprints on every
     /// platform and in every build mode, whatever else is observed.

@@ -8,8 +8,9 @@ pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Applies `work` to every item on up to `threads` threads; results come in the order of `items`.
-/// `finished` is called in this thread as each of them is done, with its position in `items`.
+/// Applies `work` to every item on up to `threads` threads, which is this one alone where one
+/// suffices; results come in the order of `items`. `finished` is called in this thread as each of
+/// them is done, with its position in `items`.
 ///
 /// # Panics
 /// Panics when `work` panics.
@@ -20,12 +21,20 @@ pub fn parallel_map<T: Send, R: Send>(
     mut finished: impl FnMut(usize, &R),
 ) -> Vec<R> {
     let count = items.len();
+    if threads.min(count) <= 1 {
+        let one = |(at, item)| {
+            let result = work(item);
+            finished(at, &result);
+            result
+        };
+        return items.into_iter().enumerate().map(one).collect();
+    }
     let queue = Mutex::new(items.into_iter().enumerate());
     let (send, receive) = mpsc::channel();
     let next = || queue.lock().ok()?.next();
     let mut results: Vec<(usize, R)> = Vec::with_capacity(count);
     thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, count.max(1)) {
+        for _ in 0..threads.min(count) {
             let (send, next, work) = (send.clone(), &next, &work);
             scope.spawn(move || {
                 while let Some((at, item)) = next() {

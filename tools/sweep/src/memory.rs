@@ -12,7 +12,7 @@ pub struct Memory {
 }
 
 /// The memory of one simulation; returned when dropped.
-pub(crate) struct Share<'m> {
+pub struct Share<'m> {
     memory: &'m Memory,
     bytes: u64,
 }
@@ -38,7 +38,7 @@ impl Memory {
     ///
     /// # Errors
     /// Fails when they never will be.
-    pub(crate) fn take(&self, bytes: u64) -> Result<Share<'_>, String> {
+    pub fn take(&self, bytes: u64) -> Result<Share<'_>, String> {
         if bytes > self.limit {
             let [needed, limit] = [bytes, self.limit].map(|bytes| write_bytes(bytes >> 20 << 20));
             return Err(format!(

@@ -6,6 +6,7 @@ use super::output::{Failure, print_beside};
 use super::run::{names, prepare};
 use super::sweep::{run_all, table, verdict, write_tables};
 use hybridsim_config::registry::Registry;
+use hybridsim_simulation::parallel::processors;
 use hybridsim_sweep::{Outcome, Plan, Point, Seeds};
 
 /// Runs every scenario at all seeds.
@@ -15,7 +16,9 @@ pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> 
     columns::check_components(registry, &args.simulate.columns, &points)?;
     let force = args.simulate.force;
     let _folder = args.simulate.out.as_ref().map(|out| prepare(out, force)).transpose()?;
-    let outcomes = run_all(registry, &points, args.simulate.progress, !args.simulate.no_cache);
+    let threads = jobs(registry, args);
+    let (progress, cache) = (args.simulate.progress, !args.simulate.no_cache);
+    let outcomes = run_all(registry, &points, threads, progress, cache);
     let finished = points.iter().zip(outcomes);
     let rows: Vec<(&Point, Outcome)> =
         finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
@@ -27,6 +30,12 @@ pub fn at_seeds(registry: &Registry, args: &CompareArgs) -> Result<(), Failure> 
     print_beside(saved, &if args.simulate.json { table.json() } else { table.terminal() })?;
     columns?;
     verdict(&rows, points.len(), "")
+}
+
+/// Runs at a time. Python runs one at a time anyway, and keeps tracebacks by thread.
+pub fn jobs(registry: &Registry, args: &CompareArgs) -> usize {
+    let default = || if registry.takes_plugin_errors() { 1 } else { processors() };
+    args.jobs.unwrap_or_else(default)
 }
 
 fn points(registry: &Registry, args: &CompareArgs) -> Result<Vec<Point>, Failure> {

@@ -234,6 +234,9 @@ struct CompareArgs {
           value_parser = clap::value_parser!(u64).range(1..=1000),
           conflicts_with_all = ["requests", "timeline", "slowdown"])]
     seeds: u64,
+    /// Runs at a time; default: the number of processors, and one for classes in Python
+    #[arg(short, long, value_name = "COUNT", value_parser = at_least_one)]
+    jobs: Option<usize>,
     #[command(flatten)]
     simulate: SimulateArgs,
 }
@@ -335,7 +338,8 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::single(registry, args),
         Command::Compare(args) if args.seeds > 1 => compare::at_seeds(registry, &args),
         Command::Compare(args) => {
-            run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
+            let kind = run::Kind::Compare(compare::jobs(registry, &args));
+            run::simulate(registry, &args.scenarios, &args.simulate, kind)
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
         Command::WriteAmplification(args) => write_amplification::run(registry, &args),

@@ -14,6 +14,7 @@ use hybridsim_mrc::{Ask, Curves, Method, Policy};
 use hybridsim_observe::RunResults;
 use hybridsim_plan::{Bounds, Demand, FirstCut, Plan, Prices, first_cut, replacement_of};
 use hybridsim_report::json::pretty;
+use hybridsim_simulation::parallel::processors;
 use hybridsim_simulation::scenario::Input;
 use hybridsim_simulation::text;
 use hybridsim_sweep::{Outcome, Point};
@@ -206,7 +207,7 @@ fn simulate(
     {
         return Err(Failure::usage(problem));
     }
-    let outcomes = run_all(registry, &points, args.progress, true);
+    let outcomes = run_all(registry, &points, processors(), args.progress, true);
     if outcomes.iter().any(Option::is_none) {
         return Err(Failure::Message(Exit::Interrupted, "interrupted".to_owned()));
     }

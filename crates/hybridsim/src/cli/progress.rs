@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use hybridsim_engine::SimTime;
 use hybridsim_simulation::run::RunProgress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -32,6 +32,26 @@ impl When {
 
 const STEPS: u64 = 1000;
 
+/// The progress of runs that may go on at the same time, each on its own line.
+pub struct Bars(MultiProgress);
+
+impl Bars {
+    /// No bars yet.
+    pub fn new(when: When) -> Self {
+        Self(MultiProgress::with_draw_target(when.target()))
+    }
+
+    /// Calls `print`, which may print, without bars meanwhile.
+    pub fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
+        self.0.suspend(print)
+    }
+
+    /// A further bar, titled `title`.
+    pub fn add(&self, title: &str) -> Progress {
+        Progress::of(self.0.add(ProgressBar::new(STEPS)), title)
+    }
+}
+
 /// One run's progress.
 pub struct Progress {
     bar: ProgressBar,
@@ -41,7 +61,10 @@ pub struct Progress {
 impl Progress {
     /// A bar titled `title`.
     pub fn new(when: When, title: &str) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(STEPS), when.target());
+        Self::of(ProgressBar::with_draw_target(Some(STEPS), when.target()), title)
+    }
+
+    fn of(bar: ProgressBar, title: &str) -> Self {
         let style =
             ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
                 .expect("a fixed template is valid");

@@ -4,7 +4,7 @@ use super::columns;
 use super::export::Exports;
 use super::interrupt::on_interrupt;
 use super::output::{Exit, Failure, note, print, probe, report, unwritable, write_file};
-use super::progress::Progress;
+use super::progress::Bars;
 use super::{RunArgs, SimulateArgs};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{EventSink, Fault};
@@ -14,11 +14,13 @@ use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::json::pretty;
 use hybridsim_report::terminal::Style;
-use hybridsim_simulation::parallel::processors;
+use hybridsim_simulation::memory;
+use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
 use hybridsim_simulation::{text, workload};
+use hybridsim_sweep::Memory;
 use std::fs::{self, File, TryLockError};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -34,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Kind<'a> {
     /// One, whose state is saved into this file.
     Single(Option<&'a Path>),
-    Compare,
+    /// Several, at most this many at a time.
+    Compare(usize),
 }
 
 /// Runs one scenario.
@@ -85,7 +88,7 @@ pub fn simulate(
     args: &SimulateArgs,
     kind: Kind<'_>,
 ) -> Result<(), Failure> {
-    let compare = matches!(kind, Kind::Compare);
+    let compare = matches!(kind, Kind::Compare(_));
     if args.json && !args.columns.is_empty() {
         let message = "--column adds rows to the table; the document of --json has every key";
         return Err(Failure::usage(message.to_owned()));
@@ -115,26 +118,33 @@ pub fn simulate(
     let has_results = Arc::new(AtomicBool::new(false));
     let before = "interrupted before anything was simulated";
     let interrupted = interrupts(args.json, Arc::clone(&has_results), before);
+    let threads = match kind {
+        Kind::Single(_) => 1,
+        Kind::Compare(jobs) => jobs.min(scenarios.len()),
+    };
+    let runner = Runner {
+        registry,
+        args,
+        save_state: matches!(kind, Kind::Single(Some(_))),
+        threads,
+        memory: Memory::available(),
+        bars: Bars::new(args.progress),
+        interrupted: &interrupted,
+        has_results: &has_results,
+        failed: AtomicBool::new(false),
+    };
+    let folder =
+        |name| args.out.as_ref().map(|out| if compare { out.join(name) } else { out.clone() });
+    let items = scenarios.iter().zip(names.iter().map(folder)).collect();
+    let done =
+        parallel_map(items, threads, |(scenario, folder)| runner.run(scenario, folder), |_, _| ());
     let mut runs: Vec<RunOutput> = Vec::new();
     // Results are printed even when they cannot be saved.
     let mut saved = Ok(());
-    for (scenario, name) in scenarios.iter().zip(&names) {
-        run::forget_peak_memory();
-        let save_state = matches!(kind, Kind::Single(Some(_)));
-        let folder =
-            args.out.as_ref().map(|out| if compare { out.join(name) } else { out.clone() });
-        let begin = |folder: &PathBuf| Exports::begin(args, folder);
-        let mut exports = folder.as_ref().map(begin).transpose()?;
-        let flags = (&*interrupted, &*has_results);
-        let done = one(registry, scenario, args, save_state, exports.as_mut(), flags)?;
-        if let (Some(folder), Some(exports)) = (&folder, exports) {
-            let written = save(folder, &done).and_then(|()| exports.save(folder, &done));
-            saved = saved.and(written);
-        }
-        let stop = done.fault.is_some();
-        runs.push(done);
-        if stop {
-            break;
+    for done in done {
+        if let Some(done) = done? {
+            saved = saved.and(done.saved);
+            runs.push(done.output);
         }
     }
     let saved = saved.and_then(|()| match &args.out {
@@ -142,7 +152,7 @@ pub fn simulate(
         None => Ok(()),
     });
     let shown = show(args, &runs, compare);
-    let judged = verdict(&runs);
+    let judged = verdict(&runs).and_then(|()| all_ran(&runs, scenarios.len()));
     // The state is kept also where results cannot be shown or saved.
     let kept = match (kind, runs.first()) {
         (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. }))
@@ -312,50 +322,128 @@ fn interrupts(
     flag
 }
 
-fn one(
-    registry: &Registry,
-    scenario: &Scenario,
-    args: &SimulateArgs,
+/// A run, and whether its results could be saved.
+struct Finished {
+    output: RunOutput,
+    saved: Result<(), Failure>,
+}
+
+/// Runs scenarios, several of them at a time where memory suffices.
+struct Runner<'a> {
+    registry: &'a Registry,
+    args: &'a SimulateArgs,
     save_state: bool,
-    exports: Option<&mut Exports>,
-    (interrupted, has_results): (&AtomicBool, &AtomicBool),
-) -> Result<RunOutput, Failure> {
-    let progress = Progress::new(args.progress, &scenario.title);
-    let mut on_progress = |now: &run::RunProgress| {
-        progress.update(now);
-        if !now.preparing {
-            has_results.store(true, Ordering::Relaxed);
+    threads: usize,
+    memory: Memory,
+    bars: Bars,
+    interrupted: &'a AtomicBool,
+    has_results: &'a AtomicBool,
+    /// One of them could not run, so that nothing will be shown.
+    failed: AtomicBool,
+}
+
+impl Runner<'_> {
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// One run, whose results are saved into `folder`; `None` if the command was interrupted before
+    /// it began, or another scenario cannot run.
+    fn run(
+        &self,
+        scenario: &Scenario,
+        folder: Option<PathBuf>,
+    ) -> Result<Option<Finished>, Failure> {
+        let needed = memory::needed(scenario, self.registry);
+        // One that needs more than there is runs alone.
+        let _share = self.memory.take(needed.min(self.memory.limit())).map_err(Failure::usage)?;
+        if self.interrupted() || self.failed.load(Ordering::Relaxed) {
+            return Ok(None);
         }
-        !interrupted.load(Ordering::Relaxed)
-    };
-    let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
-    let cache = PreconditionCache::standard().filter(|_| !args.no_cache);
-    let sink = exports.filter(|exports| exports.listens());
-    let sink = sink.map(|exports| exports as &mut (dyn EventSink + Send));
-    let again = cache.clone();
-    let options = Options {
-        detail,
-        on_progress: Some(&mut on_progress),
-        sink,
-        // For a summary alone, passing events on takes as long as it saves.
-        observer_thread: args.out.is_some() && processors() > 1,
-        save_state,
-        cache,
-    };
-    let mut done = run::run(scenario, registry, options);
-    if let Ok(done) = &mut done
-        && args.slowdown
-        && done.fault.is_none()
-    {
-        let results = &mut done.results;
-        run::add_slowdowns(scenario, registry, results, again.as_ref(), &mut on_progress);
+        let done = self.simulate_into(scenario, folder);
+        if done.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        done.map(Some)
     }
-    progress.finish();
-    let mut done = done?;
-    if args.slowdown && done.fault.is_none() && interrupted.load(Ordering::Relaxed) {
-        done.fault = Some(Fault::Interrupted);
+
+    fn simulate_into(
+        &self,
+        scenario: &Scenario,
+        folder: Option<PathBuf>,
+    ) -> Result<Finished, Failure> {
+        if self.threads == 1 {
+            run::forget_peak_memory();
+        }
+        let begin = |folder: &PathBuf| Exports::begin(self.args, folder);
+        let mut exports = folder.as_ref().map(begin).transpose()?;
+        let output = self.simulate(scenario, exports.as_mut())?;
+        let saved = match (folder, exports) {
+            (Some(folder), Some(exports)) => {
+                // It may print warnings.
+                let save = || save(&folder, &output).and_then(|()| exports.save(&folder, &output));
+                self.bars.suspend(save)
+            }
+            _ => Ok(()),
+        };
+        Ok(Finished { output, saved })
     }
-    Ok(done)
+
+    fn simulate(
+        &self,
+        scenario: &Scenario,
+        exports: Option<&mut Exports>,
+    ) -> Result<RunOutput, Failure> {
+        let progress = self.bars.add(&scenario.title);
+        let mut on_progress = |now: &run::RunProgress| {
+            progress.update(now);
+            if !now.preparing {
+                self.has_results.store(true, Ordering::Relaxed);
+            }
+            !self.interrupted()
+        };
+        let full = self.args.out.is_some();
+        let cache = PreconditionCache::standard().filter(|_| !self.args.no_cache);
+        let sink = exports.filter(|exports| exports.listens());
+        let sink = sink.map(|exports| exports as &mut (dyn EventSink + Send));
+        let again = cache.clone();
+        let options = Options {
+            detail: if full { Detail::Full } else { Detail::Bare },
+            on_progress: Some(&mut on_progress),
+            sink,
+            // For a summary alone, passing events on takes as long as it saves.
+            observer_thread: full && processors() >= 2 * self.threads,
+            save_state: self.save_state,
+            cache,
+        };
+        let mut done = run::run(scenario, self.registry, options);
+        let slowdown = self.args.slowdown;
+        if let Ok(done) = &mut done
+            && slowdown
+            && done.fault.is_none()
+        {
+            let results = &mut done.results;
+            run::add_slowdowns(scenario, self.registry, results, again.as_ref(), &mut on_progress);
+        }
+        progress.finish();
+        let mut done = done?;
+        if slowdown && done.fault.is_none() && self.interrupted() {
+            done.fault = Some(Fault::Interrupted);
+        }
+        Ok(done)
+    }
+}
+
+/// Fails if fewer than `count` scenarios ran.
+fn all_ran(runs: &[RunOutput], count: usize) -> Result<(), Failure> {
+    let ran = runs.len();
+    match ran == count {
+        true => Ok(()),
+        false => Err(Failure::AfterResults(
+            Exit::Interrupted,
+            format!("interrupted: {ran} of {count} scenarios ran"),
+        )),
+    }
 }
 
 pub(super) fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {

@@ -169,17 +169,18 @@ fn run(
     outcomes
 }
 
-/// Runs all points in this process.
+/// Runs all points in this process, on up to `threads` threads.
 pub(super) fn run_all(
     registry: &Registry,
     points: &[Point],
+    threads: usize,
     progress: When,
     cache: bool,
 ) -> Vec<Option<Outcome>> {
     let steps = Steps::new(progress, points.len());
     let job = Job {
         registry,
-        threads: processors(),
+        threads,
         memory: &Memory::available(),
         store: None,
         cache,
