@@ -124,6 +124,9 @@ mod tests {
         assert_eq!(bits.run(PAGE - 2, 3 * PAGE, 9), Some((PAGE + 4, PAGE + 5)));
         bits.clear(0, 3 * PAGE);
         assert!(!bits.any(0, 3 * PAGE));
+        let mut bits = Bits::new(3 * PAGE);
+        bits.set(PAGE - 3, PAGE);
+        assert_eq!(bits.run(0, 3 * PAGE, 100), Some((PAGE - 3, PAGE)), "no page follows");
     }
 
     #[test]

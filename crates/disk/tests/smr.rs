@@ -322,6 +322,7 @@ fn a_host_managed_disk_refuses_what_its_zones_do_not_allow() {
             at(0),
             write(2 * BAND + 16, 4),
             write(3 * BAND - 8, 16),
+            write(BAND - 8, 16),
             append,
             zone(ZoneAction::Reset, 1),
             Request::new(Op::Zone(ZoneAction::Reset), Lba(2 * BAND), 8),
@@ -344,6 +345,7 @@ fn a_host_managed_disk_refuses_what_its_zones_do_not_allow() {
         Some("zone_invalid_write"),
         Some("invalid_field"),
         Some("zone_boundary_error"),
+        None, // from one conventional zone into the next
         Some("invalid_field"),
         Some("invalid_field"),
         Some("invalid_field"),

@@ -118,6 +118,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_parts_with_an_entry_are_each_found_once() {
+        let pages = [1, CHUNK_PAGES - 1, CHUNK_PAGES, 3 * CHUNK_PAGES + 2, 9 * CHUNK_PAGES];
+        let mut table = PageTable::<u64>::default();
+        pages.iter().for_each(|page| *table.entry(*page) = 1);
+        let found = table.present(3, 5 * CHUNK_PAGES * PAGE_SECTORS as u64);
+        // Of every chunk with an entry, all pages.
+        let chunks = [0..2 * CHUNK_PAGES, 3 * CHUNK_PAGES..4 * CHUNK_PAGES];
+        assert!(found.iter().map(|part| part.page).eq(chunks.into_iter().flatten()));
+        let first = PagePart { page: 0, sectors: 3..PAGE_SECTORS, within: 0..PAGE_SECTORS - 3 };
+        assert_eq!(found[0], first);
+        assert!(found[1..].iter().all(PagePart::is_whole));
+    }
+
+    #[test]
     fn entries_stay_and_few_allocations_hold_them() {
         let mut table = PageTable::<u64>::default();
         let pages = (0..40_000u64).map(|at| at * 7_919 * CHUNK_PAGES + at % CHUNK_PAGES);

@@ -154,6 +154,23 @@ fn what_does_not_fit_is_a_problem() {
 }
 
 #[test]
+fn a_memory_cache_writes_back_when_its_period_or_idle_time_is_over() {
+    let written = |flush: &str| {
+        let cache = format!(
+            "kind = \"memory-cache\"\nsize = \"64MiB\"\ndevice = \"a\"\n\
+             write_scheme = \"back\"\n{flush}"
+        );
+        let done = run("", 2_000, &(component("it", &cache) + &component("a", CONSTANT)));
+        done.results.components["it"].cache.as_ref().expect("it is a cache").destaged_bytes
+    };
+    let (on_demand, idle) = ("flush = \"demand\"\n", "flush_idle = \"10us\"\n");
+    let periodic = "flush = \"periodic\"\nflush_period = \"1ms\"\n";
+    let before = written(on_demand);
+    assert!(written(periodic) > before + (1 << 20), "{before} bytes on demand");
+    assert!(written(&format!("{on_demand}{idle}")) > before);
+}
+
+#[test]
 fn a_write_back_cache_destages_what_was_written() {
     let cache = "kind = \"cache-device\"\ndevices = [\"disk\", \"flash\"]\n\
                  flush = \"periodic\"\nflush_period = \"1ms\"\n";

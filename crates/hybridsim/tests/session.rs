@@ -231,6 +231,41 @@ fn a_power_failure_loses_what_is_outstanding() {
 }
 
 #[test]
+fn a_power_failure_while_nothing_happens_occurs_at_its_time() {
+    let registry = standard();
+    let disk = scenario(Path::new(""), component("disk", DISK), true);
+    let options = Options { power_may_fail: true, ..Options::default() };
+    let mut session = Session::open(&disk, &registry, options).expect("it opens");
+    let at = SimTime::from_ns(5_000_000_000);
+    session.cut_power(at).expect("a disk models it");
+    assert_eq!(session.now(), at + SimDuration::from_ns(1));
+    let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+    assert_eq!((done.results.power_cuts, done.results.simulated_ns), (1, 5_000_000_001));
+}
+
+#[test]
+fn arrays_resynchronise_all_of_themselves_before_a_request_much_later() {
+    let registry = standard();
+    for kind in ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"] {
+        let array = scenario(Path::new(""), system_around(kind), true);
+        let options = Options { power_may_fail: true, ..Options::default() };
+        let mut session = Session::open(&array, &registry, options).expect("it opens");
+        let write = Request::new(Op::Write, Lba(0), 8);
+        session.submit(write, SimTime::ZERO).expect("it fits");
+        session.cut_power(SimTime::from_ns(10_000)).expect("an array models it");
+        let lost = session.answer().expect("the write");
+        assert_eq!(lost.outcome, Answered::Lost, "{kind}");
+        let read = Request::new(Op::Read, Lba(0), 8);
+        session.submit(read, SimTime::from_ns(90_000_000_000_000)).expect("it fits");
+        session.next_completion().expect("it runs").expect("the read");
+        let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+        let custom = &done.results.components["it"].custom;
+        let ended = custom.get("resync_ended_ns").map_or(0, |it| it.count);
+        assert_eq!(ended, 1, "{kind}: {custom:?}");
+    }
+}
+
+#[test]
 fn a_request_that_arrives_with_the_power_failure_is_lost() {
     let registry = standard();
     let disk = scenario(Path::new(""), component("disk", DISK), true);

@@ -496,6 +496,43 @@ mod tests {
         assert_eq!(order(queue(false, timeout(true)), &swept, 14), [20, 5]);
     }
 
+    /// Holds its requests for ever.
+    struct Holding(Fcfs);
+
+    impl Scheduler for Holding {
+        fn push(&mut self, item: Queued) {
+            self.0.push(item);
+        }
+        fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+            self.0.pop(head)
+        }
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn hold_until(&mut self, _: &Head<'_>) -> Option<SimTime> {
+            Some(SimTime::NEVER)
+        }
+    }
+
+    #[test]
+    fn a_scheduler_holds_no_requests_that_are_urgent_or_late() {
+        let head = Head { now: SimTime::ZERO, last: Lba(0), positioner: None };
+        let timeout = Some(Timeout { after: SimDuration::from_ms(20), half: false });
+        let held = |priority, flags, now| {
+            let mut queue = queue(priority, timeout);
+            queue.schedulers[BASE] = Some(Box::new(Holding(Fcfs::default())));
+            for (flags, lba) in [(Flags::NONE, 1), (flags, 2)] {
+                let request = Request { flags, ..Request::new(Op::Read, Lba(lba), 1) };
+                queue.push(RequestId(0), request, SimTime::ZERO);
+            }
+            queue.hold_until(&Head { now: SimTime::ZERO + SimDuration::from_ms(now), ..head })
+        };
+        assert_eq!(held(true, Flags::NONE, 19), Some(SimTime::NEVER));
+        assert_eq!(held(true, Flags::SYNC, 19), None, "one is urgent");
+        assert_eq!(held(false, Flags::SYNC, 19), Some(SimTime::NEVER), "there is no priority");
+        assert_eq!(held(false, Flags::NONE, 20), None, "both are late");
+    }
+
     #[test]
     fn requests_are_joined_after_a_restart_from_a_saved_state() {
         let joining = || {

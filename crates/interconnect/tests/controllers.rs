@@ -2,12 +2,13 @@
 //! parameters.
 
 use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::check;
 use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, ComponentTree, Ctx, LatencyBreakdown, Lba, Machine, Op,
-    Request, RequestId, SimDuration, Stream,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, Flags, LatencyBreakdown, Lba,
+    Machine, Op, Request, RequestId, SimDuration, Stream,
 };
 use hybridsim_host::scheduler;
 use proptest::prelude::*;
@@ -158,23 +159,35 @@ fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
     assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
 }
 
-/// Issues reads one by one, or answers them: both ends of a cache.
-struct Reads {
+fn read(sector: u64) -> Request {
+    Request::new(Op::Read, Lba(sector), 1)
+}
+
+/// Issues requests, or answers them: both ends of a cache or a controller.
+struct End {
     left: VecDeque<Request>,
-    /// First sectors of the reads that came down.
+    /// Requests outstanding at a time, and now.
+    depth: usize,
+    outstanding: usize,
+    /// First sectors of the requests that arrived.
     arrived: Rc<RefCell<Vec<u64>>>,
 }
 
-impl Reads {
+impl End {
     fn issue(&mut self, ctx: &mut Ctx<'_>) {
-        match self.left.pop_front() {
-            Some(request) => _ = ctx.issue(0, request, 0),
-            None => ctx.halt(),
+        while self.outstanding < self.depth
+            && let Some(request) = self.left.pop_front()
+        {
+            ctx.issue(usize::from(request.volume), request, 0);
+            self.outstanding += 1;
+        }
+        if self.outstanding == 0 {
+            ctx.halt();
         }
     }
 }
 
-impl Component for Reads {
+impl Component for End {
     fn capacity(&self) -> u64 {
         1_000
     }
@@ -191,8 +204,30 @@ impl Component for Reads {
         ctx.complete(id, LatencyBreakdown::NONE);
     }
     fn completion(&mut self, ctx: &mut Ctx<'_>, _: &Completion) {
+        self.outstanding -= 1;
         self.issue(ctx);
     }
+}
+
+/// Sends `requests`, `depth` at a time, through `rig` to the children that are their volumes;
+/// returns the first sectors of those that arrive.
+fn arrivals(rig: &Rig<'_>, depth: usize, requests: &[Request]) -> Vec<u64> {
+    let component = rig.build().unwrap_or_else(|error| panic!("{error}"));
+    let arrived = Rc::new(RefCell::new(Vec::new()));
+    let end = |requests: &[Request]| {
+        let (left, arrived) = (requests.iter().copied().collect(), Rc::clone(&arrived));
+        End { left, depth, outstanding: 0, arrived }
+    };
+    let device = |at| ComponentTree {
+        path: format!("device{at}"),
+        component: Box::new(end(&[])),
+        children: Vec::new(),
+    };
+    let children = (0..rig.children.len()).map(device).collect();
+    let tree = ComponentTree { path: "tested".into(), component, children };
+    let mut machine = Machine::new(ComponentTree::inner("host", end(requests), vec![tree]), false);
+    machine.run(&mut (), &mut |_| true).expect("a good run");
+    arrived.take()
 }
 
 /// A read that finds only part of its sectors uses the page of those it finds.
@@ -209,22 +244,60 @@ fn a_partial_hit_renews_its_page() {
             children: &[1_000],
             seed: 1,
         };
-        let cache = rig.build().unwrap_or_else(|error| panic!("{error}"));
         // Page 0 in part, page 1, the rest of page 0; page 4 takes the place of page 1.
-        let read = |sector| Request::new(Op::Read, Lba(sector), 1);
-        let left: VecDeque<Request> = [0, 2, 1, 8, 0, 2].map(read).into_iter().collect();
-        let arrived = Rc::new(RefCell::new(Vec::new()));
-        let end = |left| Reads { left, arrived: Rc::clone(&arrived) };
-        let device = ComponentTree {
-            path: "device".into(),
-            component: Box::new(end(VecDeque::new())),
-            children: Vec::new(),
-        };
-        let cache =
-            ComponentTree { path: "cache".into(), component: cache, children: vec![device] };
-        let mut machine = Machine::new(ComponentTree::inner("host", end(left), vec![cache]), false);
-        machine.run(&mut (), &mut |_| true).expect("a good run");
-        assert_eq!(*arrived.borrow(), [0, 2, 1, 8, 2], "reads wait: {waits}");
+        let found = arrivals(&rig, 1, &[0, 2, 1, 8, 0, 2].map(read));
+        assert_eq!(found, [0, 2, 1, 8, 2], "reads wait: {waits}");
+    }
+}
+
+#[test]
+fn devices_take_turns_where_a_controller_limits_the_requests_of_all() {
+    let entry = entries().find(|entry| entry.description.name == "queueing-controller");
+    let entry = entry.expect("it is registered");
+    let registry = registry();
+    let keys = "buses = [\"child0\", \"child1\"]\nqueue_depth = 1\n";
+    let settings = check::read(keys, &[entry.description.params], &registry).expect("valid keys");
+    let children = [1_000, 1_000];
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 };
+    let second = |sector| Request { volume: 1, ..read(sector) };
+    let requests = [read(0), read(1), read(2), second(10), second(11), second(12)];
+    let found = arrivals(&rig, 6, &requests);
+    assert_eq!(found, [0, 10, 1, 11, 2, 12]);
+}
+
+/// The requests that arrive when the first of these keeps the device busy, and the third is nearer
+/// than the second, which lies within it.
+fn arrivals_of_overlapping(overlap: &str, [older, newer]: [Request; 2]) -> Vec<u64> {
+    let entry = entries().find(|entry| entry.description.name == "io-queue");
+    let entry = entry.expect("it is registered");
+    let registry = registry();
+    let keys = format!("device = \"child0\"\nscheduler = \"sstf\"\noverlap = \"{overlap}\"\n");
+    let settings = check::read(&keys, &[entry.description.params], &registry).expect("valid keys");
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &[1_000], seed: 1 };
+    arrivals(&rig, 3, &[read(10), older, newer])
+}
+
+#[test]
+fn requests_complete_with_a_later_one_around_them_where_they_may() {
+    let older = Request::new(Op::Write, Lba(104), 2);
+    let newer = Request::new(Op::Write, Lba(100), 8);
+    let forced = Request { flags: Flags::FUA, ..older };
+    let forces = Request { flags: Flags::FUA, ..newer };
+    let beside = Request::new(Op::Write, Lba(106), 4);
+    for (overlap, writes, expected) in [
+        ("independent", [older, newer], &[10, 100, 104][..]),
+        ("completed", [older, newer], &[10, 100]),
+        ("completed", [beside, newer], &[10, 100, 106]),
+        // It must be on the medium, which the later write need not reach.
+        ("completed", [forced, newer], &[10, 100, 104]),
+        ("completed", [forced, forces], &[10, 100]),
+        ("completed", [Request { op: Op::Read, ..older }, newer], &[10, 100]),
+        ("completed", [older, Request { op: Op::Read, ..newer }], &[10, 100, 104]),
+        ("completed", [newer, Request { op: Op::Read, ..older }], &[10, 100, 104]),
+        ("queued-writes", [newer, Request { op: Op::Read, ..older }], &[10, 100]),
+        ("queued-writes", [newer, Request { op: Op::Read, ..forced }], &[10, 100, 104]),
+    ] {
+        assert_eq!(arrivals_of_overlapping(overlap, writes), expected, "{overlap}, {writes:?}");
     }
 }
 

@@ -227,6 +227,18 @@ mod tests {
         assert_eq!(cache.used(), 90);
     }
 
+    #[test]
+    fn a_full_log_is_accepted_from_a_state() {
+        let new = || PersistentCache::new(100, 10, 0);
+        let mut full = new();
+        assert_eq!(append(&mut full, &[(0, 60), (60, 40)]), Some(0));
+        assert_eq!((full.head, full.used()), (100, 100));
+        assert!(new().is_like(&full, 100));
+        assert!(!new().is_like(&full, 99), "the disk is too small");
+        full.head = 101;
+        assert!(!new().is_like(&full, 100), "it ends behind the log");
+    }
+
     /// The map agrees with one that has each sector, whatever is overwritten, removed and freed.
     #[test]
     fn extents_agree_with_single_sectors() {

@@ -78,3 +78,24 @@ impl Shared {
 impl Checkpoint for Shared {
     hybridsim_engine::saves!(advanced_to, number, set_for);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Phase;
+    use super::*;
+
+    #[test]
+    fn two_transfers_take_half_of_the_rate_each() {
+        let at = SimTime::from_ns;
+        let claim = |op| Claim { op, phase: Phase::Command, slot: 0, since: SimTime::ZERO };
+        let (mut shared, mut finished) = (Shared::default(), Vec::new());
+        shared.begin(at(0), claim(1), SimDuration::from_ns(100));
+        shared.begin(at(40), claim(2), SimDuration::from_ns(100));
+        // The first has 60 ns left, which take 120; the second then has 40.
+        for (now, done) in [(159, None), (160, Some(1)), (199, None), (200, Some(2))] {
+            shared.advance(at(now), &mut finished);
+            assert_eq!(finished.drain(..).map(|it| it.op).next(), done, "at {now} ns");
+        }
+        assert!(shared.timer().is_none());
+    }
+}

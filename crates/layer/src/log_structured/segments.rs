@@ -232,6 +232,40 @@ fn is_consistent(all: &[Segment], free: &VecDeque<u32>, blocks: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hybridsim_config::param::Settings;
+    use hybridsim_flash::gc::{GcEntry, GcInput};
+
+    #[test]
+    fn a_segment_without_garbage_is_no_victim_after_a_restart_either() {
+        let settings = Settings::default();
+        let policy = || {
+            let registry = hybridsim_flash::defaults::registry();
+            let fifo = registry.find::<GcEntry>("fifo").expect("it is registered");
+            let input = GcInput {
+                settings: &settings,
+                blocks: 3,
+                pages_per_block: 10,
+                pools: 1,
+                seed: 1,
+                path: "log",
+            };
+            (fifo.build)(&input).expect("the input is valid")
+        };
+        let mut segments = Segments::new(3, 10, policy());
+        let at = segments.open(0).expect("all are free");
+        (segments.get_mut(at).written, segments.get_mut(at).valid) = (10, 10);
+        segments.close(at);
+        let mut saver = Saver::default();
+        segments.save(&mut saver).expect("it is saved");
+        let state = saver.into_bytes();
+        let mut restored = Segments::new(3, 10, policy());
+        restored.restore(&mut Loader::new(&state)).expect("it is of the same segments");
+        for segments in [&mut segments, &mut restored] {
+            assert_eq!(segments.victim(), None);
+            segments.invalidated(at);
+            assert_eq!(segments.victim(), Some(at));
+        }
+    }
 
     #[test]
     fn saved_states_that_would_end_a_run_are_rejected() {
