@@ -123,7 +123,7 @@ mod tests {
         let mut table = PageTable::<u64>::default();
         pages.iter().for_each(|page| *table.entry(*page) = 1);
         let found = table.present(3, 5 * CHUNK_PAGES * PAGE_SECTORS as u64);
-        // Of every chunk with an entry, all pages.
+        // All pages of every chunk with an entry.
         let chunks = [0..2 * CHUNK_PAGES, 3 * CHUNK_PAGES..4 * CHUNK_PAGES];
         assert!(found.iter().map(|part| part.page).eq(chunks.into_iter().flatten()));
         let first = PagePart { page: 0, sectors: 3..PAGE_SECTORS, within: 0..PAGE_SECTORS - 3 };

@@ -428,7 +428,7 @@ fn scan_travels_to_the_edge() {
     }
 }
 
-/// When the last request of the fastest of all orders ends.
+/// The end of the last request in the fastest of all orders.
 fn fastest_end(from: (SimTime, Lba), left: &[Queued]) -> SimTime {
     let ends = (0..left.len()).map(|at| {
         let mut others = left.to_vec();
