@@ -68,6 +68,23 @@ fn comparisons_have_the_same_results_however_many_run_at_a_time() {
     assert_eq!(results("1"), results("3"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_trace_of_several_runs() {
+    let (folder, toy) = toy();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
+    let trace = ["--trace", pipe.to_str().expect("UTF-8")];
+    for args in [
+        &["compare", &toy, &toy][..],
+        &["compare", &toy, "--seeds", "2"],
+        &["sweep", &toy, "--vary", "host.queue_depth=1,2"],
+    ] {
+        let args = [args, &trace].concat();
+        refused(&args, 2, &["can be read only once", "save it to a file"]);
+    }
+}
+
 /// The failure that `args` print as JSON.
 fn failure_json(args: &[&str]) -> Value {
     let output = call(args);

@@ -361,6 +361,7 @@ impl Plan {
         let given = point.seed.filter(|_| repetition > 0 || matches!(self.seeds, Seeds::List(_)));
         point.input.sets.extend(given.map(|seed| format!("{SEED}={seed}")));
         let scenario = Scenario::check(point.input.clone(), registry)?;
+        scenario.check_repeatable()?;
         point.key = contents.key(&scenario, registry);
         point.trace = scenario.source.trace.is_some().then(|| {
             let path = scenario.trace_path();

@@ -110,6 +110,9 @@ pub fn simulate(
         let message = "--slowdown: there is one workload; it compares several in one scenario";
         return Err(Failure::usage(message.to_owned()));
     }
+    if scenarios.len() > 1 {
+        scenarios.iter().try_for_each(Scenario::check_repeatable)?;
+    }
     if let Some(text) = differing_work(&scenarios) {
         note(&text);
     }

@@ -247,6 +247,25 @@ impl Scenario {
         trace.map_or_else(PathBuf::new, |trace| self.base.join(trace))
     }
 
+    /// Checks that several runs can read its traces.
+    ///
+    /// # Errors
+    /// A trace that can be read only once, such as a pipe.
+    pub fn check_repeatable(&self) -> Result<(), Diagnostics> {
+        let of_tenants = self.tenants.iter().map(|tenant| &tenant.source);
+        let traces = [&self.source].into_iter().chain(of_tenants).flat_map(|it| &it.trace);
+        let mut paths = traces.map(|trace| self.base.join(trace));
+        let is_stream =
+            |path: &PathBuf| path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir());
+        paths.find(is_stream).map_or(Ok(()), |path| {
+            let path = path.display();
+            Err(Diagnostics::single(format!(
+                "{path}: several runs need this trace, and it can be read only once; save it to a \
+                 file"
+            )))
+        })
+    }
+
     /// All checked tables, each with its path and the declarations of some of its keys.
     pub(crate) fn tables(&self) -> Vec<(String, &Settings, &'static [Param])> {
         let run = [("run".to_owned(), &self.run_keys, RunSettings::PARAMS)];
