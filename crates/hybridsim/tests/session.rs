@@ -54,6 +54,13 @@ fn scenario(folder: &Path, text: String, system_only: bool) -> Scenario {
     checked.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
+/// A session of `system` that keeps versions, and whose power may fail.
+fn may_fail(system: String) -> Session {
+    let options = Options { versions: true, power_may_fail: true, ..Options::default() };
+    let system = scenario(Path::new(""), system, true);
+    Session::open(&system, &standard(), options).expect("it opens")
+}
+
 /// The results of a run without cost and label.
 fn essence(results: &RunResults) -> serde_json::Value {
     let mut value = serde_json::to_value(results).expect("results are JSON");
@@ -183,10 +190,7 @@ fn an_instant_that_has_been_simulated_takes_no_more_requests() {
 
 #[test]
 fn reads_return_the_number_of_the_write_they_see() {
-    let registry = standard();
-    let system = scenario(Path::new(""), component("ssd", SSD), true);
-    let options = Options { versions: true, power_may_fail: true, ..Options::default() };
-    let mut session = Session::open(&system, &registry, options).expect("it opens");
+    let mut session = may_fail(component("ssd", SSD));
     let now = |session: &Session| session.now();
     let write = |session: &mut Session, lba, sectors| {
         let at = now(session);
@@ -207,11 +211,7 @@ fn reads_return_the_number_of_the_write_they_see() {
 
 #[test]
 fn a_power_failure_loses_what_is_outstanding() {
-    let registry = standard();
-    let disk = component("disk", DISK);
-    let options = Options { versions: true, power_may_fail: true, ..Options::default() };
-    let mut session =
-        Session::open(&scenario(Path::new(""), disk, true), &registry, options).expect("it opens");
+    let mut session = may_fail(component("disk", DISK));
     for lba in 0..4 {
         let write = Request::new(Op::Write, Lba(lba * 1000), 8);
         session.submit(write, SimTime::ZERO).expect("it fits");
@@ -226,30 +226,24 @@ fn a_power_failure_loses_what_is_outstanding() {
         }
     }
     assert!(lost > 0 && far.is_ok());
-    let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+    let done = session.finish(&standard(), None, Vec::new()).expect("it ends");
     assert_eq!((done.results.power_cuts, done.results.requests_lost), (1, lost));
 }
 
 #[test]
 fn a_power_failure_while_nothing_happens_occurs_at_its_time() {
-    let registry = standard();
-    let disk = scenario(Path::new(""), component("disk", DISK), true);
-    let options = Options { power_may_fail: true, ..Options::default() };
-    let mut session = Session::open(&disk, &registry, options).expect("it opens");
+    let mut session = may_fail(component("disk", DISK));
     let at = SimTime::from_ns(5_000_000_000);
     session.cut_power(at).expect("a disk models it");
     assert_eq!(session.now(), at + SimDuration::from_ns(1));
-    let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+    let done = session.finish(&standard(), None, Vec::new()).expect("it ends");
     assert_eq!((done.results.power_cuts, done.results.simulated_ns), (1, 5_000_000_001));
 }
 
 #[test]
 fn arrays_resynchronise_all_of_themselves_before_a_request_much_later() {
-    let registry = standard();
     for kind in ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"] {
-        let array = scenario(Path::new(""), system_around(kind), true);
-        let options = Options { power_may_fail: true, ..Options::default() };
-        let mut session = Session::open(&array, &registry, options).expect("it opens");
+        let mut session = may_fail(system_around(kind));
         let write = Request::new(Op::Write, Lba(0), 8);
         session.submit(write, SimTime::ZERO).expect("it fits");
         session.cut_power(SimTime::from_ns(10_000)).expect("an array models it");
@@ -258,7 +252,7 @@ fn arrays_resynchronise_all_of_themselves_before_a_request_much_later() {
         let read = Request::new(Op::Read, Lba(0), 8);
         session.submit(read, SimTime::from_ns(90_000_000_000_000)).expect("it fits");
         session.next_completion().expect("it runs").expect("the read");
-        let done = session.finish(&registry, None, Vec::new()).expect("it ends");
+        let done = session.finish(&standard(), None, Vec::new()).expect("it ends");
         let custom = &done.results.components["it"].custom;
         let ended = custom.get("resync_ended_ns").map_or(0, |it| it.count);
         assert_eq!(ended, 1, "{kind}: {custom:?}");
@@ -267,10 +261,7 @@ fn arrays_resynchronise_all_of_themselves_before_a_request_much_later() {
 
 #[test]
 fn a_request_that_arrives_with_the_power_failure_is_lost() {
-    let registry = standard();
-    let disk = scenario(Path::new(""), component("disk", DISK), true);
-    let options = Options { power_may_fail: true, ..Options::default() };
-    let mut session = Session::open(&disk, &registry, options).expect("it opens");
+    let mut session = may_fail(component("disk", DISK));
     let write = Request::new(Op::Write, Lba(0), 8);
     for round in 0..3 {
         let at = session.submit(write, session.now()).expect("it fits").at;
