@@ -1,7 +1,7 @@
 //! Draws the keys of components, entries and tables, with the keys that their effect depends on.
 
 use crate::coverage::{label, owner};
-use crate::{ANY, DEPTH_MAX, Draw, is_child};
+use crate::{ANY, COMPONENTS_MANY, DEPTH_MAX, DEPTH_MAX_SIMPLE, Draw, is_child};
 use hybridsim_config::check;
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{self, Kind, Param};
@@ -29,9 +29,14 @@ const INNER: f64 = 3.0;
 impl<'a> Draw<'a> {
     /// Adds a component of `kind` with its children; returns its name.
     pub(crate) fn component(&mut self, kind: &str, depth: u32) -> String {
+        let depth_max = match self.is_simple {
+            true => DEPTH_MAX_SIMPLE,
+            false if self.count < COMPONENTS_MANY => DEPTH_MAX,
+            false => 0,
+        };
         let fits = |entry: &Description| match kind {
             ANY if self.has_zones(entry.name) => depth == 0,
-            ANY => depth < DEPTH_MAX || !entry.params.iter().any(is_child),
+            ANY => depth < depth_max || !entry.params.iter().any(is_child),
             kind => entry.name == kind,
         };
         let entries: Vec<_> = self.registry.descriptions("component").filter(fits).collect();
@@ -72,7 +77,7 @@ impl<'a> Draw<'a> {
         match param.kind {
             _ if self.is_sampled(kind, param) && !is_child(param) => true,
             // Optional children, such as journals and spares, would make every system large.
-            Kind::Component | Kind::Components => self.stream.chance(0.25),
+            Kind::Component | Kind::Components => !self.is_simple && self.stream.chance(0.25),
             Kind::Entry(_) => self.stream.chance(0.5),
             Kind::Table(inner) => {
                 inner.iter().any(|it| self.is_sampled(&label(kind, param.name), it))

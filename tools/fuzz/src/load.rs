@@ -7,7 +7,7 @@ impl Draw<'_> {
     /// The scenario of system number `seed`, whose top component is `system`.
     pub(crate) fn scenario(&mut self, seed: u64, system: &str) -> String {
         let depth = 1 + self.stream.below(32);
-        let mut mode = if self.stream.chance(0.5) { "open" } else { "closed" };
+        let mut mode = if self.is_simple || self.stream.chance(0.5) { "open" } else { "closed" };
         let mut scheduler = match self.stream.chance(0.25) {
             // Tenants, and what is compared with them, are served in the order of arrival.
             true => "\"fcfs\"".to_owned(),
@@ -28,14 +28,14 @@ impl Draw<'_> {
         } else if has_zones && self.stream.chance(0.7) {
             system = self.log_above(&system);
         } else {
-            if self.stream.chance(1.0 / 6.0) {
+            if !self.is_simple && self.stream.chance(1.0 / 3.0) {
                 (scheduler, workload) = ("\"fcfs\"".to_owned(), self.tenants());
             }
             if self.stream.chance(1.0 / 3.0) {
                 run = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
             }
         }
-        if run.is_empty() && self.stream.chance(0.25) {
+        if !self.is_simple && run.is_empty() && self.stream.chance(0.5) {
             run = self.faults();
         }
         let components =
@@ -101,16 +101,20 @@ impl Draw<'_> {
         text
     }
 
-    /// A generator of small requests in a small address range, so that they overlap.
+    /// A generator of small requests in a small address range, so that they overlap, or on all of
+    /// the device, so that garbage collection finds valid data.
     fn generator(&mut self) -> String {
-        let space_kib = 64 << self.stream.below(4);
+        let span = match self.stream.chance(0.5) {
+            true => String::new(),
+            false => format!(" span = \"{}KiB\",", 64 << self.stream.below(4)),
+        };
         let read = self.stream.below(101);
         let mix = self.pick(&["randrw", "rw", "randtrimwrite", "randwrite"]);
-        let sizes = self.pick(&["512B", "4KiB", "12KiB", "3KiB"]);
+        let sizes = self.pick(&["512B", "3KiB", "4KiB", "12KiB", "48KiB"]);
         let rate = self.pick(&[100, 2_000, 50_000]);
         format!(
             "{{ kind = \"fio\", requests = 2000, rw = \"{mix}\", rwmixread = {read}, \
-             bs = \"{sizes}\", span = \"{space_kib}KiB\", norandommap = true, \
+             bs = \"{sizes}\",{span} norandommap = true, \
              rate_iops = {rate}, rate_process = \"poisson\" }}"
         )
     }
