@@ -180,3 +180,17 @@ fn a_write_back_cache_destages_what_was_written() {
     let destaged = components["it"].cache.as_ref().expect("it is a cache").destaged_bytes;
     assert!(destaged > 1 << 20, "{destaged} bytes");
 }
+
+#[test]
+fn a_queue_that_never_had_a_choice_says_that_its_scheduler_had_no_effect() {
+    let warns = |depth: u32| {
+        let queue = format!(
+            "kind = \"io-queue\"\ndevice = \"disk\"\nscheduler = \"sstf\"\n\
+             device_queue_depth = {depth}\n"
+        );
+        let done = run("", 200, &(component("it", &queue) + &component("disk", CONSTANT)));
+        let warnings = done.results.warnings;
+        warnings.iter().any(|it| it.contains("it.scheduler") && it.contains("to choose from"))
+    };
+    assert!(warns(8) && !warns(1));
+}

@@ -7,8 +7,7 @@
 //! power failures; in some of the others components fail, become slow, wear out or fill up. Some
 //! systems have several tenants. Every other system is run again in a way that must not matter
 //! ([`relations`]); in the others, a system that is one SSD must perform the same flash operations
-//! in an untimed run as counted without a clock, and any other is read at the end wherever its
-//! workload has been.
+//! in an untimed run as counted without a clock, and most others are read back at the end.
 
 #[cfg(unix)]
 pub mod client;
@@ -148,14 +147,15 @@ struct Draw<'a> {
     drawn: BTreeSet<String>,
 }
 
-/// The share of simple systems: one or two levels of components, few optional keys, and a workload
-/// without tenants and faults. Every check applies to most of them, and a combination of two kinds
-/// is not rare among them, as it is among the others.
+/// The share of simple systems: few levels of components, hardly any optional keys, and neither
+/// tenants nor faults of components. Most relations apply to most of them, and a given pair of
+/// kinds is not as rare as among the others.
 const SIMPLE: f64 = 0.5;
-/// Levels of components below the first.
+/// The level below the top component from which on a child of any kind has no children.
 const DEPTH_MAX: u32 = 3;
+/// The same in simple systems.
 const DEPTH_MAX_SIMPLE: u32 = 1;
-/// Components from which on no more have children.
+/// After so many components, a child of any kind has no children either.
 const COMPONENTS_MANY: u32 = 12;
 /// Every so many systems are run a second time, as one of the relations asks.
 const RELATED_EVERY: u64 = 2;

@@ -2,8 +2,11 @@
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{CommonEvent, EventRecord, Request, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::{
+    CommonEvent, EventRecord, Fault, Request, SECTOR_BYTES, SimDuration, SimTime,
+};
 use hybridsim_observe::Detail;
+use hybridsim_observe::results::PartTimes;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::session::{self, Answered, Session};
@@ -11,7 +14,7 @@ use hybridsim_workload::native::Header;
 use hybridsim_workload::record::Record;
 use hybridsim_workload::trace::{self, OpenOptions};
 use hybridsim_workload::write::{self, RecordWriter};
-use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -163,7 +166,7 @@ fn stepped(ran: &Ran<'_>) -> Applied {
         Err(error) => return Ok(Some(error.to_string())),
     };
     let answers = serve(&mut session, &requests, SimTime::ZERO);
-    let output = answers.and_then(|_| {
+    let output = answers.map_err(|ended| ended.to_string()).and_then(|_| {
         session.finish(ran.registry, None, Vec::new()).map_err(|error| error.to_string())
     });
     ran.compare(output)
@@ -243,12 +246,12 @@ fn alone(ran: &Ran<'_>) -> Applied {
 /// Between the halves of a run: no request arrives at the instant of the last completion, nor at
 /// that of a timer set then, which comes first only after a restart. Times of components are mostly
 /// round, so this one is not.
-const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
+pub(crate) const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
 
 /// With a pause in the middle, the second half is served after a restart from a saved state as
-/// without one: completions and the sums of their phases, which show more than completions where a
-/// disk makes up in rotation for another seek. Not applicable with scheduled faults, which would
-/// occur again after the restart.
+/// without one. So are the phases of its latencies, which differ even where a disk makes up for a
+/// longer seek by a shorter wait for the rotation. Not applicable with scheduled faults, which
+/// would occur again after the restart.
 fn resumed(ran: &Ran<'_>) -> Applied {
     if !ran.scenario.run.faults.is_empty() {
         return Err(NotApplicable);
@@ -281,29 +284,28 @@ fn resumed(ran: &Ran<'_>) -> Applied {
     };
     let resumed = serve(&mut restored, &second, SimTime::ZERO + PAUSE);
     let are_served = uninterrupted.is_ok() && resumed.is_ok();
-    if let Some(difference) = difference(uninterrupted, resumed) {
-        return Ok(Some(difference));
-    }
-    if !are_served {
-        return Ok(None);
+    let difference = difference(uninterrupted, resumed);
+    if difference.is_some() || !are_served {
+        return Ok(difference);
     }
     let [whole, restored] =
         [whole, restored].map(|session| session.finish(ran.registry, None, Vec::new()));
     let (Ok(whole), Ok(restored)) = (whole, restored) else { return Err(NotApplicable) };
+    if let Some(broken) = restored.results.violations.first() {
+        return Ok(Some(broken.clone()));
+    }
     let [whole, before, restored] = [&whole, &before, &restored].map(phases);
+    // Sums of whole ns, from means.
     let differs = |(phase, sum): &(&String, &f64)| {
-        let [before, restored] =
-            [&before, &restored].map(|it| it.get(*phase).copied().unwrap_or(0.0));
-        // Sums of whole ns, from means.
-        (*sum - before - restored).abs() > 0.5
+        (*sum - before[*phase] - restored[*phase]).abs() > (*sum * 1e-12).max(0.5)
     };
     Ok(whole.iter().find(differs).map(|(phase, sum)| {
-        format!("{sum} ns of `{phase}`, not the sum of {before:?} and {restored:?}")
+        format!("{sum} ns of `{phase}`, not {} and {}", before[phase], restored[phase])
     }))
 }
 
 /// The time of all requests in each phase, in ns.
-fn phases(output: &RunOutput) -> BTreeMap<String, f64> {
+fn phases(output: &RunOutput) -> PartTimes {
     let results = &output.results;
     let sum = |(phase, mean): (&String, &f64)| (phase.clone(), mean * results.requests as f64);
     results.breakdown_ns.all.iter().map(sum).collect()
@@ -326,8 +328,25 @@ fn difference(one: Answers, other: Answers) -> Option<String> {
     }
 }
 
-/// The end of each request and its outcome, or the fault that ended the run.
-type Answers = Result<Vec<(SimDuration, Answered)>, String>;
+/// The end of each request and its outcome, or what ended the run.
+pub(crate) type Answers = Result<Vec<(SimDuration, Answered)>, Ended>;
+
+/// The cause of the early end of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ended {
+    /// A request was not accepted, or not for its time.
+    Refused(String),
+    Fault(Fault),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => f.write_str(why),
+            Self::Fault(fault) => fault.fmt(f),
+        }
+    }
+}
 
 pub(crate) fn open(
     ran: &Ran<'_>,
@@ -346,16 +365,19 @@ pub(crate) fn serve(
     let since = base.since(SimTime::ZERO);
     let mut answers = Vec::new();
     for (at, request) in requests {
-        let submitted = session.submit(*request, *at + since).map_err(|it| it.to_string())?;
-        if submitted.at != *at + since {
-            return Err(format!("a request for {} arrived at {}", *at + since, submitted.at));
+        let at = *at + since;
+        let submitted = session.submit(*request, at);
+        let submitted = submitted.map_err(|it| Ended::Refused(it.to_string()))?.at;
+        if submitted != at {
+            let why = format!("a request for {at} arrived at {submitted}");
+            return Err(Ended::Refused(why));
         }
-        session.advance_to(submitted.at).map_err(|it| it.to_string())?;
+        session.advance_to(at).map_err(Ended::Fault)?;
         while let Some(answer) = session.answer() {
             answers.push((answer.at.since(base), answer.outcome));
         }
     }
-    while let Some(answer) = session.next_completion().map_err(|it| it.to_string())? {
+    while let Some(answer) = session.next_completion().map_err(Ended::Fault)? {
         answers.push((answer.at.since(base), answer.outcome));
     }
     Ok(answers)

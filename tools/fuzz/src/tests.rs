@@ -13,7 +13,7 @@ use hybridsim_engine::{
 use hybridsim_observe::results::Flash;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::write_amplification::WriteAmplification;
-use relations::RELATIONS;
+use relations::{RELATIONS, Relation};
 use std::cell::Cell;
 use std::io::Read;
 
@@ -237,8 +237,8 @@ fn unrepeatable(_input: &BuildInput<'_>) -> Built<dyn Component> {
     Ok(Box::new(Forgetful { served: BUILT.get() }))
 }
 
-/// The outcomes of all relations for the system of `text`.
-fn found(text: &str) -> Vec<relations::Applied> {
+/// The outcomes of `relations` for the system of `text`.
+fn found_by(relations: &[Relation], text: &str) -> Vec<relations::Applied> {
     let mut registry = standard();
     let description = |name| Description { name, summary: "", origin: "", params: &[] };
     registry.add(ComponentEntry::new(description("forgetful"), forgetful));
@@ -248,7 +248,11 @@ fn found(text: &str) -> Vec<relations::Applied> {
     let scenario = Scenario::check(input, &registry).unwrap_or_else(|it| panic!("{it}"));
     let output = run::run(&scenario, &registry, run::Options::default()).expect("a run");
     let ran = Ran { registry: &registry, scenario: &scenario, text, output: &output };
-    RELATIONS.iter().map(|it| (it.check)(&ran)).collect()
+    relations.iter().map(|it| (it.check)(&ran)).collect()
+}
+
+fn found(text: &str) -> Vec<relations::Applied> {
+    found_by(RELATIONS, text)
 }
 
 const TWO_DEVICES: &str = "system = \"both\"\n[host]\nmode = \"open\"\n[workload]\n\
@@ -273,6 +277,18 @@ fn every_relation_holds_and_can_fail() {
         let fails = relation.name == "saving its state halfway";
         assert_eq!(matches!(applied, Ok(Some(_))), fails, "{}: {applied:?}", relation.name);
     }
+}
+
+#[test]
+fn data_that_no_request_reads_are_read_back() {
+    let writes = TWO_DEVICES.replace("randrw", "randwrite");
+    let read_back = |text: &str| found_by(&[read_back::READ_BACK], text).pop();
+    assert_eq!(read_back(&writes), Some(Ok(None)));
+    let lost = read_back(
+        &writes
+            .replace("constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"", "forgetful\""),
+    );
+    assert!(matches!(&lost, Some(Ok(Some(it))) if it.starts_with("wrong data")), "{lost:?}");
 }
 
 /// The mirror sets a timer at the last completion, for a round time later. An uninterrupted run
@@ -360,10 +376,11 @@ fn zones_are_striped_and_concatenated() {
 #[test]
 fn relations_apply_to_random_systems() {
     let registry = standard();
-    let mut counts = [0; RELATIONS.len()];
+    let mut counts = [0; RELATIONS.len() + 1];
     for seed in 1..=60 {
         with_run(&registry, &drawn(&registry, seed).0, |ran| {
-            for (count, relation) in counts.iter_mut().zip(RELATIONS) {
+            let all = RELATIONS.iter().chain([&read_back::READ_BACK]);
+            for (count, relation) in counts.iter_mut().zip(all) {
                 let applied = (relation.check)(ran);
                 assert!(
                     !matches!(applied, Ok(Some(_))),
