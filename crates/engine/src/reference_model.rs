@@ -357,6 +357,9 @@ impl Lists<'_> {
     }
 }
 
+/// Writes up to which comparing each with each is faster than sorting them.
+const FEW: usize = 8;
+
 /// Whether a read that started at `began` can no longer return `write`.
 fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
     writes.iter().filter(|later| !later.lost).any(|later| {
@@ -384,11 +387,31 @@ fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
 }
 
 fn forget_hidden(writes: &mut Vec<Written>, oldest: SimTime) {
-    // Back to front, so that what hides a write is still there: it was made later.
-    for at in (0..writes.len()).rev() {
-        if hidden(&writes[at], writes, oldest) {
-            writes.remove(at);
+    // Of one that is hidden itself, the write that hides it hides the same: all may go at once.
+    if writes.len() <= FEW {
+        for at in (0..writes.len()).rev() {
+            if hidden(&writes[at], writes, oldest) {
+                writes.remove(at);
+            }
         }
+        return;
+    }
+    // Many are outstanding at a time: one pass from the newest.
+    let mut newest_first: Vec<Written> = writes.clone();
+    newest_first.sort_unstable_by_key(|write| std::cmp::Reverse(write.version));
+    let mut hidden = Vec::new();
+    let mut started: Option<SimTime> = None;
+    for write in newest_first {
+        if started.is_some_and(|started| started >= write.until) {
+            hidden.push(write.version);
+        }
+        if !write.lost && write.until <= oldest {
+            started = started.max(Some(write.from));
+        }
+    }
+    if !hidden.is_empty() {
+        hidden.reverse();
+        writes.retain(|write| hidden.binary_search(&write.version).is_err());
     }
 }
 
@@ -402,6 +425,29 @@ mod tests {
 
     fn sees(reference: &mut ReferenceModel, version: u64, began: u64) -> bool {
         reference.check_read(Lba(5), &[version], at(began)).is_ok()
+    }
+
+    #[test]
+    fn of_many_writes_the_same_are_hidden_as_of_few() {
+        let mut stream = crate::Stream::new(1, "hidden");
+        for _ in 0..200 {
+            let count = 2 + stream.below(40);
+            let mut writes: Vec<Written> = (1..=count)
+                .map(|version| {
+                    let (from, time) = (version / 3 + stream.below(3), stream.below(6));
+                    let until = if stream.chance(0.2) { SimTime::NEVER } else { at(from + time) };
+                    Written { version, from: at(from), until, lost: stream.chance(0.1) }
+                })
+                .collect();
+            if stream.chance(0.5) {
+                zero_from(&mut writes, at(stream.below(15)));
+            }
+            let oldest = at(stream.below(20));
+            let seen = |it: &&Written| !hidden(it, &writes, oldest);
+            let expected: Vec<u64> = writes.iter().filter(seen).map(|it| it.version).collect();
+            forget_hidden(&mut writes, oldest);
+            assert_eq!(writes.iter().map(|it| it.version).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
