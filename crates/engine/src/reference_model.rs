@@ -357,9 +357,6 @@ impl Lists<'_> {
     }
 }
 
-/// Writes up to which comparing each with each is faster than sorting them.
-const FEW: usize = 8;
-
 /// Whether a read that started at `began` can no longer return `write`.
 fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
     writes.iter().filter(|later| !later.lost).any(|later| {
@@ -383,35 +380,21 @@ fn resolve_lost(writes: &mut Vec<Written>, got: u64) {
 /// remains valid longest.
 fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
     writes.retain(|write| write.version != 0);
-    writes.push(Written::past(0, now));
+    writes.insert(0, Written::past(0, now));
 }
 
+/// Removes the writes that no read from `oldest` on can return, as [`hidden`] says of each, in one
+/// pass: thousands may be in flight. Versions increase along the list.
 fn forget_hidden(writes: &mut Vec<Written>, oldest: SimTime) {
-    // Of one that is hidden itself, the write that hides it hides the same: all may go at once.
-    if writes.len() <= FEW {
-        for at in (0..writes.len()).rev() {
-            if hidden(&writes[at], writes, oldest) {
-                writes.remove(at);
-            }
+    // The latest start of a newer write that has ended.
+    let mut started = None;
+    for at in (0..writes.len()).rev() {
+        let Written { from, until, lost, .. } = writes[at];
+        if started.is_some_and(|started| started >= until) {
+            writes.remove(at);
+        } else if !lost && until <= oldest {
+            started = started.max(Some(from));
         }
-        return;
-    }
-    // Many are outstanding at a time: one pass from the newest.
-    let mut newest_first: Vec<Written> = writes.clone();
-    newest_first.sort_unstable_by_key(|write| std::cmp::Reverse(write.version));
-    let mut hidden = Vec::new();
-    let mut started: Option<SimTime> = None;
-    for write in newest_first {
-        if started.is_some_and(|started| started >= write.until) {
-            hidden.push(write.version);
-        }
-        if !write.lost && write.until <= oldest {
-            started = started.max(Some(write.from));
-        }
-    }
-    if !hidden.is_empty() {
-        hidden.reverse();
-        writes.retain(|write| hidden.binary_search(&write.version).is_err());
     }
 }
 
@@ -428,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_writes_the_same_are_hidden_as_of_few() {
+    fn the_hidden_writes_are_forgotten() {
         let mut stream = crate::Stream::new(1, "hidden");
         for _ in 0..200 {
             let count = 2 + stream.below(40);

@@ -6,8 +6,7 @@ use hybridsim_simulation::run;
 use hybridsim_simulation::write_amplification::{Options, WriteAmplification, count};
 use toml::{Table, Value};
 
-/// A system that is one SSD performs the same flash operations in an untimed run. Applied to the
-/// systems for which no other relation is chosen.
+/// A system that is one SSD performs the same flash operations in an untimed run.
 pub(crate) const COUNTED: Relation =
     Relation { name: "counting its flash operations", check: counted };
 

@@ -6,8 +6,8 @@
 //! repeatedly, but not where a component may lose acknowledged writes by design or does not model
 //! power failures; in some of the others components fail, become slow, wear out or fill up. Some
 //! systems have several tenants. Every other system is run again in a way that must not matter
-//! ([`relations`]); in the others, a system that is one SSD must perform the same flash operations
-//! in an untimed run as counted without a clock, and most others are read back at the end.
+//! ([`relations`]); of the others, a system that is one SSD must perform the same flash operations
+//! in an untimed run as counted without a clock, or the data are read back at the end.
 
 #[cfg(unix)]
 pub mod client;
@@ -33,7 +33,7 @@ use hybridsim_engine::{Fault, Stream};
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use keys::Open;
-use relations::Ran;
+use relations::{RELATIONS, Ran, Relation};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -119,13 +119,8 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         None if !violations.is_empty() => Some(violations.join("; ")),
         None => {
             let ran = Ran { registry, scenario: &checked, text: &scenario, output: &done };
-            match seed.is_multiple_of(RELATED_EVERY) {
-                true => relations::broken(&ran, seed / RELATED_EVERY),
-                false => [counted::COUNTED, read_back::READ_BACK]
-                    .iter()
-                    .find_map(|it| it.apply(&ran).ok())
-                    .flatten(),
-            }
+            let relations = if seed.is_multiple_of(2) { RELATIONS } else { OTHER_CHECKS };
+            relations::broken(&ran, relations, seed / 2)
         }
     };
     reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
@@ -153,12 +148,12 @@ struct Draw<'a> {
 const SIMPLE: f64 = 0.5;
 /// The level below the top component from which on a child of any kind has no children.
 const DEPTH_MAX: u32 = 3;
-/// The same in simple systems.
+/// The level of a simple system from which on a child of any kind has no children.
 const DEPTH_MAX_SIMPLE: u32 = 1;
 /// After so many components, a child of any kind has no children either.
 const COMPONENTS_MANY: u32 = 12;
-/// Every so many systems are run a second time, as one of the relations asks.
-const RELATED_EVERY: u64 = 2;
+/// The checks from which one is chosen for every other system; the rest have [`RELATIONS`].
+const OTHER_CHECKS: &[Relation] = &[counted::COUNTED, read_back::READ_BACK];
 /// Shares of optional keys: the more of them, the more systems are refused.
 const SHARES: [f64; 3] = [0.01, 0.05, 0.15];
 /// The sample that stands for a child of any kind, or for any entry.

@@ -1,13 +1,14 @@
 //! A random system whose data are read after its workload.
 
-use crate::relations::{Applied, Ended, NotApplicable, PAUSE, Ran, Relation, open, serve};
+use crate::relations::{
+    Applied, Ended, NotApplicable, PAUSE, Ran, Relation, finished, open, serve,
+};
 use hybridsim_engine::{Lba, Op, Request, SimTime};
 use hybridsim_simulation::run::is_device_answer;
 use hybridsim_simulation::session::Options;
 
 /// All sectors up to the last one that the workload accessed are read when it has ended, as many
-/// workloads read little, and verified. Applied to the systems for which no other relation is
-/// chosen.
+/// workloads read little, and verified.
 pub(crate) const READ_BACK: Relation =
     Relation { name: "reading everything back", check: read_back };
 
@@ -32,8 +33,7 @@ fn read_back(ran: &Ran<'_>) -> Applied {
         Err(Ended::Fault(fault)) if is_device_answer(&fault) => Err(NotApplicable),
         Err(ended) => Ok(Some(ended.to_string())),
         Ok(_) => {
-            let output = session.finish(ran.registry, None, Vec::new());
-            let violations = output.map_err(|_| NotApplicable)?.results.violations;
+            let violations = finished(ran, session)?.results.violations;
             Ok(violations.into_iter().next())
         }
     }

@@ -43,7 +43,7 @@ pub(crate) type Applied = Result<Option<String>, NotApplicable>;
 #[derive(Debug, PartialEq)]
 pub(crate) struct NotApplicable;
 
-/// All of them.
+/// The changes to a run that must not matter.
 pub const RELATIONS: &[Relation] = &[
     Relation { name: "observing it differently", check: observed },
     Relation { name: "components in reverse order", check: reversed },
@@ -57,10 +57,11 @@ pub const RELATIONS: &[Relation] = &[
     Relation { name: "serving it to a client", check: crate::served::served },
 ];
 
-/// The difference that the relation chosen by `number`, or the first after it that applies, makes.
-pub(crate) fn broken(ran: &Ran<'_>, number: u64) -> Option<String> {
-    let first = number as usize % RELATIONS.len();
-    let in_turn = RELATIONS.iter().cycle().skip(first).take(RELATIONS.len());
+/// The difference that one of `relations` makes: the one chosen by `number`, or the first after it
+/// that applies.
+pub(crate) fn broken(ran: &Ran<'_>, relations: &[Relation], number: u64) -> Option<String> {
+    let first = number as usize % relations.len();
+    let in_turn = relations.iter().cycle().skip(first).take(relations.len());
     in_turn.map(|it| it.apply(ran)).find_map(Applied::ok)?
 }
 
@@ -249,9 +250,7 @@ fn alone(ran: &Ran<'_>) -> Applied {
 pub(crate) const PAUSE: SimDuration = SimDuration::from_ns(1_000_003);
 
 /// With a pause in the middle, the second half is served after a restart from a saved state as
-/// without one. So are the phases of its latencies, which differ even where a disk makes up for a
-/// longer seek by a shorter wait for the rotation. Not applicable with scheduled faults, which
-/// would occur again after the restart.
+/// without one. Not applicable with scheduled faults, which would occur again after the restart.
 fn resumed(ran: &Ran<'_>) -> Applied {
     if !ran.scenario.run.faults.is_empty() {
         return Err(NotApplicable);
@@ -268,8 +267,8 @@ fn resumed(ran: &Ran<'_>) -> Applied {
     let mut before = open(ran, &scenario, saving)?;
     serve(&mut before, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
     // A component that cannot be saved says so.
-    let before = before.finish(ran.registry, None, Vec::new()).map_err(|_| NotApplicable)?;
-    let state = before.state.as_ref().ok_or(NotApplicable)?;
+    let before = finished(ran, before)?;
+    let state = before.state.clone().ok_or(NotApplicable)?;
 
     let mut whole = open(ran, &scenario, session::Options::default())?;
     serve(&mut whole, first, SimTime::ZERO).map_err(|_| NotApplicable)?;
@@ -277,31 +276,32 @@ fn resumed(ran: &Ran<'_>) -> Applied {
     let base = SimTime::from_ns(before.results.simulated_ns) + PAUSE;
     let uninterrupted = serve(&mut whole, &second, base);
 
-    let from_state = session::Options { state: Some(state.clone()), ..session::Options::default() };
+    let from_state = session::Options { state: Some(state), ..session::Options::default() };
     let mut restored = match Session::open(&scenario, ran.registry, from_state) {
         Ok(session) => session,
         Err(error) => return Ok(Some(error.to_string())),
     };
     let resumed = serve(&mut restored, &second, SimTime::ZERO + PAUSE);
-    let are_served = uninterrupted.is_ok() && resumed.is_ok();
+    let is_served = resumed.is_ok();
     let difference = difference(uninterrupted, resumed);
-    if difference.is_some() || !are_served {
+    if difference.is_some() || !is_served {
         return Ok(difference);
     }
-    let [whole, restored] =
-        [whole, restored].map(|session| session.finish(ran.registry, None, Vec::new()));
-    let (Ok(whole), Ok(restored)) = (whole, restored) else { return Err(NotApplicable) };
-    if let Some(broken) = restored.results.violations.first() {
-        return Ok(Some(broken.clone()));
-    }
-    let [whole, before, restored] = [&whole, &before, &restored].map(phases);
+    let restored = finished(ran, restored)?;
+    let violation = restored.results.violations.first().cloned();
+    Ok(violation.or(other_phases(&finished(ran, whole)?, &before, &restored)))
+}
+
+/// The first phase whose time in the run `whole` is not that in its two halves. Phases differ even
+/// where completions do not, as a disk makes up for a longer seek by a shorter rotational delay.
+fn other_phases(whole: &RunOutput, before: &RunOutput, restored: &RunOutput) -> Option<String> {
+    let [whole, before, restored] = [whole, before, restored].map(phases);
     // Sums of whole ns, from means.
     let differs = |(phase, sum): &(&String, &f64)| {
         (*sum - before[*phase] - restored[*phase]).abs() > (*sum * 1e-12).max(0.5)
     };
-    Ok(whole.iter().find(differs).map(|(phase, sum)| {
-        format!("{sum} ns of `{phase}`, not {} and {}", before[phase], restored[phase])
-    }))
+    let (phase, sum) = whole.iter().find(differs)?;
+    Some(format!("{sum} ns of `{phase}`, not {} and {}", before[phase], restored[phase]))
 }
 
 /// The time of all requests in each phase, in ns.
@@ -309,6 +309,10 @@ fn phases(output: &RunOutput) -> PartTimes {
     let results = &output.results;
     let sum = |(phase, mean): (&String, &f64)| (phase.clone(), mean * results.requests as f64);
     results.breakdown_ns.all.iter().map(sum).collect()
+}
+
+pub(crate) fn finished(ran: &Ran<'_>, session: Session) -> Result<RunOutput, NotApplicable> {
+    session.finish(ran.registry, None, Vec::new()).map_err(|_| NotApplicable)
 }
 
 /// The first difference of the answers `other` from `one`.
@@ -367,10 +371,9 @@ pub(crate) fn serve(
     for (at, request) in requests {
         let at = *at + since;
         let submitted = session.submit(*request, at);
-        let submitted = submitted.map_err(|it| Ended::Refused(it.to_string()))?.at;
-        if submitted != at {
-            let why = format!("a request for {at} arrived at {submitted}");
-            return Err(Ended::Refused(why));
+        let arrival = submitted.map_err(|it| Ended::Refused(it.to_string()))?.at;
+        if arrival != at {
+            return Err(Ended::Refused(format!("a request for {at} arrived at {arrival}")));
         }
         session.advance_to(at).map_err(Ended::Fault)?;
         while let Some(answer) = session.answer() {

@@ -13,7 +13,6 @@ use hybridsim_engine::{
 use hybridsim_observe::results::Flash;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::write_amplification::WriteAmplification;
-use relations::{RELATIONS, Relation};
 use std::cell::Cell;
 use std::io::Read;
 
@@ -190,9 +189,20 @@ fn seeds_of_states_are_saved_and_restored() {
     assert!(saved >= 10, "{saved}");
 }
 
-/// A device that counts requests and serves every tenth slowly, but does not save the count.
+/// A device that serves some requests slowly, but does not save how many it has served, and whose
+/// time is spent in another phase after a restart.
 struct Forgetful {
     served: u64,
+    slow_every: u64,
+    phase: LatencyPhase,
+    phase_restored: LatencyPhase,
+}
+
+impl Forgetful {
+    fn new(served: u64) -> Self {
+        let phase = LatencyPhase::Overhead;
+        Self { served, slow_every: 10, phase, phase_restored: phase }
+    }
 }
 
 impl Component for Forgetful {
@@ -206,9 +216,9 @@ impl Component for Forgetful {
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
         self.served += 1;
-        let slow = self.served.is_multiple_of(10);
+        let slow = self.served.is_multiple_of(self.slow_every);
         let time = SimDuration::from_us(if slow { 900 } else { 10 });
-        let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, time);
+        let breakdown = LatencyBreakdown::NONE.plus(self.phase, time);
         ctx.complete_at(id, ctx.now() + time, breakdown);
     }
 
@@ -223,25 +233,33 @@ impl Checkpoint for Forgetful {
     }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.phase = self.phase_restored;
         Ok(())
     }
 }
 
 fn forgetful(_input: &BuildInput<'_>) -> Built<dyn Component> {
-    Ok(Box::new(Forgetful { served: 0 }))
+    Ok(Box::new(Forgetful::new(0)))
+}
+
+/// After a restart, requests complete at the same times.
+fn relabelling(_input: &BuildInput<'_>) -> Built<dyn Component> {
+    let phase_restored = LatencyPhase::Seek;
+    Ok(Box::new(Forgetful { slow_every: u64::MAX, phase_restored, ..Forgetful::new(0) }))
 }
 
 /// Other requests are slow in each device that is built.
 fn unrepeatable(_input: &BuildInput<'_>) -> Built<dyn Component> {
     BUILT.set(BUILT.get() + 1);
-    Ok(Box::new(Forgetful { served: BUILT.get() }))
+    Ok(Box::new(Forgetful::new(BUILT.get())))
 }
 
 /// The outcomes of `relations` for the system of `text`.
-fn found_by(relations: &[Relation], text: &str) -> Vec<relations::Applied> {
+fn found(relations: &[Relation], text: &str) -> Vec<relations::Applied> {
     let mut registry = standard();
     let description = |name| Description { name, summary: "", origin: "", params: &[] };
     registry.add(ComponentEntry::new(description("forgetful"), forgetful));
+    registry.add(ComponentEntry::new(description("relabelling"), relabelling));
     registry.add(ComponentEntry::new(description("unrepeatable"), unrepeatable));
     let source = SourceText { name: "related".to_owned(), text: text.to_owned() };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
@@ -251,10 +269,6 @@ fn found_by(relations: &[Relation], text: &str) -> Vec<relations::Applied> {
     relations.iter().map(|it| (it.check)(&ran)).collect()
 }
 
-fn found(text: &str) -> Vec<relations::Applied> {
-    found_by(RELATIONS, text)
-}
-
 const TWO_DEVICES: &str = "system = \"both\"\n[host]\nmode = \"open\"\n[workload]\n\
     generator = { kind = \"fio\", requests = 200, rw = \"randrw\", span = \"1MiB\", \
     norandommap = true, rate_iops = 2000 }\n\
@@ -262,33 +276,41 @@ const TWO_DEVICES: &str = "system = \"both\"\n[host]\nmode = \"open\"\n[workload
     [component.a]\nkind = \"constant-device\"\ncapacity = \"512KiB\"\nlatency = \"10us\"\n\
     [component.b]\nkind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"\n";
 
+/// `TWO_DEVICES` with a device of `kind`.
+fn with(kind: &str) -> String {
+    const DEVICE: &str = "constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"";
+    TWO_DEVICES.replace(DEVICE, &format!("{kind}\""))
+}
+
 #[test]
 fn every_relation_holds_and_can_fail() {
-    const DEVICE: &str = "constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"";
-    let with = |kind: &str| found(&TWO_DEVICES.replace(DEVICE, &format!("{kind}\"")));
-    for (relation, applied) in RELATIONS.iter().zip(found(TWO_DEVICES)) {
+    for (relation, applied) in RELATIONS.iter().zip(found(RELATIONS, TWO_DEVICES)) {
         assert_eq!(applied, Ok(None), "{}", relation.name);
     }
-    for (relation, applied) in RELATIONS.iter().zip(with("unrepeatable")) {
+    for (relation, applied) in RELATIONS.iter().zip(found(RELATIONS, &with("unrepeatable"))) {
         assert!(matches!(applied, Ok(Some(_))), "{}: {applied:?}", relation.name);
     }
-    // Only its state differs.
-    for (relation, applied) in RELATIONS.iter().zip(with("forgetful")) {
-        let fails = relation.name == "saving its state halfway";
-        assert_eq!(matches!(applied, Ok(Some(_))), fails, "{}: {applied:?}", relation.name);
+    // Only their states differ.
+    for (kind, said) in [("forgetful", "completion"), ("relabelling", "ns of `")] {
+        for (relation, applied) in RELATIONS.iter().zip(found(RELATIONS, &with(kind))) {
+            let found = applied.expect("it applies");
+            let differs = found.as_ref().is_some_and(|found| found.contains(said));
+            let is_right = match relation.name {
+                "saving its state halfway" => differs,
+                _ => found.is_none(),
+            };
+            assert!(is_right, "{} of {kind}: {found:?}", relation.name);
+        }
     }
 }
 
 #[test]
 fn data_that_no_request_reads_are_read_back() {
-    let writes = TWO_DEVICES.replace("randrw", "randwrite");
-    let read_back = |text: &str| found_by(&[read_back::READ_BACK], text).pop();
-    assert_eq!(read_back(&writes), Some(Ok(None)));
-    let lost = read_back(
-        &writes
-            .replace("constant-device\"\ncapacity = \"1MiB\"\nlatency = \"20us\"", "forgetful\""),
-    );
-    assert!(matches!(&lost, Some(Ok(Some(it))) if it.starts_with("wrong data")), "{lost:?}");
+    let read_back =
+        |text: &str| found(&[read_back::READ_BACK], &text.replace("randrw", "randwrite")).remove(0);
+    assert_eq!(read_back(TWO_DEVICES), Ok(None));
+    let lost = read_back(&with("forgetful"));
+    assert!(matches!(&lost, Ok(Some(it)) if it.contains("wrong data")), "{lost:?}");
 }
 
 /// The mirror sets a timer at the last completion, for a round time later. An uninterrupted run
@@ -305,7 +327,7 @@ fn a_timer_of_a_round_time_is_no_difference_between_saved_and_uninterrupted() {
          resync = \"bitmap\"\nbitmap_clear_after = \"1ms\"\n\
          [component.a]\n{device}[component.b]\n{device}"
     );
-    let all = RELATIONS.iter().zip(found(&mirror));
+    let all = RELATIONS.iter().zip(found(RELATIONS, &mirror));
     let resumed = all.filter(|(relation, _)| relation.name == "saving its state halfway");
     assert_eq!(resumed.map(|it| it.1).collect::<Vec<_>>(), [Ok(None)]);
 }
