@@ -231,6 +231,10 @@ fn all_wrong_parameters_are_reported() {
     check("raid10", settings(8), &[80; 3], "multiple of the 2 copies");
     check("raid1", settings(8), &[], "found 0");
     check("raid1", settings(8).and("rebuild_step", Value::Bytes(7)), &[80], "rebuild_step");
+    let step = |bytes| settings(8).and("rebuild_step", Value::Bytes(bytes));
+    check("raid1", step((1 << 30) + 512), &[80], "at most 1GiB");
+    let largest = problems("raid1", &step(1 << 30), &[80; 2]);
+    assert!(!largest.contains("rebuild_step"), "{largest}");
     check("raid10", settings(8), &[u64::MAX; 6], "exceed 2^64");
     check("raid5", failing(8, 1, &[(9, 5)]), &[80; 4], "member 9 does not exist; there are 4");
     check("declustered", settings(8), &[80; 2], "must not exceed the 2 members");

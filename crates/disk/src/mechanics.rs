@@ -3,7 +3,7 @@
 use crate::geometry::{Layout, PhysicalAddress};
 use crate::rotation::{Angle, Rotation};
 use crate::seek::SeekTable;
-use hybridsim_engine::schedule::{HeadTarget, Positioner};
+use hybridsim_engine::schedule::HeadTarget;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -316,21 +316,30 @@ impl Mechanics {
     }
 }
 
-impl Positioner for Mechanics {
+/// Positioning estimates, as [`Positioner`](hybridsim_engine::schedule::Positioner) describes them;
+/// the arm starts to move at `now`.
+impl Mechanics {
     #[inline]
-    fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
+    pub fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
         let target = self.layout.locate(to.lba);
         let seek = self.move_time(self.arm_after(last), Arm::from(&target), to.op == Op::Write);
         self.rotate_to(now, seek, target.angle())
     }
 
-    fn target(&self, to: &Request) -> Option<HeadTarget> {
+    pub fn target(&self, to: &Request) -> HeadTarget {
         let address = self.layout.locate(to.lba);
         let (Arm { cylinder, head }, angle) = (Arm::from(&address), address.angle());
-        Some(HeadTarget { cylinder, head, angle, write: to.op == Op::Write })
+        HeadTarget { cylinder, head, angle, write: to.op == Op::Write }
     }
 
-    fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
+    /// Which of `targets` is reached first, where the arm starts `lead` after `now` for a read and
+    /// a write.
+    pub fn nearest(
+        &self,
+        (now, lead): (SimTime, [SimDuration; 2]),
+        last: Lba,
+        targets: &[HeadTarget],
+    ) -> Option<usize> {
         let from = self.arm_after(last);
         let (mut best, mut nearest) = (SimDuration::MAX, None);
         // Most of many targets are too far away for a shorter positioning: a comparison each with
@@ -340,7 +349,8 @@ impl Positioner for Mechanics {
             if cylinder.wrapping_sub(first) >= within {
                 continue;
             }
-            let seek = self.move_time(from, Arm { cylinder, head }, write);
+            let seek =
+                lead[usize::from(write)] + self.move_time(from, Arm { cylinder, head }, write);
             // The rotation can only make it longer.
             if seek < best {
                 let time = self.rotate_to(now, seek, angle);
@@ -357,26 +367,26 @@ impl Positioner for Mechanics {
         nearest
     }
 
-    fn cylinder(&self, lba: Lba) -> u32 {
+    pub fn cylinder(&self, lba: Lba) -> u32 {
         self.layout.locate(lba).cylinder
     }
 
-    fn cylinders(&self) -> u32 {
+    pub fn cylinders(&self) -> u32 {
         self.layout.cylinders()
     }
 
-    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+    pub fn seek(&self, last: Lba, to: &Request) -> SimDuration {
         let from = self.layout.locate(Lba(last.0.saturating_sub(1)));
         let target = self.layout.locate(to.lba);
         self.move_time(Arm::from(&from), Arm::from(&target), to.op == Op::Write)
     }
 
-    fn transfer(&self, to: &Request) -> SimDuration {
+    pub fn transfer(&self, to: &Request) -> SimDuration {
         let address = self.layout.locate(to.lba);
         self.rotation.time_of(u128::from(address.sector_angle) * u128::from(to.sectors))
     }
 
-    fn sectors(&self) -> u64 {
+    pub fn sectors(&self) -> u64 {
         self.layout.capacity()
     }
 }
@@ -425,10 +435,14 @@ mod tests {
             // The same twice: the first is taken.
             requests.extend_from_within(..);
             let targets: Vec<HeadTarget> =
-                requests.iter().filter_map(|request| mechanics.target(request)).collect();
-            let time = |at: &usize| mechanics.positioning(now, last, &requests[*at]);
+                requests.iter().map(|request| mechanics.target(request)).collect();
+            let lead = [[0, 0], [300, 900]][decision % 2].map(SimDuration::from_us);
+            let time = |at: &usize| {
+                let lead = lead[usize::from(requests[*at].op == Op::Write)];
+                lead + mechanics.positioning(now + lead, last, &requests[*at])
+            };
             let expected = (0..requests.len()).min_by_key(time);
-            assert_eq!(mechanics.nearest(now, last, &targets), expected);
+            assert_eq!(mechanics.nearest((now, lead), last, &targets), expected);
         }
     }
 }

@@ -31,8 +31,9 @@ pub struct HeadTarget {
 
 /// Estimates positioning times of a device with a moving head.
 pub trait Positioner {
-    /// Time from `now` until the first sector of `to` is under the head, when the head is
-    /// just after sector `last`.
+    /// Time from `now`, when `to` is dispatched, until its first sector is under the head, when the
+    /// head is just after sector `last`. For schedulers above a device it includes the time the
+    /// device takes before the arm starts.
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration;
 
     /// Head position required for `to`, which never changes; `None` where the device does not

@@ -182,6 +182,51 @@ fn a_write_back_cache_destages_what_was_written() {
 }
 
 #[test]
+fn an_idle_device_takes_dirty_data_beside_one_request_but_not_two() {
+    let destaged = |depth: u32| {
+        let cache = "kind = \"cache-device\"\ndevices = [\"disk\", \"flash\"]\n\
+                     flush = \"demand\"\nflush_idle = \"20us\"\n";
+        let text = format!(
+            "system = \"it\"\n[workload]\n\
+             generator = {{ kind = \"uniform\", requests = 2000 }}\n\
+             [host]\nmode = \"closed\"\nqueue_depth = {depth}\n{}{}{}",
+            component("it", cache),
+            component("disk", CONSTANT),
+            component("flash", CONSTANT)
+        );
+        let done = try_run(&text).unwrap_or_else(|error| panic!("{error}"));
+        done.results.components["it"].cache.as_ref().expect("it is a cache").destaged_bytes
+    };
+    assert!(destaged(1) > 1 << 20);
+    assert_eq!(destaged(2), 0);
+}
+
+/// The estimates of a disk reach the scheduler of the host through what is between them, and with
+/// them it is faster than by addresses.
+#[test]
+fn a_scheduler_knows_the_disk_below_a_bus_and_a_controller() {
+    let took = |scheduler: &str, system: &str| {
+        let text = format!(
+            "system = \"it\"\n[workload]\n\
+             generator = {{ kind = \"uniform\", requests = 2000, read = 1.0 }}\n\
+             [host]\nmode = \"closed\"\nqueue_depth = 1\noutstanding = 64\n\
+             scheduler = \"{scheduler}\"\n{system}"
+        );
+        let done = try_run(&text).unwrap_or_else(|error| panic!("{error}"));
+        done.results.simulated_ns
+    };
+    let bus = |name| {
+        let keys = "kind = \"bus\"\ndevices = [\"disk\"]\n";
+        component(name, keys) + &component("disk", DISK)
+    };
+    let controller = "kind = \"queueing-controller\"\nbuses = [\"bus\"]\n";
+    for system in [component("it", DISK), bus("it"), component("it", controller) + &bus("bus")] {
+        let (sptf, sstf) = (took("sptf", &system), took("sstf", &system));
+        assert!(sptf + sptf / 5 < sstf, "{system}: {sptf} {sstf}");
+    }
+}
+
+#[test]
 fn a_queue_that_never_had_a_choice_says_that_its_scheduler_had_no_effect() {
     let warns = |depth: u32| {
         let queue = format!(

@@ -67,6 +67,25 @@ fn a_run_that_loses_much_says_so() {
     assert_eq!(warned(100_000), None);
 }
 
+/// Each of two power failures takes fifteen seconds, as the disk spins up; the second fault comes
+/// after the first of them.
+#[test]
+fn a_fault_scheduled_behind_a_power_failure_occurs() {
+    let took = |faults: &str| {
+        let done = run(&format!("faults = [{faults}]\n{DISK}write_cache = false\n"), 600, 300);
+        assert_eq!((done.fault, done.results.power_cuts), (None, 2));
+        done.results.simulated_ns
+    };
+    let slow = "{ at = \"0s\", do = \"slow\", factor = 10 }";
+    let (never, always) = (took(""), took(slow));
+    let (later, until) = (
+        took("{ at = \"20s\", do = \"slow\", factor = 10 }"),
+        took(&format!("{slow}, {{ at = \"20s\", do = \"slow\", factor = 1 }}")),
+    );
+    let between = |time: u64| 5 * (time - never) > always - never && time < always;
+    assert!(between(later) && between(until), "{never} {later} {until} {always}");
+}
+
 /// A failure takes place between two messages, so a component that sent more of them in verified
 /// runs, or drew anything else from the same stream, would move it.
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DISK, component, system_around};
+use common::{DISK, ZNS, component, system_around};
 use hybridsim_config::build::{ComponentEntry, SchedulerEntry};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_disk::DiskEvent;
@@ -336,6 +336,16 @@ fn with_bit_errors_and_blocks_to_refresh() {
     ] {
         resumed_equals_uninterrupted(&ssd(&format!("{errors}{refresh}")));
     }
+}
+
+#[test]
+fn with_a_zone_being_refreshed() {
+    let errors = "errors.kind = \"power-law\"\nerrors.rber_base = 1e-6\n\
+                  errors.rber_read = 1e-9\nerrors.refresh_reads = 3\nidle_after = \"100us\"\n";
+    let zoned = component("zoned", &format!("{ZNS}{errors}"));
+    resumed_equals_uninterrupted(
+        &system_around("log-structured").replace(&component("zoned", ZNS), &zoned),
+    );
 }
 
 #[test]

@@ -200,6 +200,23 @@ fn open_and_closed_workloads_and_depths_of_their_own() {
 }
 
 #[test]
+fn as_many_requests_as_the_limit_says_may_be_outstanding() {
+    let fault = |limit: u64| {
+        let workload =
+            "generator = { kind = \"uniform\", requests = 10, interarrival_ms = 1e-6 }\n";
+        let text = format!(
+            "[host]\noutstanding_max = {limit}\n[workload.a]\n{workload}[workload.b]\n{workload}"
+        );
+        let scenario = scenario(&text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let done = run::run(&scenario, &standard(), Options::default());
+        done.unwrap_or_else(|wrong| panic!("{wrong}")).fault.map(|fault| fault.to_string())
+    };
+    assert_eq!(fault(10), None, "all ten of each workload arrive before one completes");
+    let overload = fault(9).unwrap_or_else(|| panic!("a tenth is outstanding"));
+    assert!(overload.contains("more than 9 requests of workload"), "{overload}");
+}
+
+#[test]
 fn slowdown_is_against_a_run_alone() {
     let text = "[host]\nmode = \"closed\"\nqueue_depth = 4\n".to_owned()
         + "[workload.a]\noutstanding = 4\n"

@@ -22,7 +22,7 @@ impl Checkpoint for HardDisk {
         let after_write;
         (after_write, self.electronics_free, self.answered) = from.take()?;
         self.electronics.set_after_write(after_write);
-        // Its drive_positioner share the buffer.
+        // Its positioners share the buffer.
         let spec = *self.buffer.borrow().spec();
         *self.buffer.borrow_mut() = from.take::<Segments>()?.restored(&spec)?;
         (self.owes_destage, self.read_ahead, self.destaging) = from.take()?;

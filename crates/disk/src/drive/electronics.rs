@@ -269,6 +269,11 @@ impl Electronics {
         self.overheads.0[op][usize::from(hit)][usize::from(self.after_write)]
     }
 
+    /// Command times of a read and of a write that miss the buffer, each after one of its kind.
+    pub fn usual_overheads(&self) -> [SimDuration; 2] {
+        [self.overheads.0[0][0][0], self.overheads.0[1][0][1]]
+    }
+
     /// Leaving the link after the next command, a read.
     #[inline]
     pub fn read_disconnect(&self) -> SimDuration {

@@ -95,7 +95,10 @@ pub struct HardDisk {
     /// Time at which the host has the answer of the last command.
     answered: SimTime,
     buffer: Rc<RefCell<Segments>>,
-    drive_positioner: Rc<DrivePositioner>,
+    /// Estimates for the drive's own scheduler.
+    own_positioner: Rc<DrivePositioner>,
+    /// Estimates for schedulers above.
+    positioner: Rc<DrivePositioner>,
     /// First sector of the last read looked up on arrival, and the segment that holds it.
     looked_up: (u64, Option<Hit>),
     ahead: ReadAheadPolicy,
@@ -171,15 +174,19 @@ impl HardDisk {
     pub fn new(parts: DriveParts) -> Self {
         let first = parts.mechanics.layout.locate(Lba(0));
         let buffer = Rc::new(RefCell::new(Segments::new(parts.buffer)));
-        let drive_positioner = Rc::new(DrivePositioner {
-            mechanics: Rc::clone(&parts.mechanics),
-            buffer: Rc::clone(&buffer),
-            policy: parts.policy,
-        });
+        let positioner = |lead| {
+            Rc::new(DrivePositioner {
+                mechanics: Rc::clone(&parts.mechanics),
+                buffer: Rc::clone(&buffer),
+                policy: parts.policy,
+                lead,
+            })
+        };
         let queue_depth = parts.electronics.queue_depth;
         Self {
-            buffer,
-            drive_positioner,
+            own_positioner: positioner([SimDuration::ZERO; 2]),
+            positioner: positioner(parts.electronics.usual_overheads()),
+            buffer: Rc::clone(&buffer),
             arm: Arm::from(&first),
             mechanics: parts.mechanics,
             electronics: parts.electronics,
@@ -336,7 +343,7 @@ impl HardDisk {
             self.owes_destage = false;
             return self.destage(ctx, u64::MAX, SimTime::NEVER);
         }
-        let positioner: &dyn Positioner = &*self.drive_positioner;
+        let positioner: &dyn Positioner = &*self.own_positioner;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
         if let Some(until) = self.queue.held_until(&head) {
             self.held_until = until;
@@ -385,7 +392,7 @@ impl Component for HardDisk {
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        Some(Rc::clone(&self.drive_positioner) as Rc<dyn Positioner>)
+        Some(Rc::clone(&self.positioner) as Rc<dyn Positioner>)
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

@@ -14,20 +14,24 @@ pub(super) struct DrivePositioner {
     pub mechanics: Rc<Mechanics>,
     pub buffer: Rc<RefCell<Segments>>,
     pub policy: DrivePolicy,
+    /// From the arrival of a read and of a write until the arm starts: the command time, which
+    /// has passed for the drive's own scheduler.
+    pub lead: [SimDuration; 2],
 }
 
 impl Positioner for DrivePositioner {
     #[inline]
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
-        self.mechanics.positioning(now, last, to)
+        let lead = self.lead[usize::from(to.op == Op::Write)];
+        lead + self.mechanics.positioning(now + lead, last, to)
     }
 
     fn target(&self, to: &Request) -> Option<HeadTarget> {
-        self.mechanics.target(to)
+        Some(self.mechanics.target(to))
     }
 
     fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
-        self.mechanics.nearest(now, last, targets)
+        self.mechanics.nearest((now, self.lead), last, targets)
     }
 
     fn cylinder(&self, lba: Lba) -> u32 {

@@ -6,7 +6,7 @@ use crate::event::DiskCacheOutcome;
 use crate::event::DiskEvent;
 use crate::mechanics::{AccessTimes, Arm, Transfer};
 use crate::rotation::Rotation;
-use hybridsim_engine::schedule::{Positioner, Queued};
+use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
     Ctx, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
 };

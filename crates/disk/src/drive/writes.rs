@@ -4,7 +4,7 @@ use super::{HardDisk, MediumLatency, forced, outcome, request_id};
 use crate::cache::segments::BufferedWrite;
 use crate::event::DiskCacheOutcome;
 use crate::mechanics::Transfer;
-use hybridsim_engine::schedule::{Positioner, Queued};
+use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
     Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, Request, RequestId,
     SimDuration, SimTime,

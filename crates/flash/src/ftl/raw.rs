@@ -138,6 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn the_refusal_says_which_page_is_next() {
+        for (before, expected) in [(1, "page 2 is next"), (3, "no page is left")] {
+            let mut bench = bench(Ascending);
+            bench.write_all(&[before]);
+            let refused = bench.try_write(0);
+            let explained =
+                matches!(&refused, Err(FtlError::NotErased(text)) if text.contains(expected));
+            assert!(explained, "{before}: {refused:?}");
+        }
+    }
+
+    #[test]
     fn trimming_the_whole_block_erases_it() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 4]);

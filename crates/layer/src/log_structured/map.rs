@@ -125,3 +125,30 @@ impl BlockMap {
         self.owners.restore(from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_beyond_the_last_segment_is_of_another_log() {
+        let shape = Shape {
+            block_sectors: 8,
+            blocks: 4,
+            data_blocks: 3,
+            segments: 2,
+            start: 0,
+            stride: 32,
+            zoned: false,
+        };
+        // The map of a log that is larger by one block.
+        let mut map = BlockMap { physical: Packed::new(5, 8), owners: Packed::new(9, 4) };
+        let mut write = |logical, physical| {
+            map.set_owner(physical, logical);
+            map.replace(logical, physical);
+            map.valid_blocks(&shape)
+        };
+        assert_eq!(write(0, 7), Some(vec![0, 1]), "the last block there is");
+        assert_eq!(write(1, 8), None);
+    }
+}

@@ -364,11 +364,12 @@ impl SlcLog {
 mod tests {
     use super::super::hash_table::Probing;
     use super::*;
+    use hybridsim_engine::Loader;
     use hybridsim_flash::array::ProgramOrder;
     use hybridsim_flash::geometry::{Geometry, Shape};
 
-    #[test]
-    fn a_sector_rejected_repeatedly_is_listed_once() {
+    /// A log of eight blocks, each with this many erases.
+    fn log(endurance: u32) -> SlcLog {
         let shape = Shape {
             channels: 1,
             dies_per_channel: 1,
@@ -379,8 +380,13 @@ mod tests {
             spare_bytes: 0,
         };
         let geometry = Geometry::new(&shape).expect("a sound shape");
-        let array = Array::new(geometry, ProgramOrder::Sequential, 100);
-        let mut log = SlcLog::new(array, HashTable::new(8, 4, Probing::Linear));
+        let array = Array::new(geometry, ProgramOrder::Sequential, endurance);
+        SlcLog::new(array, HashTable::new(8, 4, Probing::Linear))
+    }
+
+    #[test]
+    fn a_sector_rejected_repeatedly_is_listed_once() {
+        let mut log = log(100);
         (0..1000).for_each(|_| log.insert_virtual(5));
         assert_eq!(log.virtual_entries[log.ring.head as usize], [5]);
         for sector in 0..10_000 {
@@ -388,5 +394,22 @@ mod tests {
             log.discard(sector % 20);
         }
         assert!(log.virtual_entries[log.ring.head as usize].len() <= 2 * log.hash.buckets());
+    }
+
+    #[test]
+    fn a_worn_log_is_restored_and_one_that_counts_other_blocks_is_not() {
+        let mut worn = log(1);
+        assert!(worn.advance_head());
+        worn.erase_tail(&mut Operations::default());
+        assert_eq!((worn.ring.usable, worn.array.retired_blocks()), (7, 1));
+        let restored = |worn: &SlcLog| {
+            let mut saver = Saver::default();
+            worn.save(&mut saver);
+            let mut other = log(1);
+            other.restore(&mut Loader::new(&saver.into_bytes())).map(|()| other.ring.usable)
+        };
+        assert_eq!(restored(&worn).ok(), Some(7));
+        worn.ring.usable = 8;
+        assert!(restored(&worn).is_err(), "eight usable blocks beside one worn out");
     }
 }
