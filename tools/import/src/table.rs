@@ -188,8 +188,9 @@ pub(crate) fn strings<S: AsRef<str>>(texts: &[S]) -> String {
     format!("[{}]", all.join(", "))
 }
 
+/// A TOML number; whole ones beyond 64 bits are no integers of TOML.
 pub(crate) fn number(x: f64) -> String {
-    format!("{x}")
+    if x.abs() < 1e18 { format!("{x}") } else { format!("{x:e}") }
 }
 
 /// A time in milliseconds, at most a day.
@@ -265,4 +266,19 @@ fn convert_one(
     };
     lines.from(key, value, (&entry.key, item), log);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_can_be_read_again() {
+        for x in [0.0, -2.5, 1e-9, 7000.0, 9.9e17, 1e18, 1e19, 7.000_666e99, f64::MAX, -f64::MAX] {
+            let text = number(x);
+            assert_eq!(text.parse(), Ok(x), "{text}");
+            // Without a point or an exponent it is an integer of TOML, of 64 bits.
+            assert!(text.contains(['.', 'e']) || text.parse::<i64>().is_ok(), "{text}");
+        }
+    }
 }
