@@ -6,8 +6,9 @@
 //! repeatedly, but not where a component may lose acknowledged writes by design or does not model
 //! power failures; in some of the others components fail, become slow, wear out or fill up. Some
 //! systems have several tenants. Every other system is run again in a way that must not matter
-//! ([`relations`]); of the others, a system that is one SSD must perform the same flash operations
-//! in an untimed run as counted without a clock, or the data are read back at the end.
+//! ([`relations`]). Of the others, a system that is one SSD must perform the same flash operations
+//! in an untimed run as counted without a clock, the data are read back at the end, and doubled
+//! times must double latencies.
 
 #[cfg(unix)]
 pub mod client;
@@ -18,6 +19,7 @@ mod keys;
 mod load;
 mod read_back;
 pub mod relations;
+mod scaled;
 pub mod seeds;
 #[cfg(unix)]
 mod served;
@@ -119,8 +121,10 @@ fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
         None if !violations.is_empty() => Some(violations.join("; ")),
         None => {
             let ran = Ran { registry, scenario: &checked, text: &scenario, output: &done };
-            let relations = if seed.is_multiple_of(2) { RELATIONS } else { OTHER_CHECKS };
-            relations::broken(&ran, relations, seed / 2)
+            match seed.is_multiple_of(2) {
+                true => relations::broken(&ran, RELATIONS, seed / 2),
+                false => OTHER_CHECKS.iter().find_map(|it| it.apply(&ran).ok().flatten()),
+            }
         }
     };
     reason.map_or(Verdict::Passed, |reason| Verdict::Failed { scenario, reason })
@@ -152,8 +156,8 @@ const DEPTH_MAX: u32 = 3;
 const DEPTH_MAX_SIMPLE: u32 = 1;
 /// After so many components, a child of any kind has no children either.
 const COMPONENTS_MANY: u32 = 12;
-/// The checks from which one is chosen for every other system; the rest have [`RELATIONS`].
-const OTHER_CHECKS: &[Relation] = &[counted::COUNTED, read_back::READ_BACK];
+/// The checks of every other system, where they apply; the rest have one of [`RELATIONS`].
+const OTHER_CHECKS: &[Relation] = &[counted::COUNTED, read_back::READ_BACK, scaled::SCALED];
 /// Shares of optional keys: the more of them, the more systems are refused.
 const SHARES: [f64; 3] = [0.01, 0.05, 0.15];
 /// The sample that stands for a child of any kind, or for any entry.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::coverage::Coverage;
+use crate::relations::NotApplicable;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Settings};
 use hybridsim_config::params::field;
@@ -313,6 +314,17 @@ fn data_that_no_request_reads_are_read_back() {
     assert!(matches!(&lost, Ok(Some(it)) if it.contains("wrong data")), "{lost:?}");
 }
 
+/// The times of `forgetful` are no settings.
+#[test]
+fn times_that_no_setting_changes_are_found() {
+    let scaled = |text: &str| found(&[scaled::SCALED], text).remove(0);
+    assert_eq!(scaled(TWO_DEVICES), Ok(None));
+    let fixed = scaled(&with("forgetful"));
+    assert!(matches!(&fixed, Ok(Some(it)) if it.contains("latencies of")), "{fixed:?}");
+    let learns = TWO_DEVICES.replace("[host]", "[host]\nscheduler = \"smtf\"");
+    assert_eq!(scaled(&learns), Err(NotApplicable));
+}
+
 /// The mirror sets a timer at the last completion, for a round time later. An uninterrupted run
 /// reads the next arrival before that, one from the saved state after it: a tie would differ.
 #[test]
@@ -398,10 +410,10 @@ fn zones_are_striped_and_concatenated() {
 #[test]
 fn relations_apply_to_random_systems() {
     let registry = standard();
-    let mut counts = [0; RELATIONS.len() + 1];
+    let mut counts = [0; RELATIONS.len() + 2];
     for seed in 1..=60 {
         with_run(&registry, &drawn(&registry, seed).0, |ran| {
-            let all = RELATIONS.iter().chain([&read_back::READ_BACK]);
+            let all = RELATIONS.iter().chain([&read_back::READ_BACK, &scaled::SCALED]);
             for (count, relation) in counts.iter_mut().zip(all) {
                 let applied = (relation.check)(ran);
                 assert!(
